@@ -97,47 +97,58 @@ static void expect(const char *nodes, const char *result, uint64_t by_value)
 #define METHOD(name, target, ...)                                                                            \
         "{'op': 'call_method', 'name': '" name "', 'target': '" target "', 'args': [" __VA_ARGS__ "]}"
 
+// Graphs are written one node to a line.
+// clang-format off
 Test(numbers, that_scale_a_tensor_are_slots)
 {
-        expect(FUNCTION("y", "operator.mul", "'%x', '%a'") ", " FUNCTION("z", "operator.add", "'%b', '%y'"),
-               "'%z'", 0);
-        expect(FUNCTION("y", "torch.mul", "'%x', '%a'") ", " METHOD("z", "sub", "'%y', '%b'"), "['%y', '%z']",
-               0);
-        expect(FUNCTION("y", "torch.ops.aten.mul.Tensor",
-                        "'%x', '%a'") ", " FUNCTION("z", "torch.ops.aten.gt.Scalar", "'%y', '%b'"),
-               "['%y', '%z']", 0);
-        expect(FUNCTION("y", "operator.truediv", "'%x', '%a'") ", " FUNCTION("z", "operator.truediv",
-                                                                             "'%b', '%y'"),
-               "['%y', '%z']", 0);
-        expect(FUNCTION("y", "operator.sub", "'%a', '%x'") ", " FUNCTION("z", "operator.le", "'%b', '%y'"),
-               "['%y', '%z']", 0);
+        expect(
+                FUNCTION("y", "operator.mul", "'%x', '%a'")
+                ", " FUNCTION("z", "operator.add", "'%b', '%y'"),
+                "'%z'", 0);
+        expect(
+                FUNCTION("y", "torch.mul", "'%x', '%a'")
+                ", " METHOD("z", "sub", "'%y', '%b'"),
+                "['%y', '%z']", 0);
+        expect(
+                FUNCTION("y", "torch.ops.aten.mul.Tensor", "'%x', '%a'")
+                ", " FUNCTION("z", "torch.ops.aten.gt.Scalar", "'%y', '%b'"),
+                "['%y', '%z']", 0);
+        expect(
+                FUNCTION("y", "operator.truediv", "'%x', '%a'")
+                ", " FUNCTION("z", "operator.truediv", "'%b', '%y'"),
+                "['%y', '%z']", 0);
+        expect(
+                FUNCTION("y", "operator.sub", "'%a', '%x'")
+                ", " FUNCTION("z", "operator.le", "'%b', '%y'"),
+                "['%y', '%z']", 0);
 }
 
 Test(numbers, in_a_chain_that_is_fused_are_slots)
 {
-        expect(FUNCTION("p", "torch.neg", "'%x'") ", " FUNCTION(
-                       "y", "operator.mul",
-                       "'%p', '%a'") ", " FUNCTION("z", "operator.add",
-                                                   "'%y', '%b'") ", " FUNCTION("r", "torch.relu",
-                                                                               "'%z'") ", " FUNCTION("u",
-                                                                                                     "operato"
-                                                                                                     "r.mul",
-                                                                                                     "'%r', "
-                                                                                                     "'%a'"),
-               "'%u'", 0);
+        expect(
+                FUNCTION("p", "torch.neg", "'%x'")
+                ", " FUNCTION("y", "operator.mul", "'%p', '%a'")
+                ", " FUNCTION("z", "operator.add", "'%y', '%b'")
+                ", " FUNCTION("r", "torch.relu", "'%z'")
+                ", " FUNCTION("u", "operator.mul", "'%r', '%a'"),
+                "'%u'", 0);
 }
 
 Test(numbers, used_twice_are_one_input)
 {
-        expect(FUNCTION("y", "operator.mul", "'%x', '%a'") ", " FUNCTION(
-                       "z", "operator.mul", "'%y', '%a'") ", " FUNCTION("u", "torch.abs", "'%z'"),
-               "'%u'", 0);
+        expect(
+                FUNCTION("y", "operator.mul", "'%x', '%a'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%a'")
+                ", " FUNCTION("u", "torch.abs", "'%z'"),
+                "'%u'", 0);
 }
 
 Test(numbers, that_become_attributes_count_by_value)
 {
-        expect(FUNCTION("y", "torch.clamp", "'%x', '%a'") ", " FUNCTION("z", "operator.mul", "'%y', '%b'"),
-               "'%z'", 2);
+        expect(
+                FUNCTION("y", "torch.clamp", "'%x', '%a'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%b'"),
+                "'%z'", 2);
         expect(FUNCTION("y", "torch.ops.aten.add.Tensor",
                         "'%x', '%x'") ", "
                                       "{'op': 'call_function', 'name': 'z', 'target': 'torch.add', "
@@ -147,11 +158,15 @@ Test(numbers, that_become_attributes_count_by_value)
 
 Test(numbers, that_python_computes_with_count_by_value)
 {
-        expect(FUNCTION("c", "operator.add", "'%a', '%b'") ", " FUNCTION("y", "operator.mul", "'%x', '%c'"),
-               "'%y'", 6);
-        expect(FUNCTION("c", "operator.gt", "'%a', 0") ", " FUNCTION(
-                       "y", "operator.mul", "'%x', '%b'") ", " FUNCTION("z", "operator.mul", "'%y', '%c'"),
-               "'%z'", 2);
+        expect(
+                FUNCTION("c", "operator.add", "'%a', '%b'")
+                ", " FUNCTION("y", "operator.mul", "'%x', '%c'"),
+                "'%y'", 6);
+        expect(
+                FUNCTION("c", "operator.gt", "'%a', 0")
+                ", " FUNCTION("y", "operator.mul", "'%x', '%b'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%c'"),
+                "'%z'", 2);
 }
 
 Test(numbers, that_are_part_of_the_result_count_by_value)
@@ -161,42 +176,41 @@ Test(numbers, that_are_part_of_the_result_count_by_value)
 
 Test(numbers, in_a_container_count_by_value)
 {
-        expect(FUNCTION("l", "builtins.list", "{'$tuple': ['%a', 2]}") ", " FUNCTION(
-                       "i", "operator.getitem",
-                       "'%l', 0") ", " FUNCTION("y", "operator.mul",
-                                                "'%x', '%i'") ", " FUNCTION("z", "operator.mul",
-                                                                            "'%y', '%b'"),
-               "'%z'", 2);
+        expect(
+                FUNCTION("l", "builtins.list", "{'$tuple': ['%a', 2]}")
+                ", " FUNCTION("i", "operator.getitem", "'%l', 0")
+                ", " FUNCTION("y", "operator.mul", "'%x', '%i'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%b'"),
+                "'%z'", 2);
 }
 
 Test(numbers, that_give_a_shape_count_by_value)
 {
         const Value ints[4] = { value_int(1), value_int(5), value_int(2), value_int(5) };
-        expect_for(DTYPE_F32, METHOD("y", "sum", "'%x', 0") ", " METHOD("v", "expand", "'%y', '%a', '%b'"),
-                   "'%v'", ints, 6);
+        expect_for(
+                DTYPE_F32, METHOD("y", "sum", "'%x', 0")
+                ", " METHOD("v", "expand", "'%y', '%a', '%b'"),
+                "'%v'", ints, 6);
 }
 
 Test(numbers, stay_open_beside_a_dynamic_rest)
 {
-        expect(FUNCTION("y", "operator.mul", "'%x', '%a'") ", " FUNCTION(
-                       "m", "operator.gt",
-                       "'%y', 0") ", " FUNCTION("p", "operator.getitem",
-                                                "'%y', '%m'") ", " FUNCTION("q", "operator.mul",
-                                                                            "'%p', '%b'") ", " METHOD("s",
-                                                                                                      "sum",
-                                                                                                      "'%q'"),
-               "['%s', '%y']", 0);
+        expect(
+                FUNCTION("y", "operator.mul", "'%x', '%a'")
+                ", " FUNCTION("m", "operator.gt", "'%y', 0")
+                ", " FUNCTION("p", "operator.getitem", "'%y', '%m'")
+                ", " FUNCTION("q", "operator.mul", "'%p', '%b'")
+                ", " METHOD("s", "sum", "'%q'"),
+                "['%s', '%y']", 0);
         // The rest takes it as a number.
-        expect(FUNCTION("y", "torch.relu", "'%x'") ", " METHOD("t", "sum", "'%y'") ", " METHOD(
-                       "n", "item",
-                       "'%t'") ", " FUNCTION("k", "operator.add",
-                                             "'%n', '%a'") ", " FUNCTION("z", "operator.mul",
-                                                                         "'%y', '%k'") ", " FUNCTION("u",
-                                                                                                     "operato"
-                                                                                                     "r.mul",
-                                                                                                     "'%y', "
-                                                                                                     "'%b'"),
-               "['%z', '%u', '%k']", 0);
+        expect(
+                FUNCTION("y", "torch.relu", "'%x'")
+                ", " METHOD("t", "sum", "'%y'")
+                ", " METHOD("n", "item", "'%t'")
+                ", " FUNCTION("k", "operator.add", "'%n', '%a'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%k'")
+                ", " FUNCTION("u", "operator.mul", "'%y', '%b'"),
+                "['%z', '%u', '%k']", 0);
 }
 
 Test(numbers, of_a_program_are_checked_for_their_kind)

@@ -101,77 +101,60 @@ static void expect_rest(const char *nodes, const char *result, const char *wante
 #define MASK       FUNCTION("mask", "operator.gt", "'%x', 0.6") // planned
 #define COUNT      METHOD("sum", "sum", "'%mask'") ", " METHOD("n", "item", "'%sum'")
 
+// Graphs are written one node to a line.
+// clang-format off
 // ---- what is left out ----
 Test(rest, a_number_from_a_tensor_takes_its_readers_along)
 {
         expect_rest(
-                FUNCTION("relu", "torch.relu", "'%x'") ", " METHOD("sum", "sum", "'%x'") ", " METHOD("n", "item", "'%sum'") ", " FUNCTION(
-                        "k", "operator.mul",
-                        "'%n', 2") ", " FUNCTION("k1", "operator.add",
-                                                 "'%k', 1") ", " FUNCTION("y", "operator.mul",
-                                                                          "'%relu', '%k1'") ", " FUNCTION("z",
-                                                                                                          "to"
-                                                                                                          "rc"
-                                                                                                          "h."
-                                                                                                          "si"
-                                                                                                          "gm"
-                                                                                                          "oi"
-                                                                                                          "d",
-                                                                                                          "'%"
-                                                                                                          "re"
-                                                                                                          "lu"
-                                                                                                          "'"),
+                FUNCTION("relu", "torch.relu", "'%x'")
+                ", " METHOD("sum", "sum", "'%x'")
+                ", " METHOD("n", "item", "'%sum'")
+                ", " FUNCTION("k", "operator.mul", "'%n', 2")
+                ", " FUNCTION("k1", "operator.add", "'%k', 1")
+                ", " FUNCTION("y", "operator.mul", "'%relu', '%k1'")
+                ", " FUNCTION("z", "torch.sigmoid", "'%relu'"),
                 "{'$tuple': ['%y', '%z', '%k1']}", "n k k1 y");
 }
 
 Test(rest, places_that_are_not_zero_and_what_stands_there)
 {
         expect_rest(
-                FUNCTION("y", "torch.tanh", "'%x'") ", " FUNCTION(
-                        "at", "torch.nonzero",
-                        "'%y'") ", " FUNCTION("rows", "torch.ops.aten.select.int",
-                                              "'%at', 1, 2") ", " FUNCTION("picked",
-                                                                           "torch.ops.aten.index_select."
-                                                                           "default",
-                                                                           "'%y', 2, '%rows'") ", " METHOD("s"
-                                                                                                           "u"
-                                                                                                           "m",
-                                                                                                           "s"
-                                                                                                           "u"
-                                                                                                           "m",
-                                                                                                           "'"
-                                                                                                           "%"
-                                                                                                           "p"
-                                                                                                           "i"
-                                                                                                           "c"
-                                                                                                           "k"
-                                                                                                           "e"
-                                                                                                           "d"
-                                                                                                           "'"),
+                FUNCTION("y", "torch.tanh", "'%x'")
+                ", " FUNCTION("at", "torch.nonzero", "'%y'")
+                ", " FUNCTION("rows", "torch.ops.aten.select.int", "'%at', 1, 2")
+                ", " FUNCTION("picked", "torch.ops.aten.index_select.default", "'%y', 2, '%rows'")
+                ", " METHOD("sum", "sum", "'%picked'"),
                 "'%sum'", "at rows picked sum");
 }
 
 Test(rest, a_boolean_mask_then_a_sum)
 {
-        expect_rest(FUNCTION("y", "operator.mul", "'%x', 3") ", " MASK ", " FUNCTION(
-                            "picked", "operator.getitem",
-                            "'%y', '%mask'") ", " METHOD("sum", "sum",
-                                                         "'%picked'") ", " FUNCTION("z", "torch.exp", "'%y'"),
-                    "['%sum', '%z']", "picked sum");
+        expect_rest(
+                FUNCTION("y", "operator.mul", "'%x', 3")
+                ", " MASK
+                ", " FUNCTION("picked", "operator.getitem", "'%y', '%mask'")
+                ", " METHOD("sum", "sum", "'%picked'")
+                ", " FUNCTION("z", "torch.exp", "'%y'"),
+                "['%sum', '%z']", "picked sum");
 }
 
 // What type such a number has is looked at before anything is computed with it.
 Test(rest, a_tensor_in_the_place_of_a_number)
 {
-        expect_rest(FUNCTION("y", "torch.tanh", "'%x'") ", " METHOD("sum", "sum", "'%y'") ", " FUNCTION(
-                            "mask", "torch.ops.aten.gt.Scalar", "'%y', '%sum'"),
-                    "'%mask'", "mask");
+        expect_rest(
+                FUNCTION("y", "torch.tanh", "'%x'")
+                ", " METHOD("sum", "sum", "'%y'")
+                ", " FUNCTION("mask", "torch.ops.aten.gt.Scalar", "'%y', '%sum'"),
+                "'%mask'", "mask");
 }
 
 Test(rest, a_graph_that_is_all_rest_stays_eager)
 {
-        expect_rest(FUNCTION("at", "torch.nonzero", "'%x'") ", " METHOD("sum", "sum", "'%at'"), "'%sum'",
-                    NULL);
+        expect_rest(
+                FUNCTION("at", "torch.nonzero", "'%x'")
+                ", " METHOD("sum", "sum", "'%at'"),
+                "'%sum'", NULL);
 }
 
 Test(rest, a_branch_in_the_middle_of_a_convolutional_network)
@@ -194,94 +177,16 @@ Test(rest, a_branch_in_the_middle_of_a_convolutional_network)
                 "'c1.bias': {'dtype': 'float32', 'shape': [2], 'data': [0.5, -0.5]}, "
                 "'c2.weight': {'dtype': 'float32', 'shape': [1, 2, 1, 1], 'data': [0.25, 2]}, "
                 "'c2.bias': {'dtype': 'float32', 'shape': [1], 'data': [1]}}";
-        static const char
-                nodes[] = "{'op': 'call_module', 'name': 'c1', 'target': 'c1', 'args': "
-                          "['%x']}, " FUNCTION("r", "torch.relu", "'%c1'") ", " METHOD("sum", "sum", "'%r'") ", " FUNCTION("pred", "operator.gt", "'%sum', 40") ", " ATTR(
-                                  "yes") ", " ATTR("no") ", " FUNCTION("cond",
-                                                                       "torch.ops.higher_order."
-                                                                       "cond",
-                                                                       "'%pred', '%yes', '%no', "
-                                                                       "['%r']") ", " FUNCTION("f"
-                                                                                               "i"
-                                                                                               "r"
-                                                                                               "s"
-                                                                                               "t",
-                                                                                               "o"
-                                                                                               "p"
-                                                                                               "e"
-                                                                                               "r"
-                                                                                               "a"
-                                                                                               "t"
-                                                                                               "o"
-                                                                                               "r"
-                                                                                               "."
-                                                                                               "g"
-                                                                                               "e"
-                                                                                               "t"
-                                                                                               "i"
-                                                                                               "t"
-                                                                                               "e"
-                                                                                               "m",
-                                                                                               "'"
-                                                                                               "%"
-                                                                                               "c"
-                                                                                               "o"
-                                                                                               "n"
-                                                                                               "d"
-                                                                                               "'"
-                                                                                               ","
-                                                                                               " "
-                                                                                               "0") ", "
-                                                                                                    "{'"
-                                                                                                    "op"
-                                                                                                    "':"
-                                                                                                    " "
-                                                                                                    "'c"
-                                                                                                    "al"
-                                                                                                    "l_"
-                                                                                                    "mo"
-                                                                                                    "du"
-                                                                                                    "le"
-                                                                                                    "',"
-                                                                                                    " "
-                                                                                                    "'n"
-                                                                                                    "am"
-                                                                                                    "e'"
-                                                                                                    ": "
-                                                                                                    "'c"
-                                                                                                    "2'"
-                                                                                                    ", "
-                                                                                                    "'t"
-                                                                                                    "ar"
-                                                                                                    "ge"
-                                                                                                    "t'"
-                                                                                                    ": "
-                                                                                                    "'c"
-                                                                                                    "2'"
-                                                                                                    ", "
-                                                                                                    "'a"
-                                                                                                    "rg"
-                                                                                                    "s'"
-                                                                                                    ": "
-                                                                                                    "['"
-                                                                                                    "%f"
-                                                                                                    "ir"
-                                                                                                    "st"
-                                                                                                    "']"
-                                                                                                    "},"
-                                                                                                    " " FUNCTION(
-                                                                                                            "la"
-                                                                                                            "te"
-                                                                                                            "r",
-                                                                                                            "to"
-                                                                                                            "rc"
-                                                                                                            "h."
-                                                                                                            "ta"
-                                                                                                            "n"
-                                                                                                            "h",
-                                                                                                            "'%"
-                                                                                                            "r"
-                                                                                                            "'");
+        static const char nodes[] = "{'op': 'call_module', 'name': 'c1', 'target': 'c1', 'args': ['%x']}, "
+                FUNCTION("r", "torch.relu", "'%c1'")
+                ", " METHOD("sum", "sum", "'%r'")
+                ", " FUNCTION("pred", "operator.gt", "'%sum', 40")
+                ", " ATTR("yes")
+                ", " ATTR("no")
+                ", " FUNCTION("cond", "torch.ops.higher_order.cond", "'%pred', '%yes', '%no', ['%r']")
+                ", " FUNCTION("first", "operator.getitem", "'%cond', 0")
+                ", {'op': 'call_module', 'name': 'c2', 'target': 'c2', 'args': ['%first']}, "
+                FUNCTION("later", "torch.tanh", "'%r'");
         expect_rest_with(graph_of(nodes, "{'$tuple': ['%c2', '%later']}", branches), image(3),
                          "yes no cond first c2");
 }
@@ -289,55 +194,62 @@ Test(rest, a_branch_in_the_middle_of_a_convolutional_network)
 // ---- writes ----
 Test(rest, a_write_before_a_node_of_the_rest_is_planned)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " METHOD(
-                            "w", "mul_", "'%y', 2") ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
-                    "['%z', '%y']", "n z");
+        expect_rest(
+                MASK
+                ", " COUNT
+                ", " FUNCTION("y", "operator.add", "'%x', 1")
+                ", " METHOD("w", "mul_", "'%y', 2")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
+                "['%z', '%y']", "n z");
 }
 
 Test(rest, a_write_behind_a_node_of_the_rest_that_reads_the_bytes_joins_it)
 {
         expect_rest(
-                MASK ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION(
-                        "picked", "operator.getitem",
-                        "'%y', '%mask'") ", " METHOD("w", "mul_",
-                                                     "'%y', 2") ", " FUNCTION("after", "torch.neg",
-                                                                              "'%y'") ", " METHOD("sum",
-                                                                                                  "sum",
-                                                                                                  "'%"
-                                                                                                  "picked'"),
+                MASK
+                ", " FUNCTION("y", "operator.add", "'%x', 1")
+                ", " FUNCTION("picked", "operator.getitem", "'%y', '%mask'")
+                ", " METHOD("w", "mul_", "'%y', 2")
+                ", " FUNCTION("after", "torch.neg", "'%y'")
+                ", " METHOD("sum", "sum", "'%picked'"),
                 "['%sum', '%y', '%after']", "picked w after sum");
 }
 
 Test(rest, reads_behind_a_write_of_the_rest_join_it)
 {
-        expect_rest(MASK ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION(
-                            "before", "torch.neg",
-                            "'%y'") ", " COUNT
-                                    ", " METHOD("w", "mul_", "'%y', '%n'") ", " FUNCTION(
-                                            "after", "torch.neg", "'%y'") ", " FUNCTION("other", "torch.exp",
-                                                                                        "'%x'"),
-                    "['%before', '%after', '%y', '%other']", "n w after");
+        expect_rest(
+                MASK
+                ", " FUNCTION("y", "operator.add", "'%x', 1")
+                ", " FUNCTION("before", "torch.neg", "'%y'")
+                ", " COUNT
+                ", " METHOD("w", "mul_", "'%y', '%n'")
+                ", " FUNCTION("after", "torch.neg", "'%y'")
+                ", " FUNCTION("other", "torch.exp", "'%x'"),
+                "['%before', '%after', '%y', '%other']", "n w after");
 }
 
 Test(rest, a_write_through_a_view_that_the_rest_made_is_seen)
 {
         expect_rest(
                 MASK
-                ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " METHOD("flat", "view", "'%y', -1") ", " FUNCTION(
-                        "part", "operator.getitem",
-                        "'%flat', {'$slice': [0, '%n', null]}") ", " METHOD("w", "zero_",
-                                                                            "'%part'") ", " METHOD("total",
-                                                                                                   "sum",
-                                                                                                   "'%y'"),
+                ", " COUNT
+                ", " FUNCTION("y", "operator.add", "'%x', 1")
+                ", " METHOD("flat", "view", "'%y', -1")
+                ", " FUNCTION("part", "operator.getitem", "'%flat', {'$slice': [0, '%n', null]}")
+                ", " METHOD("w", "zero_", "'%part'")
+                ", " METHOD("total", "sum", "'%y'"),
                 "['%total', '%flat']", "n part w total");
 }
 
 Test(rest, equal_calls_are_not_merged_when_the_rest_writes_one)
 {
         expect_rest(
-                MASK ", " COUNT ", " FUNCTION("a", "operator.add", "'%x', 1") ", " FUNCTION(
-                        "b", "operator.add",
-                        "'%x', 1") ", " METHOD("c", "clone", "'%a'") ", " METHOD("w", "mul_", "'%a', '%n'"),
+                MASK
+                ", " COUNT
+                ", " FUNCTION("a", "operator.add", "'%x', 1")
+                ", " FUNCTION("b", "operator.add", "'%x', 1")
+                ", " METHOD("c", "clone", "'%a'")
+                ", " METHOD("w", "mul_", "'%a', '%n'"),
                 "['%a', '%b', '%c']", "n w");
 }
 
@@ -346,42 +258,56 @@ Test(rest, a_planned_twin_that_the_rest_writes_again)
         expect_rest(
                 MASK
                 ", " COUNT
-                ", " FUNCTION("a", "operator.add", "'%x', 1") ", " METHOD("r", "relu_", "'%a'") ", " FUNCTION(
-                        "b", "torch.sigmoid",
-                        "'%a'") ", " METHOD("c", "clone", "'%a'") ", " METHOD("w", "mul_", "'%r', '%n'"),
+                ", " FUNCTION("a", "operator.add", "'%x', 1")
+                ", " METHOD("r", "relu_", "'%a'")
+                ", " FUNCTION("b", "torch.sigmoid", "'%a'")
+                ", " METHOD("c", "clone", "'%a'")
+                ", " METHOD("w", "mul_", "'%r', '%n'"),
                 "['%a', '%b', '%c', '%r']", "n w");
 }
 
 Test(rest, a_constant_that_the_rest_writes_is_made_anew_for_each_run)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("c", "torch.ones", "3") ", " FUNCTION(
-                            "d", "operator.add",
-                            "'%c', 1") ", " METHOD("w", "mul_", "'%d', '%n'") ", " FUNCTION("y", "torch.neg",
-                                                                                            "'%x'"),
-                    "['%d', '%c', '%y']", "n w");
+        expect_rest(
+                MASK
+                ", " COUNT
+                ", " FUNCTION("c", "torch.ones", "3")
+                ", " FUNCTION("d", "operator.add", "'%c', 1")
+                ", " METHOD("w", "mul_", "'%d', '%n'")
+                ", " FUNCTION("y", "torch.neg", "'%x'"),
+                "['%d', '%c', '%y']", "n w");
 }
 
 Test(rest, an_input_that_the_rest_writes)
 {
-        expect_rest(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " METHOD(
-                            "w", "mul_", "'%x', '%n'") ", " FUNCTION("z", "torch.neg", "'%x'"),
-                    "['%x', '%y', '%z']", "n w z");
+        expect_rest(
+                MASK
+                ", " COUNT
+                ", " FUNCTION("y", "torch.neg", "'%x'")
+                ", " METHOD("w", "mul_", "'%x', '%n'")
+                ", " FUNCTION("z", "torch.neg", "'%x'"),
+                "['%x', '%y', '%z']", "n w z");
 }
 
 Test(rest, an_input_that_a_call_writes_is_seen_by_the_rest)
 {
-        expect_rest(MASK ", " COUNT
-                         ", " METHOD("w", "mul_", "'%x', 2") ", " FUNCTION("z", "operator.mul", "'%x', '%n'"),
-                    "['%x', '%z']", "n z");
+        expect_rest(
+                MASK
+                ", " COUNT
+                ", " METHOD("w", "mul_", "'%x', 2")
+                ", " FUNCTION("z", "operator.mul", "'%x', '%n'"),
+                "['%x', '%z']", "n z");
 }
 
 Test(rest, a_view_that_changes_in_place_between_two_nodes_keeps_the_graph_eager)
 {
         expect_rest(
-                MASK ", " COUNT ", " FUNCTION("y", "operator.add", "'%x', 1") ", " FUNCTION(
-                        "p", "operator.mul",
-                        "'%y', '%n'") ", " METHOD("u", "unsqueeze_",
-                                                  "'%y', 0") ", " FUNCTION("q", "operator.mul", "'%y', '%n'"),
+                MASK
+                ", " COUNT
+                ", " FUNCTION("y", "operator.add", "'%x', 1")
+                ", " FUNCTION("p", "operator.mul", "'%y', '%n'")
+                ", " METHOD("u", "unsqueeze_", "'%y', 0")
+                ", " FUNCTION("q", "operator.mul", "'%y', '%n'"),
                 "['%p', '%q']", NULL);
 }
 
@@ -389,42 +315,38 @@ static const char counter[] = "'state': {'k': {'dtype': 'float32', 'shape': [3, 
 
 Test(rest, state_that_only_calls_write_stays_planned)
 {
-        expect_rest_with(graph_of(MASK ", " COUNT
-                                       ", " ATTR("k") ", " METHOD("w", "add_", "'%k', 1") ", " FUNCTION(
-                                               "y", "operator.mul",
-                                               "'%x', '%k'") ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
-                                  "['%z']", counter),
-                         image(3), "n z");
+        expect_rest_with(graph_of(MASK
+                ", " COUNT
+                ", " ATTR("k")
+                ", " METHOD("w", "add_", "'%k', 1")
+                ", " FUNCTION("y", "operator.mul", "'%x', '%k'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
+                "['%z']", counter), image(3), "n z");
 }
 
 Test(rest, state_that_both_sides_touch_is_the_rests)
 {
-        expect_rest_with(
-                graph_of(
-                        MASK ", " COUNT ", " ATTR("k") ", " METHOD("w", "add_", "'%k', 1") ", " FUNCTION(
-                                "y", "operator.mul",
-                                "'%x', '%k'") ", " FUNCTION("z", "operator.mul",
-                                                            "'%k', '%n'") ", " METHOD("v", "mul_",
-                                                                                      "'%k', '%n'") ","
-                                                                                                    " " FUNCTION(
-                                                                                                            "u",
-                                                                                                            "torch.neg",
-                                                                                                            "'%x'"),
-                        "['%z', '%y', '%k', '%u']", counter),
-                image(3), "n k w y z v");
+        expect_rest_with(graph_of(MASK
+                ", " COUNT
+                ", " ATTR("k")
+                ", " METHOD("w", "add_", "'%k', 1")
+                ", " FUNCTION("y", "operator.mul", "'%x', '%k'")
+                ", " FUNCTION("z", "operator.mul", "'%k', '%n'")
+                ", " METHOD("v", "mul_", "'%k', '%n'")
+                ", " FUNCTION("u", "torch.neg", "'%x'"),
+                "['%z', '%y', '%k', '%u']", counter), image(3), "n k w y z v");
 }
 
 Test(rest, state_that_the_rest_writes_is_new_in_each_run)
 {
         expect_rest_with(graph_of(MASK
-                                  ", " COUNT
-                                  ", " ATTR("k") ", " FUNCTION("y", "operator.mul", "'%x', '%k'") ", " METHOD(
-                                          "c", "clone",
-                                          "'%k'") ", " METHOD("v", "mul_",
-                                                              "'%k', '%n'") ", " FUNCTION("u", "operator.add",
-                                                                                          "'%k', 1"),
-                                  "['%y', '%k', '%u', '%c']", counter),
-                         image(3), "n k v u");
+                ", " COUNT
+                ", " ATTR("k")
+                ", " FUNCTION("y", "operator.mul", "'%x', '%k'")
+                ", " METHOD("c", "clone", "'%k'")
+                ", " METHOD("v", "mul_", "'%k', '%n'")
+                ", " FUNCTION("u", "operator.add", "'%k', 1"),
+                "['%y', '%k', '%u', '%c']", counter), image(3), "n k v u");
 }
 
 // ---- fetching, failures, rows ----
@@ -439,9 +361,12 @@ static Program *compile_fetching(Graph *graph, const Value *x, const Node *const
 
 Test(rest, planned_nodes_and_nodes_of_the_rest_can_be_fetched)
 {
-        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION(
-                                        "z", "operator.mul", "'%y', '%n'"),
-                                "'%z'", "");
+        Graph *graph = graph_of(
+                MASK
+                ", " COUNT
+                ", " FUNCTION("y", "torch.neg", "'%x'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
+                "'%z'", "");
         Value x = image(3), out, fetched[3];
         const Node *fetch[3] = { graph_node(graph, "sum"), graph_node(graph, "n"), graph_node(graph, "x") };
         Program *program = compile_fetching(graph, &x, fetch, 3);
@@ -475,9 +400,12 @@ Test(rest, planned_nodes_and_nodes_of_the_rest_can_be_fetched)
 
 Test(rest, a_failure_names_the_node_of_the_rest)
 {
-        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION(
-                                        "part", "torch.ops.aten.select.int", "'%y', 0, '%n'"),
-                                "'%part'", "");
+        Graph *graph = graph_of(
+                MASK
+                ", " COUNT
+                ", " FUNCTION("y", "torch.neg", "'%x'")
+                ", " FUNCTION("part", "torch.ops.aten.select.int", "'%y', 0, '%n'"),
+                "'%part'", "");
         Value x = image(3), out = value_none();
         Program *program = compile_fetching(graph, &x, NULL, 0);
         Frame frame;
@@ -501,9 +429,12 @@ Test(rest, a_failure_names_the_node_of_the_rest)
 
 Test(rest, stands_in_the_listing)
 {
-        Graph *graph = graph_of(MASK ", " COUNT ", " FUNCTION("y", "torch.neg", "'%x'") ", " FUNCTION(
-                                        "z", "operator.mul", "'%y', '%n'"),
-                                "'%z'", "");
+        Graph *graph = graph_of(
+                MASK
+                ", " COUNT
+                ", " FUNCTION("y", "torch.neg", "'%x'")
+                ", " FUNCTION("z", "operator.mul", "'%y', '%n'"),
+                "'%z'", "");
         Value x = image(3);
         Program *program = compile_fetching(graph, &x, NULL, 0);
         _cleanup_(text_deinit) Text text = { 0 };

@@ -79,6 +79,6 @@ void report_name(const Node *node, char out_name[200]);
 // schemas that do not bind, dtypes that recorded metas show. OK even when rows were added.
 Status graph_resolve(Graph *graph, CheckReport *out_report);
 // The report as one failure: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full
-// list, or OK when empty. "2 of 214 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo,
+// list, or OK when empty. "2 of 214 nodes use operators fxserve 0.2 lacks: aten.foo.default (foo,
 // foo_1), ..."
 Status check_report_status(const CheckReport *report, const Graph *graph);

@@ -123,7 +123,7 @@ Test(resolve, unknown_names_are_listed_with_their_nodes_most_frequent_first)
         add(&build, OP_CALL_FUNCTION, "foo_1", "torch.ops.aten.foo.default", "[\"%foo\"]");
         add(&build, OP_CALL_METHOD, "quux", "quux", "[\"%foo_1\"]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "4 of 6 nodes use operators fxserve 0.1 lacks: aten.foo.default (foo, foo_1), "
+                       "4 of 6 nodes use operators fxserve 0.2 lacks: aten.foo.default (foo, foo_1), "
                        "Tensor.quux (quux), torch.bar (bar)");
 }
 
@@ -134,7 +134,7 @@ Test(resolve, an_unknown_overload_of_a_known_operator_is_unknown)
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_FUNCTION, "relu", "torch.ops.aten.relu.Foo", "[\"%x\"]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "1 of 3 nodes use operators fxserve 0.1 lacks: aten.relu.Foo (relu)");
+                       "1 of 3 nodes use operators fxserve 0.2 lacks: aten.relu.Foo (relu)");
 }
 
 Test(resolve, arguments_that_fit_no_overload_are_refused_with_the_reason)
@@ -144,7 +144,7 @@ Test(resolve, arguments_that_fit_no_overload_are_refused_with_the_reason)
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_FUNCTION, "relu", "torch.relu", "[\"%x\", 3]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.relu (relu): relu() takes 1 "
+                       "1 of 3 nodes use operators fxserve 0.2 lacks: torch.relu (relu): relu() takes 1 "
                        "positional argument but 2 were given");
 }
 
@@ -267,7 +267,7 @@ Test(resolve, unknown_module_classes_are_listed)
         add(&build, OP_CALL_MODULE, "a", "a", "[\"%x\"]");
         add(&build, OP_CALL_MODULE, "a_1", "a", "[\"%a\"]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "2 of 4 nodes use operators fxserve 0.1 lacks: torch.nn.Foo (a, a_1)");
+                       "2 of 4 nodes use operators fxserve 0.2 lacks: torch.nn.Foo (a, a_1)");
 }
 
 Test(resolve, modules_that_nobody_calls_need_no_state)
@@ -287,7 +287,7 @@ Test(resolve, forward_takes_its_own_arguments_only)
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_MODULE, "relu_1", "relu", "[\"%x\", 2]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "1 of 3 nodes use operators fxserve 0.1 lacks: torch.nn.ReLU (relu_1): forward() "
+                       "1 of 3 nodes use operators fxserve 0.2 lacks: torch.nn.ReLU (relu_1): forward() "
                        "takes 1 positional argument but 2 "
                        "were given");
 }
@@ -322,7 +322,7 @@ Test(resolve, child_graphs_are_checked_too)
         add(&build, OP_PLACEHOLDER, "x", "x", "[]");
         add(&build, OP_CALL_MODULE, "child_1", "child", "[\"%x\"]");
         expect_refused(&build, STATUS_UNSUPPORTED,
-                       "1 of 6 nodes use operators fxserve 0.1 lacks: torch.deep_secret (deep)");
+                       "1 of 6 nodes use operators fxserve 0.2 lacks: torch.deep_secret (deep)");
 }
 
 // ---- writes ----

@@ -10,9 +10,9 @@
 // queue, parked, or on a worker; it comes back through `finished`, exactly once, whatever happens.
 // What the loop thread may do with a job that is away:
 //   job_cancel   it stops as soon as it can and comes back with a failure as its reply.
-//   job_detach   nobody waits for it any more (the client is gone, or got its 504): it stops as soon as it can and frees itself, on its
-//                worker unless it had just come back. It counts as running until it has really
-//                stopped.
+//   job_detach   nobody waits for it any more (the client is gone, or got its 504): it stops as
+//                soon as it can and frees itself, on its worker unless it had just come back. It
+//                counts as running until it has really stopped.
 // A job that waits, in the queue or parked, stops at once and runs nothing; one on a worker stops
 // at its next poll.
 #pragma once

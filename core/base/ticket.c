@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `desk` is the only field that two threads look at without a lock. Whoever parks, settles or takes
-// back a ticket holds the lock of the desk that it is parked at; a ticket that is not parked belongs
-// to its owner, and ticket_cancel may only mark it.
+// back a ticket holds the lock of the desk that it is parked at; a ticket that is not parked
+// belongs to its owner, and ticket_cancel may only mark it.
 #include "core/base/ticket.h"
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ticket: how a request waits without holding a thread, whatever it waits for: a graph that is being
-// decoded, a program that is being built. It waits for one thing at a time.
+// Ticket: how a request waits without holding a thread, whatever it waits for: a graph that is
+// being decoded, a program that is being built. It waits for one thing at a time.
 //
 //            ticket_park                 ticket_settle
 //     free ───────────────▶ parked ─────────────────────▶ settled ──ticket_take──▶ free
@@ -8,8 +8,8 @@
 //       └────ticket_cancel─────┴──▶ cancelled: parks nowhere until ticket_drop
 //
 // A desk is whatever tickets are parked at. It links parked tickets by `next`, as it likes, under a
-// lock of its own. When what they wait for is there, or has failed, it settles them and returns them
-// to whoever published, who wakes their owners. A desk lives longer than all tickets.
+// lock of its own. When what they wait for is there, or has failed, it settles them and returns
+// them to whoever published, who wakes their owners. A desk lives longer than all tickets.
 #pragma once
 #include <stdatomic.h>
 #include "core/base/memory.h"
@@ -37,8 +37,8 @@ struct Ticket {
 };
 
 // ---- for whoever waits ----
-// Takes the ticket back, for good: it will not be parked again. True: it was parked, and nobody will
-// wake its owner. False: it is not parked, or its owner is about to be woken. Any thread.
+// Takes the ticket back, for good: it will not be parked again. True: it was parked, and nobody
+// will wake its owner. False: it is not parked, or its owner is about to be woken. Any thread.
 bool ticket_cancel(Ticket *ticket);
 // After the owner was woken: the object, whose reference is the caller's from then on, or the
 // failure, which becomes this thread's. The ticket is free then.

@@ -143,8 +143,8 @@ Status engine_versions(Engine *engine, const char *name, VersionList *out);
 void version_list_deinit(VersionList *list);
 
 // ---- decoded graphs ----
-// *out_graph counted; or, when *out_wait says so, the ticket is parked and comes back with the Graph.
-// Once it is parked nothing but *out_wait is written.
+// *out_graph counted; or, when *out_wait says so, the ticket is parked and comes back with the
+// Graph. Once it is parked nothing but *out_wait is written.
 Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Graph **out_graph,
                       Wait *out_wait);
 // Whether the version's graph is decoded, so that a run need not read it first. Counts as no use.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What some caller has to do so that others can go on: a graph to be decoded, a program to be built.
-// Whoever asks first gets the work to do; all who ask, the first one too, may park a ticket
+// What some caller has to do so that others can go on: a graph to be decoded, a program to be
+// built. Whoever asks first gets the work to do; all who ask, the first one too, may park a ticket
 // (core/base/ticket.h) that comes back when it is done.
 #pragma once
 #include "core/base/ticket.h"

@@ -426,7 +426,8 @@ static Status triangle_run(const OpRun *run)
         return run_poll(run->ctx);
 }
 
-#define OPTIONS        "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+#define OPTIONS "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
 #define OPTIONS_FORMAT OPTIONS ", MemoryFormat? memory_format=None"
 #define FACTORY(schema_, infer_, run_)                                                                       \
         {                                                                                                    \

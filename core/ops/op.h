@@ -56,8 +56,8 @@ enum OpTraits {
         TRAIT_KEEPS_ITEMS = 1 << 2,
         // An expansion in which nothing is drawn.
         TRAIT_DRAWS_NOTHING = 1 << 3,
-        // Results are laid out as the operands are (contiguous or channels_last), and their elements
-        // have the same bits in both layouts.
+        // Results are laid out as the operands are (contiguous or channels_last), and their
+        // elements have the same bits in both layouts.
         TRAIT_LAYOUT = 1 << 4,
         // The same, but sums are taken in another order: finite elements are equal within rounding.
         TRAIT_LAYOUT_NEAR = 1 << 5,

@@ -26,10 +26,11 @@ struct PointOp {
         const PointKernel *kernel;
         // One letter per schema argument, in order; operands and parameters take their positions
         // from it:
-        //   t tensor operand                       f tensor operand that takes no part in promotion
-        //   m mask operand                         s Scalar operand, promotes as a Python number, wraps
-        //   S as s, but must fit, save f16/bf16       v Scalar operand without promotion that must fit
-        //   p Scalar parameter                     q Scalar parameter that promotes and must fit
+        //   t tensor operand               f tensor operand that takes no part in promotion
+        //   m mask operand                 s Scalar operand, promotes as a Python number, wraps
+        //   S as s, but must fit, save f16/bf16
+        //   v Scalar operand without promotion that must fit
+        //   p Scalar parameter             q Scalar parameter that promotes and must fit
         //   c Scalar parameter that must fit the dtype (p of a half kernel only has to fit float)
         //   a Scalar parameter whose range a hook has checked
         //   . not used here (None, or read by a hook)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording.c: life, walking and rewriting of recordings. Everything lives in the recording's arena; what
-// is counted elsewhere (argument values, storages) is dropped at the end. The Tensor inside a
-// Recorded keeps one reference of its own for the recording's whole life, so that it is never freed
-// by value_unref.
+// recording.c: life, walking and rewriting of recordings. Everything lives in the recording's
+// arena; what is counted elsewhere (argument values, storages) is dropped at the end. The Tensor
+// inside a Recorded keeps one reference of its own for the recording's whole life, so that it is
+// never freed by value_unref.
 #include "core/program/recording.h"
 
 #include <string.h>

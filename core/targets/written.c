@@ -16,8 +16,8 @@ typedef struct Writes {
         bool found;     // a node writes to a value that shares
 } Writes;
 
-// Whether no overload's result shares bytes with its arguments. `in_containers`: tensors of state may
-// stand in lists that are arguments; Python's + and * hand the items of those on.
+// Whether no overload's result shares bytes with its arguments. `in_containers`: tensors of state
+// may stand in lists that are arguments; Python's + and * hand the items of those on.
 static bool returns_fresh(const Target *target, bool in_containers)
 {
         bool fresh = target->n_overloads > 0;

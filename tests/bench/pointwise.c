@@ -3,7 +3,7 @@
 // chain of 20 rows (3 sigmoid, 5 tanh, 2 exp, 5 mul, 5 add) on 64 and 1,048,576 floats, as one tile
 // program and row by row.
 //
-//     bench_pointwise [n]     errors in ULP against float64 over every n-th float as well (n = 1 takes long)
+//     bench_pointwise [n]   also errors in ULP against float64 over every n-th float (1 is slow)
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

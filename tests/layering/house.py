@@ -10,6 +10,8 @@ passed, N failed`.
              (.def tables and tests aside)
   words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; every source starts
              with its SPDX line
+  width      code <= 110 columns, comments <= 100, both outside of `clang-format off`; prose in .md
+             < 100, tables and code aside
   format     clang-format 14 leaves every file as it is; left out with another version, which would
              lay out some macros differently
 """
@@ -179,6 +181,32 @@ def words(sources):
     return findings
 
 
+def long_lines(path, text):
+    """Line numbers of C lines that are too long; between `clang-format off` and `on` any length goes."""
+    off = False
+    for number, line in enumerate(text.split("\n"), 1):
+        off = "clang-format off" in line or (off and "clang-format on" not in line)
+        most = 100 if line.lstrip().startswith("//") else 110
+        if not off and len(line) > most:
+            yield f"{path}:{number}: {len(line)} columns, at most {most}"
+
+
+def long_prose(path, text):
+    """The same for Markdown: tables, code, and lines of one long word (a link) are left out."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        fenced ^= line.startswith("```")
+        code = fenced or line.startswith("    ")
+        if len(line) >= 100 and not code and not line.lstrip().startswith("|") and " " in line.strip("*- "):
+            yield f"{path}:{number}: {len(line)} columns of prose, less than 100 are allowed"
+
+
+def width(sources):
+    findings = [found for p in sources if p.endswith((".c", ".h")) for found in long_lines(p, read(p))]
+    prose = [p for p in tracked(".md") if p != "tests/REPORT.md"]  # which tests/report.py writes
+    return findings + [found for p in prose for found in long_prose(p, read(p))]
+
+
 def formatter():
     """clang-format's major version; "" when it is not here."""
     try:
@@ -198,8 +226,8 @@ def formatting(sources):
 
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
-    checks = [("arrows", arrows), ("routes", route_ids), ("headers", headers), ("budget", budget), ("words", words),
-              ("format", formatting)]
+    checks = [("arrows", arrows), ("routes", route_ids), ("headers", headers), ("budget", budget),
+              ("words", words), ("width", width), ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:
         if check == formatting and formatter() != FORMATTER:

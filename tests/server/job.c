@@ -137,8 +137,8 @@ Test(job, cancelled_in_the_queue_it_comes_back_at_once_and_runs_nothing)
         job_free(first);
 }
 
-// One run, then `parked` and another run behind it; the first one goes, so that the only worker parks
-// the job, whose build is queued behind the run that it has then.
+// One run, then `parked` and another run behind it; the first one goes, so that the only worker
+// parks the job, whose build is queued behind the run that it has then.
 static void park(Job *parked, Job **out_running)
 {
         Job *first = make_run();

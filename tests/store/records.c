@@ -275,8 +275,7 @@ Test(records, a_version_without_a_head_is_an_upload_that_never_finished)
         scratch_remove(folder);
 }
 
-Test(records,
-     a_damaged_entry_is_a_damaged_version_whose_bytes_are_kept_and_a_missing_default_is_not_replaced_by_another)
+Test(records, a_damaged_entry_is_a_damaged_version_whose_bytes_stay_and_no_other_replaces_a_missing_default)
 {
         char *folder = scratch_make(), path[512];
         Store *store = open_store(folder);

@@ -112,8 +112,8 @@ Status recording_new(const Graph *graph, Recording **out_recording);
 Recording *recording_free(Recording *recording);
 DEFINE_CLEANUP(Recording, recording_free)
 
-// The value that a tensor is, or stands for while recording; NULL: none of a recording. Tensors in the
-// arguments of calls and in results are always Recorded.tensor.
+// The value that a tensor is, or stands for while recording; NULL: none of a recording. Tensors in
+// the arguments of calls and in results are always Recorded.tensor.
 static inline Recorded *recorded_of(const Tensor *tensor)
 {
         Tag *tag = tensor->tag;

@@ -12,8 +12,9 @@
 
 enum { MAX_RANK = 8, STORAGE_ALIGN = 64 };
 
-// A mark on tensors and storages that only the room which set it can read: it stands inside what that
-// room knows of them (core/program: values and buffers of a recording), and `kind` says inside what.
+// A mark on tensors and storages that only the room which set it can read: it stands inside what
+// that room knows of them (core/program: values and buffers of a recording), and `kind` says inside
+// what.
 typedef struct Tag {
         int kind;
 } Tag;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// traits.c: what rows claim about themselves (OpTraits, OP_ELEMENTWISE, RowEnd, activations), tried on
-// every golden case: as it stands, with the same tensor in several places, with operands laid out
-// otherwise, computed in place, and cut into rows.
+// traits.c: what rows claim about themselves (OpTraits, OP_ELEMENTWISE, RowEnd, activations), tried
+// on every golden case: as it stands, with the same tensor in several places, with operands laid
+// out otherwise, computed in place, and cut into rows.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,8 @@
 """Documents and messages agree with what is accepted: agreement.py FXSERVE.
 
 For each route of GET /openapi.json: its query parameters are those that the server's own message
-lists, each of their values is accepted and any other refused, and docs/api.md names the parameter.
+lists, each of their values is accepted and any other refused, and a table of docs/api.md has the
+parameter's row, with values, default and words as the document has them.
 The members of a run body are those of the message and of the document; modes and encodings are
 tried in the body as well. GET /v1 lists the same routes, and each of them is there. Every flag that
 README.md and docs/ name exists.
@@ -24,6 +25,16 @@ TOO_MUCH = "999999999999999999999"
 def document(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         return file.read()
+
+
+def values_of(row):
+    """What a parameter may be, as docs/api.md says it."""
+    schema = row["schema"]
+    if "enum" in schema:
+        return ", ".join(f"`{name}`" for name in schema["enum"])
+    if schema["type"] == "integer":
+        return f"{schema['minimum']} to {schema['maximum']}" if "maximum" in schema else f"from {schema['minimum']} on"
+    return "`true`, `false`" if schema["type"] == "boolean" else "text"
 
 
 class Agreement:
@@ -56,16 +67,13 @@ class Agreement:
                                 body if body is not None else self.body_of(method, path), headers)
 
     def parameters(self, method, path, operation):
-        """The names the document has, against those of the server's message and of docs/api.md."""
+        """The names the document has, against those of the server's message."""
         told = [row["name"] for row in operation["parameters"] if row["in"] == "query"]
         reply = self.call(method, path, "?no_such_parameter=1")
         found = re.search(r"this path takes(?: none|: (.*))$", reply.json().get("error", ""))
         accepted = (found[1] or "").split() if found else None
         self.check(f"{method} {path}: parameters", reply.status == 400 and accepted == told,
                    f"the server accepts {accepted} ({reply.status}), OpenAPI has {told}")
-        for name in told:
-            self.check(f"{method} {path}?{name}: docs/api.md", re.search(rf"[`?&/\"]{name}[`=\"]", self.text),
-                       f"docs/api.md does not name {name}")
 
     def values(self, method, path, row):
         schema, name = row["schema"], row["name"]
@@ -118,6 +126,24 @@ class Agreement:
         self.check("PATCH: members", told == set(patch),
                    f"the message lists {sorted(told)}, OpenAPI has {sorted(patch)}")
 
+    def table(self):
+        """Rows of the tables of docs/api.md, one for each parameter; of versions, only the plain form."""
+        properties = self.openapi["components"]["schemas"]["RunBody"]["properties"]
+        routes, places = {}, {}
+        for method, path, operation in self.operations():
+            for row in operation["parameters"]:
+                if row["in"] == "query" and "{v}" not in path:
+                    key = (row["name"], values_of(row), str(row["schema"].get("default", "")), row["description"])
+                    routes.setdefault(key, []).append(f"`{method} {path}`")
+                    if path.endswith("/run"):
+                        places[key] = "both" if row["name"] in properties else "query"
+        for key, where in routes.items():
+            name, values, default, words = key
+            default = "" if default == "" else f"`{default.lower()}`"
+            line = f"| `{name}` | {places.get(key, ', '.join(where))} | {values} | {default} | {words} |"
+            self.check(f"docs/api.md: the row of {name}", line.replace("|  |", "| |") + "\n" in self.text,
+                       "the document wants this row:\n" + line.replace("|  |", "| |"))
+
     def routes(self):
         listed = set(self.server.call("GET", "/v1").json()["routes"])
         told = {f"{method} {path}" for method, path, _ in self.operations()}
@@ -169,6 +195,7 @@ def main():
                 if row["in"] == "query":
                     agreement.values(method, path, row)
         agreement.members()
+        agreement.table()
         agreement.routes()
         flags(os.path.abspath(sys.argv[1]), tally)
     finally:

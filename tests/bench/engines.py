@@ -51,9 +51,9 @@ ARGS = arguments()
 # before any engine counts cores: OpenVINO pins its threads to what it sees when it is loaded
 os.sched_setaffinity(0, {ARGS.core})
 
-import numpy  # noqa: E402
-import torch  # noqa: E402
-from torch import nn  # noqa: E402
+import numpy
+import torch
+from torch import nn
 
 HAS_ORT = all(importlib.util.find_spec(name) for name in ("onnxruntime", "onnx", "onnxscript"))
 HAS_OPENVINO = all(importlib.util.find_spec(name) for name in ("openvino", "onnx", "onnxscript"))

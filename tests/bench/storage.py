@@ -133,7 +133,6 @@ class Server:
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return int(re.search(rf"{field}:\s+(\d+) kB", file.read())[1]) / 1024
 
-
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)

@@ -20,7 +20,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
-from service import HERE, MODELS, ROOT, Failed, Server, Tally, assert_close, reply_tensor  # noqa: E402
+from service import HERE, MODELS, ROOT, Failed, Server, Tally, assert_close, reply_tensor
 
 MAX_BYTES = 60_000_000
 USER = 65532

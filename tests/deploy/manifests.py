@@ -15,8 +15,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
-from operations import promtool, read_metrics  # noqa: E402
-from service import ROOT, Failed, Server, Tally, routes  # noqa: E402
+from operations import promtool, read_metrics
+from service import ROOT, Failed, Server, Tally, routes
 
 DEPLOY = os.path.join(ROOT, "deploy")
 METRIC_NAME = re.compile(r"\b((?:fxserve|process)_[a-z_]+)\b")

@@ -40,6 +40,7 @@ LINEAR = graph_text({"op": "call_module", "name": "y", "target": "l", "args": ["
 ABS = graph_text({"op": "call_function", "name": "y", "target": "torch.abs", "args": ["%x"]})
 ARRAY = write_npy(tensor_of("float32", [[1.0, 2.0, 3.0, 4.0]]))
 
+
 def convolution(number):
     """A graph with a convolution that no cache can know: `number` is among its weights."""
     nodes = [{"op": "placeholder", "name": "x", "target": "x"},

@@ -7,7 +7,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "service"))
-from service import Server  # noqa: E402
+from service import Server
 
 FIELDS = ("armed", "calls", "fail_at", "always", "how", "failed")
 HOWS = ("ENOSPC", "EIO", "EMFILE", "EINTR", "SHORT", "ENOMEM")

@@ -47,11 +47,11 @@ def graphs():
         {"op": "get_attr", "name": "t", "target": "t"},
         {"op": "call_function", "name": "c", "target": "torch.cat", "args": [["%l", "%t"]],
          "kwargs": {"dim": {"$float": "inf"}}},
-        {"op": "output", "name": "output", "target": "output", "args": [{"$tuple": ["%c", {
-            "$slice": [1, None, 2]}, {"$dtype": "float16"}, "%%x", {"$complex": [1, 2]}]}]}], "modules": {
-                "l": {"type": "torch.nn.Linear", "config": {"in_features": 2, "out_features": 2}}},
-                                 "state": {"l.weight": [[1, 2], [3, 4.5]], "l.bias": {"same_as": "t"}, "t": {
-                                     "dtype": "float32", "shape": [2], "b64": "AACAPwAAAEA="}}}).encode()
+        {"op": "output", "name": "output", "target": "output", "args": [{"$tuple": [
+            "%c", {"$slice": [1, None, 2]}, {"$dtype": "float16"}, "%%x", {"$complex": [1, 2]}]}]}],
+        "modules": {"l": {"type": "torch.nn.Linear", "config": {"in_features": 2, "out_features": 2}}},
+        "state": {"l.weight": [[1, 2], [3, 4.5]], "l.bias": {"same_as": "t"},
+                  "t": {"dtype": "float32", "shape": [2], "b64": "AACAPwAAAEA="}}}).encode()
     return {name: text for name, text in found.items() if len(text) < 8000}
 
 

@@ -18,7 +18,7 @@ import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "service"))
-from service import Failed, Server, Tally  # noqa: E402
+from service import Failed, Server, Tally
 
 TOKEN = "a-token-of-the-browser-0123456789"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

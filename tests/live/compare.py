@@ -39,12 +39,12 @@ warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate"), str(ROOT / "tests" / "service")]
 
-import make_goldens  # noqa: E402
-import make_prints  # noqa: E402
-import make_twins  # noqa: E402
-import replay_goldens  # noqa: E402
-from export_fx import dumps, export_fx, import_fx  # noqa: E402
-from service import Server  # noqa: E402
+import make_goldens
+import make_prints
+import make_twins
+import replay_goldens
+from export_fx import dumps, export_fx, import_fx
+from service import Server
 
 NPY = {torch.float32: "<f4", torch.float64: "<f8", torch.float16: "<f2", torch.int64: "<i8",
        torch.int32: "<i4", torch.int8: "|i1", torch.uint8: "|u1", torch.bool: "|b1"}

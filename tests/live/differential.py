@@ -45,14 +45,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate"), str(ROOT / "tests" / "service"),
                 str(ROOT / "tests" / "live")]
 
-import random_graphs  # noqa: E402
-import random_layers  # noqa: E402
-# noqa: E402
+import random_graphs
+import random_layers
 from differences import (PRODUCTS, difference, is_known, is_plain_rounding, is_undefined, no_worse,
                          placed_like, reads_what_it_writes)
-from make_goldens import TOLERANCE  # noqa: E402
-from random_graphs import Case, bits, refs_in, same_bits  # noqa: E402
-from service import Server  # noqa: E402
+from make_goldens import TOLERANCE
+from random_graphs import Case, bits, refs_in, same_bits
+from service import Server
 
 CHUNK = 200
 LAYERS_EVERY = 5  # seeds that are multiples of it are graphs of layers, functions and methods

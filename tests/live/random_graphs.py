@@ -19,9 +19,9 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate")]
 
-import replay_goldens  # noqa: E402
-from export_fx import encode_value  # noqa: E402
-from make_goldens import find_overload  # noqa: E402
+import replay_goldens
+from export_fx import encode_value
+from make_goldens import find_overload
 
 MAX_ELEMENTS = 4096
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

@@ -76,8 +76,8 @@ def graphs():
             {"op": "placeholder", "name": "x", "target": "x"},
             {"op": "call_module", "name": "sub", "target": "sub", "args": ["%x"]},
             {"op": "output", "name": "output", "target": "output", "args": ["%sub"]}],
-                             "modules": {"sub": {"type": "torch.fx.GraphModule", "graph": json.loads(
-                                 graph(call("mm", "torch.mm", "%x", "%x")))}}}).encode(),
+            "modules": {"sub": {"type": "torch.fx.GraphModule",
+                                "graph": json.loads(graph(call("mm", "torch.mm", "%x", "%x")))}}}).encode(),
         "complex": json.dumps({"format": "fx/1", "nodes": [{"op": "get_attr", "name": "c", "target": "c"}, {
             "op": "output", "name": "output", "target": "output", "args": ["%c"]}], "state": {
                 "c": {"dtype": "complex128", "shape": [1], "data": [[1, 2]]}}}).encode(),
@@ -167,8 +167,8 @@ def uploads():
     archive = model_file("digits.pt2")
     spare, spare_type = form(("graph", graph(call("y", "torch.relu", "%x"))),
                              ("weights", write_safetensors({"spare": tensor})))
-    twice, twice_type = form(("graph", json.dumps(
-        module | {"state": {"l.bias": {"dtype": "float32", "shape": [2], "data": [1, 2]}}}).encode()),
+    both = module | {"state": {"l.bias": {"dtype": "float32", "shape": [2], "data": [1, 2]}}}
+    twice, twice_type = form(("graph", json.dumps(both).encode()),
                              ("weights", write_safetensors({"l.bias": tensor})))
     extra, extra_type = form(("graph", linear), ("nope", b"1"))
     bad, bad_type = form(("graph", json.dumps(module).encode()),

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import random
-import re
 import struct
 import sys
 import tempfile

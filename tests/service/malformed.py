@@ -290,10 +290,11 @@ def many(suite):
                            ("mixed", b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2))):
             name = f"{form} {depth:,} deep"
             if suite.wanted(name):
-                suite.bulk(name, [lambda text=text: suite.sound(
-                    "POST", "/v1/graphs/typed/run", b'{"inputs": {"x": ' + text + b"}}", statuses=(400, 413)),
-                                  lambda text=text: suite.sound("PUT", "/v1/graphs/bad", text,
-                                                                statuses=(400, 413, 415, 422))])
+                suite.bulk(name, [
+                    lambda text=text: suite.sound("POST", "/v1/graphs/typed/run",
+                                                  b'{"inputs": {"x": ' + text + b"}}", statuses=(400, 413)),
+                    lambda text=text: suite.sound("PUT", "/v1/graphs/bad", text,
+                                                  statuses=(400, 413, 415, 422))])
 
 
 def pipeline(suite, n):

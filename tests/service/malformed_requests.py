@@ -145,8 +145,9 @@ def tensor_rows():
     yield ("a product that wraps to 4", "relu",
            inputs('{"shape": [4611686018427387905, 4], "dtype": "float32", "data": [1, 2, 3, 4]}'),
            (400, 413), None, "4611686018427387905")
-    yield ("a product that wraps in b64", "relu", inputs(
-        '{"shape": [4611686018427387905, 4], "dtype": "float32", "b64": "AAAAAAAAAAAAAAAAAAAAAA=="}'),
+    yield ("a product that wraps in b64", "relu",
+           inputs('{"shape": [4611686018427387905, 4], "dtype": "float32", '
+                  '"b64": "AAAAAAAAAAAAAAAAAAAAAA=="}'),
            (400, 413), None, "4611686018427387905")
     yield ("a fraction as size", "relu", inputs('{"shape": [1.5], "dtype": "float32", "data": [1]}'), 400,
            None, "line 1")

@@ -17,7 +17,7 @@ from service import (MODELS, ROOT, Failed, Server, Tally, Tensor, assert_close, 
                      read_array, read_npy, read_safetensors, reply_tensor, write_arrays, write_npy)
 
 sys.path.insert(0, os.path.join(ROOT, "tools", "generate"))
-import seeded_weights  # noqa: E402
+import seeded_weights
 
 
 def upload(server, name, path):

@@ -23,7 +23,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "generate"))
-from count_goldens import counted, table  # noqa: E402
+from count_goldens import counted, table
 from service import END_WITH_PARENT, ROOT, Connection, Failed, Server, Tally, environment
 
 METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")

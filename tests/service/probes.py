@@ -105,9 +105,13 @@ def through_nginx(server, tally, probes, program):
                     break
                 except OSError:
                     time.sleep(0.05)
-            counts = lambda: (
-                lines_of(os.path.join(folder, "access.log"), lambda line: line.split()[-1] != "-"),
-                lines_of(server.log_path, lambda line: '"route"' in line and '"status": 499' not in line))
+
+            def counts():
+                answered = lines_of(os.path.join(folder, "access.log"), lambda line: line.split()[-1] != "-")
+                logged = lines_of(server.log_path,
+                                  lambda line: '"route"' in line and '"status": 499' not in line)
+                return answered, logged
+
             for probe in probes:
                 agree(tally, probe, port, counts)
         finally:

@@ -167,7 +167,6 @@ def promotion():
     yield "masked_fill_.Scalar", [ramp(4, 3)[::2], condition, 0]
     yield "masked_fill.Tensor", [ramp(2, 3), condition, t(7.0)]
 
-
     for left in (t([1, 5, -3], i64), t([200, 3, 1], u8), t([7, -8, 0], i32), t([1, -128, 5], i8),
                  ints(3, 4).t(), t(6, i64)):
         for right in (t(2, left.dtype), t(1, i64)):
@@ -228,7 +227,6 @@ def reductions():
     for order in (0, 1, 2, 3, 0.5, inf, -inf):
         yield "linalg_vector_norm.default", [ramp(3, 4), order]
         yield "linalg_vector_norm.default", [ramp(3, 4), order, [1], True]
-
 
     for dtype in (f32, f64, f16, bf16):
         for order in (2, 1, inf):

@@ -33,16 +33,16 @@ from needed import need
 
 need("torch==2.13.0", "numpy", "safetensors", "expecttest")
 
-import torch  # noqa: E402
-from safetensors.torch import load_file  # noqa: E402
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten  # noqa: E402
+import torch
+from safetensors.torch import load_file
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
-from count_goldens import TABLE, counted, table  # noqa: E402
-from expected import write_safetensors  # noqa: E402
-from export_fx import Unsupported, encode_value  # noqa: E402
-from golden_variants import DTYPES, overlaps, place_tensor, variants  # noqa: E402
+from count_goldens import TABLE, counted, table
+from expected import write_safetensors
+from export_fx import Unsupported, encode_value
+from golden_variants import DTYPES, overlaps, place_tensor, variants
 
 warnings.filterwarnings("ignore")
 
@@ -263,7 +263,10 @@ def is_ill_conditioned(candidate, group):
                if out[0] == "tensor"] + [tensor for _, tensor in candidate.mutated]
     if not any(tensor.dtype in wider for tensor in results):
         return False
-    widen = lambda tensor: tensor.to(wider.get(tensor.dtype, tensor.dtype))  # noqa: E731
+
+    def widen(tensor):
+        return tensor.to(wider.get(tensor.dtype, tensor.dtype))
+
     args, kwargs = map_tensors(widen, map_tensors(copy_tensor, (candidate.args, candidate.kwargs)))
     try:
         with torch.no_grad():

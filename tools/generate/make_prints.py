@@ -492,8 +492,8 @@ def torch_modules():
                         forward=lambda self, x: (lambda y: y[..., :2] * y[..., 2:].sigmoid())(self.g(x))),
         "attention": module(q=nn.Linear(4, 4), forward=lambda self, x: F.scaled_dot_product_attention(
             self.q(x), x, x, is_causal=True)),
-        "loop": module(cell=nn.Linear(2, 2),
-                       forward=lambda self, x: [x := torch.tanh(self.cell(x)) for _ in range(4)]),
+        "loop": module(cell=nn.Linear(2, 2), forward=lambda self, x: [
+            x := torch.tanh(self.cell(x)) for _ in range(4)]),  # noqa: F841 (each round reads the x before)
         "functional": lambda x, w: F.layer_norm(F.conv2d(F.pad(x, (1, 1)), w, stride=2), [4], eps=1e-6),
         "statistics": lambda x: {"mean": x.mean(), "std": x.std(0, keepdim=True), "max": x.max(dim=1),
                                  "top": x.topk(2)},

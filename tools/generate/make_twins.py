@@ -15,7 +15,7 @@ from needed import need
 
 need("torch==2.13.0")
 
-import torch  # noqa: E402
+import torch
 
 FILE = pathlib.Path(__file__).resolve().parent.parent.parent / "core" / "ops" / "twins.def"
 HEAD = """// SPDX-License-Identifier: Apache-2.0

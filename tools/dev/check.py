@@ -8,7 +8,8 @@ failing step's output is shown. The last line is `N passed, N failed`.
   check.py [--long] NAME...   only these steps; --list names them
 
 Builds: build-asan (ASan and UBSan: unit tests and service), build (release, -Werror: models,
-faults, load), build-tsan (ThreadSanitizer: stress programs and the server, one thread per run).
+faults, load), build-tsan (ThreadSanitizer: stress programs and the server, one thread per run),
+build-clang (clang, -Werror: for its warnings; nothing runs from it).
 """
 import glob
 import json
@@ -29,6 +30,8 @@ ENVIRONMENT = dict(
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 THREADS = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Dopenmp=false",
            "-Dtests=disabled"]
+# What clang warns about, in all programs and tests. Unoptimised, as its optimiser's own remarks say little.
+CLANG = ["-Dwerror=true", "-Dbuildtype=debug", "-Dtests=enabled", "-Dc_args=-Wno-pass-failed"]
 STEP_SECONDS, LONG_SECONDS = 1500, 4 * 3600
 STRESS_SECONDS, STRESS_LONG_SECONDS = 20, 300
 RESULTS = os.path.join(ROOT, "build", "results.jsonl")  # figures of the long run; tests/report.py reads them
@@ -65,9 +68,9 @@ def show_seconds(seconds):
         print(word + "\b" * len(word), end="", flush=True)
 
 
-def build(folder, options, targets=()):
+def build(folder, options, targets=(), compiler=None):
     if not os.path.exists(os.path.join(ROOT, folder, "build.ninja")):
-        code, out = run(["meson", "setup", folder] + options)
+        code, out = run((["env", f"CC={compiler}"] if compiler else []) + ["meson", "setup", folder] + options)
         if code != 0:
             return 0, 1, out
     elif options:
@@ -75,6 +78,11 @@ def build(folder, options, targets=()):
     code, out = run(["ninja", "-C", folder] + list(targets))
     return (1, 0, out) if code == 0 else (0, 1, "\n".join(line for line in out.split("\n") if "error" in line
                                                           or "FAILED" in line or "warning" in line))
+
+
+def flake8():
+    code, out = run(["flake8"])
+    return (1, 0, out) if code == 0 else (0, max(1, len(re.findall(r"^\S+:\d+:\d+: ", out, re.M))), out)
 
 
 def counted(command, seconds=None):
@@ -135,9 +143,12 @@ RECORD = "build/tests/fault/librecord.so"
 BUILDS = ("build-asan", "build", "build-tsan")
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
+    ("python", "Python: flake8 with the checks of .flake8", flake8),
     ("build-asan", "build with ASan and UBSan",
      lambda: build("build-asan", SANITIZED, ["all", "tests/compile/resnet18.safetensors"])),
     ("build", "build for release", lambda: build("build", ["-Dtests=disabled", "-Dwerror=true"])),
+    ("build-clang", "build with clang, without warnings",
+     lambda: build("build-clang", CLANG, ["all"], compiler="clang")),
     ("build-tsan", "build with ThreadSanitizer", lambda: build("build-tsan", THREADS)),
     ("unit", "unit tests and goldens (ASan, UBSan)", criterion),
     ("replay", "fuzz corpus and mutants of it (ASan, UBSan)", python("tests/fuzz/replay.py", "build-asan")),

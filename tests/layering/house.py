@@ -99,7 +99,8 @@ def arrows(sources):
 def route_ids(sources):
     """A route is known by its row only: no code tests which route it has."""
     ids = set()
-    for name, of_version in re.findall(r"^(?:VERSIONED_)?ROUTE\((\w+), (?:(\w+), )?", read("api/routes.def"), re.M):
+    rows = re.findall(r"^(?:VERSIONED_)?ROUTE\((\w+), (?:(\w+), )?", read("api/routes.def"), re.M)
+    for name, of_version in rows:
         ids |= {name, of_version} - {""}
     findings = [] if ids else ["api/routes.def: no rows were found"]
     named = re.compile(rf"\bROUTE_({'|'.join(ids)})\b|route->(?:id|path), \"")

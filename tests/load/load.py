@@ -9,7 +9,6 @@ import json
 import multiprocessing
 import os
 import random
-import re
 import selectors
 import socket
 import struct

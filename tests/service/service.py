@@ -387,7 +387,8 @@ def routes():
                           r"STATUSES\(([\d, ]+)\)", file.read(), re.M | re.S)
     out = []
     for versioned, name, of_version, method, path, part, statuses in rows:
-        forms = [(name, path + part), (of_version, path + "/versions/{v}" + part)] if versioned else [(name, path)]
+        forms = [(name, path + part if versioned else path)]
+        forms += [(of_version, path + "/versions/{v}" + part)] if versioned else []
         out += [(form, method, place, statuses.split(", ")) for form, place in forms]
     if not out:
         raise Failed("api/routes.def has no rows")

@@ -70,7 +70,8 @@ def show_seconds(seconds):
 
 def build(folder, options, targets=(), compiler=None):
     if not os.path.exists(os.path.join(ROOT, folder, "build.ninja")):
-        code, out = run((["env", f"CC={compiler}"] if compiler else []) + ["meson", "setup", folder] + options)
+        environment = [f"CC={compiler}"] if compiler else []
+        code, out = run(["env", *environment, "meson", "setup", folder, *options])
         if code != 0:
             return 0, 1, out
     elif options:

@@ -34,12 +34,13 @@ Graph *graph_ref(Graph *graph)
         return graph;
 }
 
-static void module_deinit(Module *module)
+void module_clear(Module *module)
 {
         for (uint32_t i = 0; i < module->n_config; i++)
                 value_unref(module->config[i].value);
         free(module->config);
         graph_unref(module->graph);
+        *module = (Module){ .path = module->path };
 }
 
 Graph *graph_unref(Graph *graph)
@@ -53,7 +54,7 @@ Graph *graph_unref(Graph *graph)
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++)
                 value_unref(graph->signature.inputs[i].literal);
         for (uint32_t i = 0; i < graph->n_modules; i++)
-                module_deinit(graph->modules[i]);
+                module_clear(graph->modules[i]);
         for (uint32_t i = 0; i < graph->n_state; i++)
                 tensor_unref(graph->state[i].tensor);
         free(graph->nodes);
@@ -265,6 +266,61 @@ State *graph_state(const Graph *graph, const char *path)
 {
         uintptr_t stored = (uintptr_t)string_map_get(&graph->state_by_path, path);
         return stored == 0 ? NULL : &graph->state[stored - 1];
+}
+
+// ---- taking away ----
+
+static bool is_below(const char *path, const char *parent, size_t n)
+{
+        return strncmp(path, parent, n) == 0 && (path[n] == '.' || path[n] == '\0');
+}
+
+// Drops the entries at and below `path`; the map holds places in the array, so it is made anew.
+static Status remove_state(Graph *graph, const char *path, size_t n)
+{
+        StringMap by_path = { 0 };
+        uint32_t kept = 0;
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                State state = graph->state[i];
+                if (is_below(state.path, path, n)) {
+                        tensor_unref(state.tensor);
+                        continue;
+                }
+                graph->state[kept++] = state;
+                if (status == STATUS_OK)
+                        status = string_map_set(&by_path, state.path, (void *)(uintptr_t)kept, NULL);
+        }
+        graph->n_state = kept;
+        string_map_deinit(&graph->state_by_path);
+        graph->state_by_path = by_path;
+        return status;
+}
+
+Status graph_remove_state(Graph *graph, const char *path)
+{
+        if (graph_state(graph, path) == NULL)
+                return fail(STATUS_LINT, "the state has no \"%.200s\"", path);
+        return remove_state(graph, path, strlen(path));
+}
+
+Status graph_remove_module(Graph *graph, const char *path)
+{
+        if (path[0] == '\0' || graph_module(graph, path) == NULL)
+                return fail(STATUS_LINT, "the graph has no module \"%.200s\"", path);
+        size_t n = strlen(path);
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < graph->n_modules; i++) {
+                Module *module = graph->modules[i];
+                if (is_below(module->path, path, n)) {
+                        string_map_remove(&graph->module_by_path, module->path);
+                        module_clear(module);
+                } else {
+                        graph->modules[kept++] = module;
+                }
+        }
+        graph->n_modules = kept;
+        return remove_state(graph, path, n);
 }
 
 // ---- inputs of a node ----

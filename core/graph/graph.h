@@ -51,8 +51,10 @@ struct Node {
         // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
         const char *notes;
         const char *module_path, *module_class; // innermost nn_module_stack entry; NULL if unknown
-        const void *resolved;                   // what targets/ found for `target`; owned there, static
-        Graph *graph;                           // owner
+        // in a derived graph: the authored node that this one stands for; NULL: itself
+        const char *origin;
+        const void *resolved; // what targets/ found for `target`; owned there, static
+        Graph *graph;         // owner
         // Set by graph_finish:
         uint32_t n_users; // distinct nodes that read this one
         // values whose last reader is this node, in order of first appearance in its arguments
@@ -193,10 +195,20 @@ Status graph_add_module(Graph *graph, const char *path, const char *type, Module
 // The tensor is taken (also on failure). *out_state is valid until the next graph_add_state. A path
 // that is taken: STATUS_LINT.
 Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, State **out_state);
+// With everything below it: modules, child graphs and state. STATUS_LINT for the root and for a
+// path that is no module.
+Status graph_remove_module(Graph *graph, const char *path);
+Status graph_remove_state(Graph *graph, const char *path); // STATUS_LINT if absent
+void module_clear(Module *module);                         // without type, configuration and child graph
 Status module_add_config(Module *module, const char *borrow_key,
                          // key in the graph's arena; value taken, also on failure
                          Value take_value);
 Node *graph_node(const Graph *graph, const char *name); // NULL if absent
+// The name people know the node by.
+static inline const char *node_origin(const Node *node)
+{
+        return node->origin != NULL ? node->origin : node->name;
+}
 Module *graph_module(const Graph *graph, const char *path);
 State *graph_state(const Graph *graph, const char *path);
 // FX's rule for a free node name derived from `candidate`, a target or the name asked for. Text

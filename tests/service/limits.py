@@ -31,6 +31,9 @@ SCENARIOS = {
     "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "gzip_from": "67-gzip-from",
 }
 
+# Limits of core that no request reaches yet, and the unit test that hits each.
+UNIT_TESTS = {"max_edit_steps": "tests/edit/nodes.c", "max_edit_growth": "tests/edit/nodes.c"}
+
 
 def fx(*nodes, **more):
     return json.dumps(malformed_graphs.fx(*nodes, **more))
@@ -515,7 +518,8 @@ def served(tally, binary, flags, graphs, rows):
 def missing():
     """What is wrong with the tables above: limits nobody hits, and rows of limits that are gone."""
     flags = flags_of_limits()
-    named = {row[0] for row in fixed_rows()} | {row[0] for row in flag_rows()} | set(CASES) | set(SCENARIOS)
+    named = {row[0] for row in fixed_rows()} | {row[0] for row in flag_rows()}
+    named |= set(CASES) | set(SCENARIOS) | set(UNIT_TESTS)
     problems = [f"no scenario hits the limit {limit}: it wants a row in limits.py" for limit in flags
                 if limit not in named]
     problems += [f"limits.py names {limit}, which limits.def does not have"
@@ -528,6 +532,10 @@ def missing():
                 text = file.read()
         if not text or (flag != "NULL" and f"--{flag} " not in text):
             problems.append(f"{scenario} does not set {limit}")
+    for limit, path in UNIT_TESTS.items():
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            if f"limits.{limit}" not in file.read():
+                problems.append(f"{path} does not set {limit}")
     return problems
 
 

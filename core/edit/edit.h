@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs from graphs: an Edit is a working copy of a finished graph. Its nodes are in a list that
+// may be changed; edit_finish closes it into an ordinary, immutable graph. The base is never
+// touched.
+//
+// The functions do what the Graph API of torch.fx does, in its order and with its words. State
+// tensors are shared with the base; everything else is copied, so that the base may go.
+//
+// A recipe is all or nothing: after a failure the session is good for edit_free only. One thread
+// per session. Nodes of a session are known by `Node *`, valid until edit_free; after edit_finish
+// they belong to the new graph, except erased ones.
+#pragma once
+#include "core/graph/graph.h"
+
+typedef struct Edit Edit;
+
+// ---- a session ----
+// `base` is finished; it is counted until the session ends.
+Status edit_new(const Graph *base, Edit **out_edit);
+Edit *edit_free(Edit *edit); // NULL-safe, returns NULL
+DEFINE_CLEANUP(Edit, edit_free)
+// Counts one step of a recipe: STATUS_TOO_LARGE after limits.max_edit_steps. Whoever carries out a
+// client's recipe calls it once per step.
+Status edit_step(Edit *edit);
+// What torch.fx's Graph.lint refuses, as graph_lint.
+Status edit_lint(Edit *edit);
+// Lints, closes and resolves the graph. A name without an operator, state that is missing and
+// unknown configuration fail as they do at upload. The session ends in any case but is still to be
+// freed.
+Status edit_finish(Edit *edit, Graph **out_graph);
+
+// ---- looking ----
+const Graph *edit_base(const Edit *edit);
+Node *edit_node(const Edit *edit, const char *name);    // NULL if absent
+Node *edit_copy_of(const Edit *edit, const Node *node); // of a node of the base; NULL: erased
+Node *edit_first(const Edit *edit);                     // in order; NULL at the end
+Node *edit_last(const Edit *edit);
+Node *edit_next(const Node *node);
+Node *edit_previous(const Node *node);
+Node *edit_output(const Edit *edit); // the last node, if it is an output; else NULL
+uint32_t edit_n_nodes(const Edit *edit);
+// Distinct users in the order in which they became users, as torch.fx's node.users.
+typedef struct EditUse EditUse;
+const EditUse *edit_first_use(const Node *node); // NULL: none. node->n_users is their number.
+const EditUse *edit_next_use(const EditUse *use);
+Node *edit_user(const EditUse *use);
+// The node itself, not the copy of its name: whether it was inserted, retargeted, or given other
+// arguments.
+bool edit_is_changed(const Node *node);
+// The module tree and the state as they are now.
+const Module *edit_module(const Edit *edit, const char *path);
+const State *edit_state(const Edit *edit, const char *path);
+
+// ---- nodes ----
+// Values are taken, also on failure; args is a tuple and kwargs a dict, or VALUE_NONE. A VALUE_NODE
+// in them is a node of this session that is not erased.
+typedef struct EditNew {
+        Opcode op;
+        const char *name;   // FX's rule makes a free name from it; NULL: from the target
+        const char *target; // functions are spelled as PyTorch prints them
+        Value args, kwargs;
+        const char *type;   // annotation, or NULL
+        const Node *origin; // the node that it stands for; NULL: none but itself
+} EditNew;
+// `at` NULL: insert_before puts the node in front of the whole graph, insert_after at its end.
+Status edit_insert_before(Edit *edit, Node *at, const EditNew *take_new, Node **out_node);
+Status edit_insert_after(Edit *edit, Node *at, const EditNew *take_new, Node **out_node);
+// Another node in the place of `node`, which is erased; its users read the new one, which stands
+// for it.
+Status edit_replace(Edit *edit, Node *node, const EditNew *take_new, Node **out_node);
+// STATUS_LINT while it has users: `Tried to erase Node a but it still had 1 users in the graph:
+// {b: None}!`
+Status edit_erase(Edit *edit, Node *node);
+Status edit_move_before(Edit *edit, Node *node, Node *at); // at->prepend(node)
+Status edit_move_after(Edit *edit, Node *node, Node *at);
+// FX's rule makes a free name from `name`.
+Status edit_rename(Edit *edit, Node *node, const char *name);
+// Function, method or path; the opcode stays. Of placeholders the argument's name; not of outputs.
+Status edit_set_target(Edit *edit, Node *node, const char *target);
+Status edit_set_call(Edit *edit, Node *node, Opcode op, const char *target); // calls only
+Status edit_set_args(Edit *edit, Node *node, Value take_args, Value take_kwargs);
+// All places where `node` reads `from` get `with` (borrowed).
+Status edit_replace_input(Edit *edit, Node *node, const Node *from, Value with);
+// All readers of `node` but `except` (may be NULL) get `with` (borrowed) in its place.
+Status edit_replace_all_uses(Edit *edit, Node *node, Value with, const Node *except);
+
+// ---- results ----
+// One more result behind those there are; a single result becomes a tuple of two.
+Status edit_add_output(Edit *edit, Value take_value);
+// `index` counts the results as the output node holds them, without the written buffers and inputs
+// of an export.
+Status edit_remove_output(Edit *edit, uint32_t index);
+
+// ---- modules and state ----
+// A class with its configuration: keys borrowed, values taken by edit_add_module, also on failure.
+typedef struct EditModule {
+        const char *type;
+        bool training;
+        ModuleConfig *config;
+        uint32_t n_config;
+        Graph *graph; // borrowed; a finished child graph, which is copied, or NULL
+} EditModule;
+Status edit_add_module(Edit *edit, const char *path, const EditModule *take_module);
+// With everything below it, state included. STATUS_LINT if there is no such module.
+Status edit_delete_module(Edit *edit, const char *path);
+// Class, configuration and child graph go; state and modules below it stay where their paths are.
+Status edit_replace_module(Edit *edit, const char *path, const EditModule *take_module);
+// A new entry, or another tensor for one that is there (taken). In a graph from an export the dtype
+// and shape must stay.
+Status edit_set_state(Edit *edit, const char *path, Tensor *take_tensor);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside core/edit: the working copy.
+//
+// Every node of the working graph is the first member of an EditNode in the graph's arena, so that
+// a Node that belongs to `work` can be looked at as one. Order is a doubly linked list. Who reads
+// whom is kept both ways: a node owns one EditUse for each distinct node that it reads, linked into
+// the list of that node's users.
+#pragma once
+#include "core/edit/edit.h"
+
+typedef struct EditNode EditNode;
+
+struct EditUse {
+        EditNode *input, *user;
+        EditUse *before, *after; // among the users of `input`
+};
+
+struct EditNode {
+        Node node; // n_users is kept up to date
+        EditNode *before, *after;
+        EditUse *inputs; // in order of first appearance, args first
+        uint32_t n_inputs, inputs_capacity;
+        EditUse *first_use, *last_use;
+        const Input *input; // of a placeholder of the base
+        uint64_t mark;      // the walk that last met it
+        bool erased, changed;
+};
+
+// One result of a graph that tells its outputs apart (exports).
+typedef struct EditOutput {
+        OutputKind kind;
+        const char *target;
+        uint32_t leaf; // of the base's out_tree, or NO_LEAF
+} EditOutput;
+#define NO_LEAF UINT32_MAX
+
+struct Edit {
+        Graph *base, *work; // counted; work is NULL once it was handed out
+        EditNode *first, *last;
+        uint32_t n_nodes, n_made; // there; ever made
+        Node **by_base;           // node of the base -> its copy
+        EditOutput *outputs;      // in work's arena; as many as base->signature.n_outputs, then edited
+        uint32_t n_outputs, outputs_capacity;
+        uint64_t walk; // number of the last walk that marked nodes
+        int64_t n_steps;
+};
+
+// A node of the working graph. Undefined for others.
+static inline EditNode *edit_node_of(const Node *node)
+{
+        return (EditNode *)(uintptr_t)node;
+}
+// STATUS_INTERNAL for a node of another graph, STATUS_LINT for an erased one.
+Status edit_check_node(const Edit *edit, const Node *node);
+
+// ---- uses.c ----
+// Gives the node its arguments (taken, also on failure) and brings the uses up to date.
+Status edit_set_values(Edit *edit, EditNode *node, Value take_args, Value take_kwargs);
+void edit_drop_uses(EditNode *node);
+
+// ---- nodes.c ----
+// A node that stands nowhere yet, without arguments. Its name, in work's arena, is taken already.
+Status edit_make_node(Edit *edit, Opcode op, const char *borrow_name, const char *target,
+                      EditNode **out_node);
+void edit_link(Edit *edit, EditNode *node, EditNode *before, EditNode *after);
+Status edit_keep_text(Edit *edit, const char *text, const char **out_copy); // NULL stays NULL
+
+// ---- copy.c ----
+Status edit_copy_base(Edit *edit);
+Status edit_copy_spec(Edit *edit, const TensorSpec *spec, TensorSpec *out_spec);
+// A graph of its own with the same content, finished and not resolved.
+Status edit_copy_graph(const Graph *graph, Graph **out_graph);
+
+// ---- signature.c ----
+Status edit_derive_signature(Edit *edit);

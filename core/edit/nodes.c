@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// nodes.c: inserting, erasing, moving and changing single nodes.
+#include <string.h>
+#include "core/base/limits.h"
+#include "core/base/text.h"
+#include "core/edit/edit_parts.h"
+
+Status edit_keep_text(Edit *edit, const char *text, const char **out_copy)
+{
+        *out_copy = text == NULL ? NULL : arena_text(&edit->work->arena, text, strlen(text));
+        return text != NULL && *out_copy == NULL ? fail_memory() : STATUS_OK;
+}
+
+// ---- order ----
+
+void edit_link(Edit *edit, EditNode *node, EditNode *before, EditNode *after)
+{
+        node->before = before;
+        node->after = after;
+        *(before == NULL ? &edit->first : &before->after) = node;
+        *(after == NULL ? &edit->last : &after->before) = node;
+        edit->n_nodes++;
+}
+
+static void unlink_node(Edit *edit, EditNode *node)
+{
+        *(node->before == NULL ? &edit->first : &node->before->after) = node->after;
+        *(node->after == NULL ? &edit->last : &node->after->before) = node->before;
+        edit->n_nodes--;
+}
+
+// ---- making ----
+
+static Status empty_values(Value *out_args, Value *out_kwargs)
+{
+        Seq *args;
+        Dict *kwargs;
+        TRY(seq_new(0, &args));
+        *out_args = value_seq_take(VALUE_TUPLE, args);
+        TRY(dict_new(0, &kwargs));
+        *out_kwargs = (Value){ .kind = VALUE_DICT, .dict = kwargs };
+        return STATUS_OK;
+}
+
+static Status check_growth(const Edit *edit)
+{
+        if (edit->n_nodes >= limits.max_nodes)
+                return fail(STATUS_TOO_LARGE, "the graph has more than %lld nodes (max_nodes in GET /v1)",
+                            (long long)limits.max_nodes);
+        if (edit->n_made >= edit->base->n_nodes + limits.max_edit_growth)
+                return fail(STATUS_TOO_LARGE,
+                            "the edits make more than %lld nodes (max_edit_growth in GET /v1)",
+                            (long long)limits.max_edit_growth);
+        return STATUS_OK;
+}
+
+Status edit_make_node(Edit *edit, Opcode op, const char *borrow_name, const char *target, EditNode **out_node)
+{
+        Graph *work = edit->work;
+        TRY(check_growth(edit));
+        EditNode *node = arena_alloc(&work->arena, sizeof(*node));
+        if (node == NULL)
+                return fail_memory();
+        TRY(edit_keep_text(edit, target, &node->node.target));
+        node->node.name = borrow_name;
+        node->node.op = op;
+        node->node.graph = work;
+        TRY(string_map_set(&work->node_by_name, node->node.name, &node->node, NULL));
+        // From here on the work graph's nodes are freed with the session (edit_free).
+        TRY(array_reserve(&work->nodes, &work->nodes_capacity, edit->n_made + 1, sizeof(Node *)));
+        work->nodes[edit->n_made++] = &node->node;
+        work->n_nodes = edit->n_made;
+        TRY(empty_values(&node->node.args, &node->node.kwargs));
+        *out_node = node;
+        return STATUS_OK;
+}
+
+static Status check_new(const EditNew *new)
+{
+        if ((unsigned)new->op > OP_OUTPUT)
+                return fail(STATUS_LINT, "Node had unknown opcode %d!", (int)new->op);
+        if (new->target == NULL || new->target[0] == '\0')
+                return fail(STATUS_LINT, "a node needs a target");
+        if (new->op == OP_OUTPUT && strcmp(new->target, "output") != 0)
+                return fail(STATUS_LINT, "the target of an output node is \"output\", not \"%.60s\"",
+                            new->target);
+        return STATUS_OK;
+}
+
+static Status insert(Edit *edit, EditNode *before, EditNode *after, const EditNew *take_new, Node **out_node)
+{
+        _cleanup_(value_clear) Value args = take_new->args;
+        _cleanup_(value_clear) Value kwargs = take_new->kwargs;
+        TRY(check_new(take_new));
+        EditNode *node;
+        const char *name = take_new->name, *target = take_new->target;
+        if (take_new->op == OP_CALL_FUNCTION && (target = graph_normalise_target(edit->work, target)) == NULL)
+                return fail_memory();
+        if (name == NULL)
+                TRY(graph_name_of_target(edit->work, take_new->op, target, &name));
+        TRY(graph_fresh_name(edit->work, name, &name));
+        TRY(edit_make_node(edit, take_new->op, name, target, &node));
+        node->changed = true;
+        TRY(edit_keep_text(edit, take_new->type, &node->node.type));
+        if (take_new->origin != NULL)
+                TRY(edit_keep_text(edit, node_origin(take_new->origin), &node->node.origin));
+        edit_link(edit, node, before, after);
+        Value new_args = args.kind == VALUE_NONE ? value_ref(node->node.args) : args;
+        Value new_kwargs = kwargs.kind == VALUE_NONE ? value_ref(node->node.kwargs) : kwargs;
+        args = kwargs = value_none();
+        TRY(edit_set_values(edit, node, new_args, new_kwargs));
+        *out_node = &node->node;
+        return STATUS_OK;
+}
+
+static void drop_new(const EditNew *new)
+{
+        value_unref(new->args);
+        value_unref(new->kwargs);
+}
+
+Status edit_insert_before(Edit *edit, Node *at, const EditNew *take_new, Node **out_node)
+{
+        Status status = at == NULL ? STATUS_OK : edit_check_node(edit, at);
+        if (status != STATUS_OK) {
+                drop_new(take_new);
+                return status;
+        }
+        EditNode *after = at == NULL ? edit->first : edit_node_of(at);
+        return insert(edit, after == NULL ? NULL : after->before, after, take_new, out_node);
+}
+
+Status edit_insert_after(Edit *edit, Node *at, const EditNew *take_new, Node **out_node)
+{
+        Status status = at == NULL ? STATUS_OK : edit_check_node(edit, at);
+        if (status != STATUS_OK) {
+                drop_new(take_new);
+                return status;
+        }
+        EditNode *before = at == NULL ? edit->last : edit_node_of(at);
+        return insert(edit, before, before == NULL ? NULL : before->after, take_new, out_node);
+}
+
+Status edit_replace(Edit *edit, Node *node, const EditNew *take_new, Node **out_node)
+{
+        EditNew new = *take_new;
+        Node *made;
+        if (new.origin == NULL)
+                new.origin = node;
+        TRY(edit_insert_before(edit, node, &new, &made));
+        TRY(edit_replace_all_uses(edit, node, (Value){ .kind = VALUE_NODE, .node = made }, NULL));
+        TRY(edit_erase(edit, node));
+        *out_node = made;
+        return STATUS_OK;
+}
+
+// ---- erasing and moving ----
+
+static Status refuse_erase(const Node *node)
+{
+        _cleanup_(text_deinit) Text users = { 0 };
+        for (const EditUse *use = edit_first_use(node); use != NULL; use = use->after)
+                text_addf(&users, "%s%s: None", use->before == NULL ? "" : ", ", use->user->node.name);
+        TRY(text_status(&users));
+        return failure_at_node(fail(STATUS_LINT,
+                                    "Tried to erase Node %s but it still had %u users in the graph: "
+                                    "{%.4000s}!",
+                                    node->name, node->n_users, users.data),
+                               node->name);
+}
+
+Status edit_erase(Edit *edit, Node *node)
+{
+        TRY(edit_check_node(edit, node));
+        if (node->n_users > 0)
+                return refuse_erase(node);
+        EditNode *erased = edit_node_of(node);
+        edit_drop_uses(erased);
+        unlink_node(edit, erased);
+        string_map_remove(&edit->work->node_by_name, node->name);
+        value_clear(&node->args);
+        value_clear(&node->kwargs);
+        erased->erased = true;
+        return STATUS_OK;
+}
+
+Status edit_move_before(Edit *edit, Node *node, Node *at)
+{
+        TRY(edit_check_node(edit, node));
+        TRY(edit_check_node(edit, at));
+        if (node == at)
+                return STATUS_OK;
+        unlink_node(edit, edit_node_of(node));
+        edit_link(edit, edit_node_of(node), edit_node_of(at)->before, edit_node_of(at));
+        return STATUS_OK;
+}
+
+Status edit_move_after(Edit *edit, Node *node, Node *at)
+{
+        TRY(edit_check_node(edit, node));
+        TRY(edit_check_node(edit, at));
+        if (node == at)
+                return STATUS_OK;
+        unlink_node(edit, edit_node_of(node));
+        edit_link(edit, edit_node_of(node), edit_node_of(at), edit_node_of(at)->after);
+        return STATUS_OK;
+}
+
+// ---- changing ----
+
+Status edit_rename(Edit *edit, Node *node, const char *name)
+{
+        TRY(edit_check_node(edit, node));
+        if (strcmp(node->name, name) == 0)
+                return STATUS_OK;
+        Graph *work = edit->work;
+        const char *fresh;
+        TRY(graph_fresh_name(work, name, &fresh));
+        TRY(string_map_set(&work->node_by_name, fresh, node, NULL));
+        string_map_remove(&work->node_by_name, node->name);
+        node->name = fresh;
+        return STATUS_OK;
+}
+
+Status edit_set_call(Edit *edit, Node *node, Opcode op, const char *target)
+{
+        TRY(edit_check_node(edit, node));
+        if (target == NULL || target[0] == '\0' || node->op == OP_OUTPUT || (unsigned)op >= OP_OUTPUT)
+                return failure_at_node(fail(STATUS_LINT, "Node %s cannot get this target", node->name),
+                                       node->name);
+        if (op == OP_CALL_FUNCTION && (target = graph_normalise_target(edit->work, target)) == NULL)
+                return fail_memory();
+        TRY(edit_keep_text(edit, target, &node->target));
+        node->op = op;
+        edit_node_of(node)->changed = true;
+        return STATUS_OK;
+}
+
+Status edit_set_target(Edit *edit, Node *node, const char *target)
+{
+        TRY(edit_check_node(edit, node));
+        return edit_set_call(edit, node, node->op, target);
+}
+
+Status edit_set_args(Edit *edit, Node *node, Value take_args, Value take_kwargs)
+{
+        Status status = edit_check_node(edit, node);
+        if (status != STATUS_OK) {
+                value_unref(take_args);
+                value_unref(take_kwargs);
+                return status;
+        }
+        edit_node_of(node)->changed = true;
+        return edit_set_values(edit, edit_node_of(node), take_args, take_kwargs);
+}

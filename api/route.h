@@ -96,7 +96,7 @@ typedef struct Route {
         unsigned needs; // of RouteNeed
         const RouteBody *body;
         const Media *reply;
-        RouteHandler handler;                         // NULL for KIND_RUN
+        RouteHandler handler;                         // not called for KIND_RUN
         int statuses[ROUTE_MAX_STATUSES + 1];         // of success; 0 ends
         uint8_t parameters[ROUTE_MAX_PARAMETERS + 1]; // ParameterId of the query; PARAM_NONE ends
 } Route;

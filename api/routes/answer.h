@@ -29,24 +29,11 @@ extern const char json_type[], text_type[];
 // Status 200 and the content type; returns the body to be written.
 Text *answer_begin(const Answer *answer, const char *content_type);
 
-// ---- the server ----
-Status get_root(const Answer *answer);
-Status get_ops(const Answer *answer);
-Status get_openapi(const Answer *answer);
-Status get_metrics(const Answer *answer);
-Status get_livez(const Answer *answer);
-Status get_readyz(const Answer *answer);
-// ---- graphs ----
-Status put_graph(const Answer *answer);
-Status get_list(const Answer *answer);
-Status get_graph(const Answer *answer);
-Status get_versions(const Answer *answer);
-Status patch_graph(const Answer *answer);
-Status delete_graph(const Answer *answer);
-Status get_text(const Answer *answer);
-Status get_example(const Answer *answer);
-Status get_weights(const Answer *answer);
-// ---- profiles ----
-Status get_stats(const Answer *answer);
-Status get_profiles(const Answer *answer);
-Status get_profile(const Answer *answer);
+// The handlers that routes.def names.
+#define ROUTE(id, method, path, words, kind, scope, body, needs, statuses, reply, handler, parameters)       \
+        Status handler(const Answer *answer);
+#define VERSIONED_ROUTE(id, of_version, method, path, part, words, version_words, ...)                       \
+        ROUTE(id, method, path, words, __VA_ARGS__)
+#include "api/routes.def"
+#undef ROUTE
+#undef VERSIONED_ROUTE

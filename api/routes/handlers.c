@@ -84,6 +84,11 @@ Status get_metrics(const Answer *answer)
 }
 
 // ---- any route ----
+Status answer_run(const Answer *answer)
+{
+        return fail(STATUS_INTERNAL, "%s is no route that a handler answers", answer->call->route->id);
+}
+
 Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version)
 {
         if (call->alias[0] == '\0')

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/base/isa.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 #include "server/command_line.h"
@@ -12,6 +13,9 @@
 static const char head[] =
         "fxserve executes PyTorch graphs (torch.export .pt2 files, torch.fx graphs as JSON) over HTTP.\n\n",
                   tail[] = "  fxserve --help | --help=markdown | --version\n\n"
+                           "FXSERVE_ISA=portable|avx2|avx512|avx512_bf16 limits the instruction set that "
+                           "results "
+                           "are computed with.\n"
                            "Flags of serve; each is also a variable, --max-run-body is FXSERVE_MAX_RUN_BODY. "
                            "Sizes take 64MB, 1GiB:\n";
 
@@ -108,6 +112,10 @@ int main(int argc, char **argv)
                 return print_help(false);
         if (strcmp(first, "--help=markdown") == 0)
                 return print_help(true);
+        if (isa_check() != STATUS_OK) {
+                fprintf(stderr, "fxserve: %s\n", failure_current()->message);
+                return 2;
+        }
         if (strcmp(first, "--version") == 0)
                 return print_version();
         if (strcmp(first, "help") == 0)

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
+#include "core/base/isa.h"
 #include "core/base/memory.h"
 #include "core/base/number.h"
 #include "core/base/number_powers.h"
@@ -67,12 +68,12 @@ static inline char *put(const Block *block, int i, float value, char *at)
         return at + 2;
 }
 
-#define TARGET "avx512f,avx512dq,avx512bw,avx512vl"
+#define TARGET __attribute__((target(ISA_AVX512_FEATURES)))
 
 // Lanes that leave the common path (subnormal, not finite, from 1e7, below 1e-4) are marked. On it,
 // powers of ten are exact (10^0 to 10^12), and no end of a rounding interval is a candidate, which
 // would take 2^q with q >= 1: whether ends belong to the interval does not matter.
-__attribute__((target(TARGET))) static void block_avx512(const float *values, Block *out)
+TARGET static void block_avx512(const float *values, Block *out)
 {
         Lanes32 bits32;
         memcpy(&bits32, values, sizeof(bits32));
@@ -137,7 +138,7 @@ __attribute__((target(TARGET))) static void block_avx512(const float *values, Bl
         memcpy(out->special, &special, sizeof(special));
 }
 
-__attribute__((target(TARGET))) static size_t row_avx512(const float *values, size_t n, char *out)
+TARGET static size_t row_avx512(const float *values, size_t n, char *out)
 {
         char *at = out;
         size_t done = 0;
@@ -151,15 +152,10 @@ __attribute__((target(TARGET))) static size_t row_avx512(const float *values, si
         return (size_t)(at - out);
 }
 
-static bool has_lanes(void)
-{
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-}
-
 size_t number_print_f32_row(const float *values, size_t n, char *out)
 {
-        return n < ROW_LANES || !has_lanes() ? portable_row(values, n, out) : row_avx512(values, n, out);
+        return n < ROW_LANES || isa_level() < ISA_AVX512 ? portable_row(values, n, out)
+                                                         : row_avx512(values, n, out);
 }
 #else
 size_t number_print_f32_row(const float *values, size_t n, char *out)

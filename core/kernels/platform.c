@@ -7,28 +7,15 @@
 #ifdef __GLIBC__
 #include <gnu/libc-version.h>
 #endif
+#include "core/base/isa.h"
+#include "core/base/memory.h"
 #include "core/kernels/dnnl/primitive.h"
-#include "core/kernels/pointwise/pointwise.h"
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
-enum { CPU_BYTES = 24 };
+// The widest set that has kernels of our own; oneDNN's set tells wider ones apart. Keys of programs
+// and tune records of earlier releases hold it.
+enum { WIDEST_KERNELS = ISA_AVX512 };
 
 static Platform platform;
-
-// Maker and model; "" where the instruction set has no word for it.
-static void name_cpu(char out[CPU_BYTES])
-{
-        out[0] = '\0';
-#if defined(__x86_64__)
-        unsigned most, maker[3], signature, b, c, d;
-        if (__get_cpuid(0, &most, &maker[0], &maker[2], &maker[1]) == 0 ||
-            __get_cpuid(1, &signature, &b, &c, &d) == 0)
-                return;
-        snprintf(out, CPU_BYTES, "%.12s %x", (const char *)maker, signature);
-#endif
-}
 
 static const char *libm_version(void)
 {
@@ -41,17 +28,14 @@ static const char *libm_version(void)
 
 static void look(void)
 {
-        static const char *const names[] = {
-                [POINT_PORTABLE] = "portable", [POINT_AVX2] = "avx2", [POINT_AVX512] = "avx512"
-        };
-        char cpu[CPU_BYTES];
-        name_cpu(cpu);
+        char cpu[ISA_CPU_BYTES];
+        isa_cpu(cpu);
         dnnl_library(platform.dnnl, sizeof(platform.dnnl), &platform.dnnl_isa);
-        platform.isa = names[point_isa()];
+        platform.isa = isa_name(isa_level());
         snprintf(platform.text, sizeof(platform.text), "oneDNN %s %s; libm %s; %s; %s; caches %ld %ld %ld",
-                 platform.dnnl, platform.dnnl_isa, libm_version(), platform.isa, cpu,
-                 sysconf(_SC_LEVEL1_DCACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE),
-                 sysconf(_SC_LEVEL3_CACHE_SIZE));
+                 platform.dnnl, platform.dnnl_isa, libm_version(),
+                 isa_name(MIN(isa_level(), (Isa)WIDEST_KERNELS)), cpu, sysconf(_SC_LEVEL1_DCACHE_SIZE),
+                 sysconf(_SC_LEVEL2_CACHE_SIZE), sysconf(_SC_LEVEL3_CACHE_SIZE));
         platform.digest = sha256_of(platform.text, strlen(platform.text));
 }
 

@@ -10,7 +10,7 @@ typedef struct Platform {
         // 524288 16777216"
         char text[160];
         char dnnl[24];   // "3.7.2"
-        const char *isa; // that of the kernels here: "avx512", "avx2", "portable"
+        const char *isa; // isa_name(isa_level())
         const char *dnnl_isa;
         HashHex digest; // of the text
 } Platform;

@@ -89,13 +89,13 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
                         made = (PackedProduct){ kind, parts, parts_name(parts), parts_scratch(parts), 0 };
         } else if (kind == &direct_product) {
                 DirectConv *direct;
-                TRY(direct_conv_new(conv, clamp, NULL, &direct));
+                TRY(direct_conv_new(conv, clamp, &direct));
                 if (direct != NULL)
                         made = (PackedProduct){ kind, direct, direct_conv_name(direct),
                                                 direct_conv_scratch(direct), 0 };
         } else if (kind == &depthwise_product) {
                 Depthwise *depthwise;
-                TRY(depthwise_new(conv, clamp, NULL, &depthwise));
+                TRY(depthwise_new(conv, clamp, &depthwise));
                 if (depthwise != NULL)
                         made = (PackedProduct){ kind, depthwise, depthwise_name(depthwise), 0, 0 };
         } else {

@@ -18,8 +18,6 @@ static void check(Status status)
         exit(1);
 }
 
-static const char *const set_names[] = { "portable", "avx2", "avx512" };
-
 // ---- functions ----
 typedef struct Function {
         const char *name;
@@ -43,7 +41,7 @@ static const Function functions[] = {
         { "sin", &point_sin, sin, 0 },    { "cos", &point_cos, cos, 0 },
 };
 
-static double function_ns(const Function *function, PointIsa isa)
+static double function_ns(const Function *function)
 {
         enum { N = 1024, REPEATS = 8, ROUNDS = 300 };
         static float x[N], out[N];
@@ -55,7 +53,7 @@ static double function_ns(const Function *function, PointIsa isa)
         for (int round = 0; round < ROUNDS; round++) {
                 int64_t start = clock_ns();
                 for (int i = 0; i < REPEATS; i++)
-                        point_loop_for(function->kernel, POINT_F32, isa)(&tile);
+                        point_loop(function->kernel, POINT_F32)(&tile);
                 double each = (double)(clock_ns() - start) / REPEATS / N;
                 best = each < best ? each : best;
         }
@@ -64,7 +62,7 @@ static double function_ns(const Function *function, PointIsa isa)
 
 // The largest distance from the float64 value in units of the last place; results below 2^-119
 // count as 0.
-static double function_ulps(const Function *function, PointIsa isa, uint64_t step)
+static double function_ulps(const Function *function, uint64_t step)
 {
         enum { N = 4096 };
         static float x[N], out[N];
@@ -77,7 +75,7 @@ static double function_ulps(const Function *function, PointIsa isa, uint64_t ste
                         memcpy(&x[n], &low, sizeof(low));
                 }
                 PointTile tile = { .in = (const void *[]){ x }, .out = out, .n = n, .params = &params };
-                point_loop_for(function->kernel, POINT_F32, isa)(&tile);
+                point_loop(function->kernel, POINT_F32)(&tile);
                 for (size_t i = 0; i < n; i++) {
                         double want = function->exact((double)x[i]);
                         int exponent;
@@ -94,10 +92,11 @@ static void print_functions(uint64_t step)
 {
         for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
                 printf("%-8s", functions[i].name);
-                for (PointIsa isa = POINT_PORTABLE; isa <= point_isa(); isa++) {
-                        printf("  %s %.3f ns", set_names[isa], function_ns(&functions[i], isa));
+                for (Isa isa = ISA_PORTABLE; isa <= MIN(isa_machine(), (Isa)POINT_WIDEST); isa++) {
+                        isa_use(isa);
+                        printf("  %s %.3f ns", isa_name(isa), function_ns(&functions[i]));
                         if (step > 0)
-                                printf(" %.3f ULP", function_ulps(&functions[i], isa, step));
+                                printf(" %.3f ULP", function_ulps(&functions[i], step));
                 }
                 printf("\n");
         }

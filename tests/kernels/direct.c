@@ -148,13 +148,13 @@ static void check_case(const Case *made, const char *name, bool bits)
                                 }
 }
 
-static void run_direct(Case *made, const char *isa)
+static void run_direct(Case *made)
 {
         DirectConv *direct;
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = made->conv.n_threads;
-        cr_assert_eq(direct_conv_new(&made->conv, &made->clamp, direct_isa_named(isa), &direct), STATUS_OK);
+        cr_assert_eq(direct_conv_new(&made->conv, &made->clamp, &direct), STATUS_OK);
         cr_assert_not_null(direct);
         size_t n = direct_conv_scratch(direct);
         void *scratch = guarded_new(n + 64);
@@ -166,8 +166,6 @@ static void run_direct(Case *made, const char *isa)
         guarded_check(scratch, n + 64);
         direct_conv_free(direct);
 }
-
-static const char *const isas[] = { "avx2", "avx512" };
 
 Test(direct, every_result_is_one_chain_of_multiply_adds_on_either_instruction_set)
 {
@@ -185,10 +183,7 @@ Test(direct, every_result_is_one_chain_of_multiply_adds_on_either_instruction_se
                         shape.padding[i] = sample_int(&sample, 0, (shape.kernel[i] - 1) * shape.dilation[i]);
                 }
                 Case made = make_case(&sample, &shape, sample_int(&sample, 0, 2) != 0);
-                for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
-                        if (direct_isa_named(isas[i]) != NULL)
-                                run_direct(&made, isas[i]);
-                }
+                FOR_EACH_ISA(isa) if (direct_isa() != NULL) run_direct(&made);
                 free_case(&made);
         }
 }
@@ -202,10 +197,7 @@ Test(direct, rows_a_multiple_of_four_kilobytes_apart_and_single_pixels_are_right
                            { 3, 5, 8, 9, 1, { 3, 1 }, { 1, 1 }, { 1, 0 }, { 1, 1 } } };
         for (size_t k = 0; k < 2 * ARRAY_LENGTH(shapes); k++) {
                 Case made = make_case(&sample, &shapes[k / 2], k % 2 == 0);
-                for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
-                        if (direct_isa_named(isas[i]) != NULL)
-                                run_direct(&made, isas[i]);
-                }
+                FOR_EACH_ISA(isa) if (direct_isa() != NULL) run_direct(&made);
                 free_case(&made);
         }
 }
@@ -217,14 +209,14 @@ Test(direct, clamps_let_nan_pass)
         Case made = make_case(&sample, &shape, true);
         made.clamp = (DirectClamp){ .on = true, .low = 0, .high = 6 };
         made.input[0] = NAN;
-        for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
+        FOR_EACH_ISA(isa)
+        {
                 DirectConv *direct;
                 RunContext ctx;
                 run_context_init(&ctx);
-                if (direct_isa_named(isas[i]) == NULL)
+                if (direct_isa() == NULL)
                         continue;
-                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, direct_isa_named(isas[i]), &direct),
-                             STATUS_OK);
+                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, &direct), STATUS_OK);
                 cr_assert_eq(direct_conv_run(direct, &ctx, made.input, made.residual, made.out, NULL),
                              STATUS_OK);
                 for (int c = 0; c < 32; c++)
@@ -249,7 +241,7 @@ Test(direct, refuses_what_it_is_not_made_for)
                         made.conv.epilogue.add_out = true;
                 else
                         made.conv.padding[0] = 3;
-                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, NULL, &direct), STATUS_OK);
+                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, &direct), STATUS_OK);
                 cr_assert_null(direct, "case %d", what);
                 free_case(&made);
         }
@@ -274,7 +266,7 @@ Test(direct, a_frame_out_of_proportion_to_the_image_is_not_copied)
                 Case made = make_case(&sample, &shape, true);
                 DirectConv *direct = NULL;
                 DnnlPrimitive *primitive = NULL;
-                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, NULL, &direct), STATUS_OK);
+                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, &direct), STATUS_OK);
                 cr_assert_eq(direct != NULL, i == 2 && direct_isa() != NULL, "reach %ld", (long)reach);
                 cr_assert_eq(dnnl_conv_new(&made.conv, &primitive), STATUS_OK);
                 cr_assert(i > 0 || primitive == NULL);
@@ -287,7 +279,8 @@ Test(direct, a_frame_out_of_proportion_to_the_image_is_not_copied)
 Test(direct, products_of_planes_are_chains_too)
 {
         Sample sample = { 25 };
-        for (size_t which = 0; which < ARRAY_LENGTH(isas); which++) {
+        FOR_EACH_ISA(isa)
+        {
                 int64_t n_planes = 3, n_k = 37, n_columns = 64, n_rows = 29;
                 float *a = random_floats(&sample, n_planes * n_rows * n_k),
                       *b = random_floats(&sample, n_planes * n_k * n_columns),
@@ -301,9 +294,8 @@ Test(direct, products_of_planes_are_chains_too)
                 DirectProducts *products;
                 RunContext ctx;
                 run_context_init(&ctx);
-                if (direct_isa_named(isas[which]) != NULL) {
-                        cr_assert_eq(direct_products_new(&planes, direct_isa_named(isas[which]), &products),
-                                     STATUS_OK);
+                if (direct_isa() != NULL) {
+                        cr_assert_eq(direct_products_new(&planes, &products), STATUS_OK);
                         cr_assert_not_null(products);
                         cr_assert_eq(direct_products_run(products, &ctx, n_rows, a, n_rows * n_k, out,
                                                          n_rows * n_columns),
@@ -325,13 +317,13 @@ Test(direct, products_of_planes_are_chains_too)
 }
 
 // ---- depthwise ----
-static void run_depthwise(Case *made, const char *isa)
+static void run_depthwise(Case *made)
 {
         Depthwise *depthwise;
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = made->conv.n_threads;
-        cr_assert_eq(depthwise_new(&made->conv, &made->clamp, direct_isa_named(isa), &depthwise), STATUS_OK);
+        cr_assert_eq(depthwise_new(&made->conv, &made->clamp, &depthwise), STATUS_OK);
         cr_assert_not_null(depthwise);
         memset(made->out, 0xff, (size_t)meta_numel(&made->conv.out) * sizeof(float));
         cr_assert_eq(depthwise_run(depthwise, &ctx, made->input, made->residual, made->out), STATUS_OK);
@@ -369,10 +361,7 @@ Test(depthwise, every_result_is_one_chain_of_multiply_adds_on_either_instruction
                 Case made = make_case(&sample, &shape, true);
                 int64_t n_weights = meta_numel(&made.conv.weight);
                 make_depthwise(&made);
-                for (size_t i = 0; i < ARRAY_LENGTH(isas); i++) {
-                        if (direct_isa_named(isas[i]) != NULL)
-                                run_depthwise(&made, isas[i]);
-                }
+                FOR_EACH_ISA(isa) if (direct_isa() != NULL) run_depthwise(&made);
                 made.conv.weight.size[1] = n_weights / made.conv.weight.size[0] / made.conv.weight.size[2] /
                                            made.conv.weight.size[3];
                 free_case(&made);
@@ -392,8 +381,8 @@ Test(depthwise, packed_weights_are_shared_by_those_made_of_the_same_constant)
         cr_assert_eq(pack_cache_open(&cache), STATUS_OK);
         cr_assert_eq(storage_new(64, true, NULL, &place), STATUS_OK); // stands for what the weight lies in
         made.conv.share = (PackShare){ .cache = cache, .storage = place };
-        cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &first), STATUS_OK);
-        cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &second), STATUS_OK);
+        cr_assert_eq(depthwise_new(&made.conv, &made.clamp, &first), STATUS_OK);
+        cr_assert_eq(depthwise_new(&made.conv, &made.clamp, &second), STATUS_OK);
         if (first != NULL) { // the CPU has the instructions
                 cr_assert_eq(pack_cache_stats(cache).n_entries, 1);
                 cr_assert_eq(pack_cache_stats(cache).bytes, 9 * 16 * sizeof(float));
@@ -421,7 +410,7 @@ Test(depthwise, refuses_what_it_is_not_made_for)
                 else
                         made.conv.out = image_meta(made.conv.out.size, false);
                 made.conv.groups = what == 0 ? 4 : 8;
-                cr_assert_eq(depthwise_new(&made.conv, &made.clamp, NULL, &depthwise), STATUS_OK);
+                cr_assert_eq(depthwise_new(&made.conv, &made.clamp, &depthwise), STATUS_OK);
                 cr_assert_null(depthwise, "case %d", what);
                 free_case(&made);
         }
@@ -471,9 +460,12 @@ Test(winograd, agrees_with_plain_sums_and_its_errors_stay_small)
         for (int round = 0; round < 16; round++) {
                 Case made = winograd_case(&sample, 16 * sample_int(&sample, 1, 5),
                                           32 * sample_int(&sample, 1, 3));
-                run_winograd(&made, round % 2 == 0 ? 4 : 2);
-                if (direct_isa() != NULL)
-                        check_case(&made, "winograd", false);
+                FOR_EACH_ISA(isa)
+                {
+                        run_winograd(&made, round % 2 == 0 ? 4 : 2);
+                        if (direct_isa() != NULL)
+                                check_case(&made, "winograd", false);
+                }
                 free_case(&made);
         }
 }

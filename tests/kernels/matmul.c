@@ -36,7 +36,7 @@ static double at(Dtype dtype, const GemmMatrix *matrix, int64_t item, int64_t i,
                               item * matrix->batch[0] + i * matrix->row + j * matrix->col);
 }
 
-static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int64_t k, bool portable)
+static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int64_t k)
 {
         int64_t items = sample_int(sample, 1, 3);
         Placed a = place(sample, dtype, items, m, k, true), b = place(sample, dtype, items, k, n, true),
@@ -51,8 +51,7 @@ static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int
                       .b = b.matrix,
                       .c = c.matrix,
                       .alpha = (double)sample_int(sample, 1, 3),
-                      .beta = (double)sample_int(sample, 0, 2),
-                      .portable = portable };
+                      .beta = (double)sample_int(sample, 0, 2) };
         if (sample_int(sample, 0, 1) != 0)
                 task.add = add.matrix;
         RunContext ctx;
@@ -85,26 +84,27 @@ static void check_product(Sample *sample, Dtype dtype, int64_t m, int64_t n, int
 
 Test(matmul, agrees_with_a_naive_product_on_random_shapes_strides_and_dtypes)
 {
-        Sample sample = { 1 };
         static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F64, DTYPE_I64 };
-        for (int round = 0; round < 240; round++)
-                check_product(&sample, dtypes[round % 3], sample_int(&sample, 1, 40),
-                              sample_int(&sample, 1, 70), sample_int(&sample, 0, 60),
-                              sample_int(&sample, 0, 2) == 0);
+        FOR_EACH_ISA(isa)
+        {
+                Sample sample = { 1 };
+                for (int round = 0; round < 120; round++)
+                        check_product(&sample, dtypes[round % 3], sample_int(&sample, 1, 40),
+                                      sample_int(&sample, 1, 70), sample_int(&sample, 0, 60));
+        }
 }
 
 Test(matmul, agrees_where_blocks_of_rows_columns_and_depth_meet)
 {
-        Sample sample = { 2 };
         static const int64_t shapes[][3] = { { 145, 257, 257 }, { 144, 256, 256 }, { 13, 33, 513 },
                                              { 1, 1025, 300 },  { 12, 65, 300 },   { 300, 1, 300 },
                                              { 3, 2049, 17 },   { 150, 5, 515 },   { 289, 31, 40 } };
-        for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++) {
-                for (int portable = 0; portable < 2; portable++) {
-                        check_product(&sample, DTYPE_F32, shapes[i][0], shapes[i][1], shapes[i][2],
-                                      portable != 0);
-                        check_product(&sample, DTYPE_F64, shapes[i][0], shapes[i][1], shapes[i][2],
-                                      portable != 0);
+        FOR_EACH_ISA(isa)
+        {
+                Sample sample = { 2 };
+                for (size_t i = 0; i < ARRAY_LENGTH(shapes); i++) {
+                        check_product(&sample, DTYPE_F32, shapes[i][0], shapes[i][1], shapes[i][2]);
+                        check_product(&sample, DTYPE_F64, shapes[i][0], shapes[i][1], shapes[i][2]);
                 }
         }
 }

@@ -7,7 +7,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/isa.h"
 #include "core/tensor/tensor.h"
+
+// The body once per instruction set that this machine has, forced. Criterion gives every test a
+// process of its own.
+#define FOR_EACH_ISA(isa) for (Isa isa = ISA_PORTABLE; isa <= isa_machine() && (isa_use(isa), true); isa++)
 
 typedef struct Sample {
         uint64_t state;

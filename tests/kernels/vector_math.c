@@ -9,7 +9,12 @@
 
 enum { BLOCK = 1024 };
 
-static void apply(const PointKernel *kernel, PointIsa isa, const float *x, const float *y, const float *z,
+static Isa widest(void)
+{
+        return MIN(isa_machine(), (Isa)POINT_WIDEST);
+}
+
+static void apply(const PointKernel *kernel, Isa isa, const float *x, const float *y, const float *z,
                   size_t n, void *out)
 {
         PointParams params = { .of = { { .f = 0.5 }, { .f = 1.25 }, { .f = 0.75 }, { .f = 2 } },
@@ -21,7 +26,8 @@ static void apply(const PointKernel *kernel, PointIsa isa, const float *x, const
                            .n = n,
                            .params = &params,
                            .zero_divisor = &zero_divisor };
-        PointLoop *loop = point_loop_for(kernel, POINT_F32, isa);
+        isa_use(isa);
+        PointLoop *loop = point_loop(kernel, POINT_F32);
         cr_assert_not_null(loop);
         loop(&tile);
 }
@@ -87,7 +93,7 @@ static const Function functions[] = {
         { "sqrt", &point_sqrt, sqrt, 0.5, false }, { "rsqrt", &point_rsqrt, rsqrt, 1.5, false },
 };
 
-static void check_function(const Function *function, PointIsa isa)
+static void check_function(const Function *function, Isa isa)
 {
         float x[BLOCK], out[BLOCK];
         uint32_t bits = 0;
@@ -113,7 +119,7 @@ static void check_function(const Function *function, PointIsa isa)
 
 Test(vector_math, errors_are_small_over_all_floats)
 {
-        for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+        for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
                 for (size_t i = 0; i < ARRAY_LENGTH(functions); i++)
                         check_function(&functions[i], isa);
         }
@@ -137,12 +143,12 @@ Test(vector_math, special_values_are_those_of_libm)
                                   89.0F,
                                   3.4e38F,
                                   -3.4e38F };
-        for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+        for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
                 for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
                         float got[ARRAY_LENGTH(special)], want[ARRAY_LENGTH(special)];
                         apply(functions[i].kernel, isa, special, special, special, ARRAY_LENGTH(special),
                               got);
-                        apply(functions[i].kernel, POINT_PORTABLE, special, special, special,
+                        apply(functions[i].kernel, ISA_PORTABLE, special, special, special,
                               ARRAY_LENGTH(special), want);
                         for (size_t k = 0; k < ARRAY_LENGTH(special); k++) {
                                 cr_assert_eq(isnan(got[k]), isnan(want[k]), "%s(%g) in set %d",
@@ -164,10 +170,10 @@ Test(vector_math, bits_depend_neither_on_the_position_nor_on_the_set)
                 x[i] = of_bits((uint32_t)(i * 2654435761u)) * (i % 3 == 0 ? 1.0F : 0.0F) + (float)i / 9 - 5;
         x[40] = 1e30F; // beyond the vector form of sin and cos
         for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
-                if (point_isa() == POINT_PORTABLE)
+                if (widest() == ISA_PORTABLE)
                         return;
-                apply(functions[i].kernel, POINT_AVX2, x, x, x, 100, first);
-                for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+                apply(functions[i].kernel, ISA_AVX2, x, x, x, 100, first);
+                for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
                         for (size_t begin = 0; begin < 40; begin++) {
                                 size_t n = 1 + begin;
                                 apply(functions[i].kernel, isa, x + begin, x, x, n, out);
@@ -198,7 +204,7 @@ static const Named all_rows[] = {
 #include "core/kernels/pointwise/pointwise_binary.def"
 };
 
-static void check_row(const Named *row, PointIsa isa)
+static void check_row(const Named *row, Isa isa)
 {
         enum { N = 700 };
         float x[N], y[N], z[N], got[N], want[N];
@@ -210,12 +216,12 @@ static void check_row(const Named *row, PointIsa isa)
         }
         if (row->kernel->mask_out) {
                 apply(row->kernel, isa, x, y, z, N, got_mask);
-                apply(row->kernel, POINT_PORTABLE, x, y, z, N, want_mask);
+                apply(row->kernel, ISA_PORTABLE, x, y, z, N, want_mask);
                 cr_assert_arr_eq(got_mask, want_mask, N, "%s in set %d", row->name, (int)isa);
                 return;
         }
         apply(row->kernel, isa, x, y, z, N, got);
-        apply(row->kernel, POINT_PORTABLE, x, y, z, N, want);
+        apply(row->kernel, ISA_PORTABLE, x, y, z, N, want);
         for (size_t i = 0; i < N; i++) {
                 bool same = isnan(want[i]) ? isnan(got[i])
                                            : got[i] == want[i] || fabsf(got[i] - want[i]) <=
@@ -227,7 +233,7 @@ static void check_row(const Named *row, PointIsa isa)
 
 Test(vector_math, every_row_agrees_with_its_portable_form)
 {
-        for (PointIsa isa = POINT_AVX2; isa <= point_isa(); isa++) {
+        for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
                 for (size_t i = 0; i < ARRAY_LENGTH(all_rows); i++) {
                         if (all_rows[i].kernel->loop[POINT_F32] != NULL)
                                 check_row(&all_rows[i], isa);
@@ -242,7 +248,8 @@ Test(vector_math, one_element_may_stand_for_all)
         PointParams params = { .of[0].f = 1.5, .bits = 32, .half = DTYPE_NONE };
         for (size_t i = 0; i < N; i++)
                 x[i] = (float)i / 3 - 9;
-        for (PointIsa isa = POINT_PORTABLE; isa <= point_isa(); isa++) {
+        for (Isa isa = ISA_PORTABLE; isa <= widest(); isa++) {
+                isa_use(isa);
                 for (unsigned which = 1; which <= 2; which++) {
                         for (size_t i = 0; i < N; i++)
                                 y[i] = x[5];
@@ -251,11 +258,11 @@ Test(vector_math, one_element_may_stand_for_all)
                         float element = x[5];
                         single[which - 1] = &element;
                         PointTile tile = { .in = repeated, .out = want, .n = N, .params = &params };
-                        point_loop_for(&point_sub, POINT_F32, isa)(&tile);
+                        point_loop(&point_sub, POINT_F32)(&tile);
                         tile.in = single;
                         tile.out = got;
                         tile.uniform = (uint8_t)which;
-                        point_loop_for(&point_sub, POINT_F32, isa)(&tile);
+                        point_loop(&point_sub, POINT_F32)(&tile);
                         cr_assert_arr_eq(got, want, sizeof(want), "operand %u in set %d", which - 1,
                                          (int)isa);
                 }

@@ -8,8 +8,8 @@ passed, N failed`.
   headers    every header compiles alone
   budget     functions <= 70 lines, p90 <= 26, median <= 11; files <= 700, p90 <= 420, median <= 220
              (.def tables and tests aside)
-  words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; every source starts
-             with its SPDX line
+  words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; no question to the CPU
+             outside core/base/isa.c; every source starts with its SPDX line
   width      code <= 110 columns, comments <= 100, both outside of `clang-format off`; prose in .md
              < 100, tables and code aside
   format     clang-format 14 leaves every file as it is; left out with another version, which would
@@ -40,6 +40,8 @@ FORBIDDEN = [
     (re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b"), "a mark of unfinished work"),
 ]
 FORMATTER = "14"  # Debian 12's
+CPU_TEST_IN = "core/base/isa.c"
+CPU_TEST = re.compile(r"__builtin_cpu_|\bcpuid\.h\b|\bgetauxval\b|\bsys/auxv\.h\b")
 MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(work|root|farm)/")
 
 
@@ -176,6 +178,8 @@ def words(sources):
             findings.append(f"{path}: the first line is not the SPDX line")
         if path.endswith((".c", ".h", ".def")) and room_of(path) in HEIGHT:
             findings += [f"{path}: holds {what}" for pattern, what in FORBIDDEN if pattern.search(text)]
+            if path != CPU_TEST_IN and CPU_TEST.search(text):
+                findings.append(f"{path}: asks the CPU what it has; {CPU_TEST_IN} is the one place for that")
     for path in tracked(".c", ".h", ".def", ".py", ".sh", ".md", ".build", ".txt", ".inc", "quickstart",
                         "check", "run"):
         if path != "tests/layering/house.py" and MACHINE_PATH.search(read(path)):

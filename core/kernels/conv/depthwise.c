@@ -34,6 +34,22 @@ typedef struct Stretch {
 #endif
 
 typedef void Stretches(int n_pixels, const Stretch *stretch);
+typedef struct DepthwiseIsa {
+        Isa isa;
+        Stretches *run;
+} DepthwiseIsa;
+
+#if defined(__x86_64__)
+static const DepthwiseIsa avx2_depthwise = { ISA_AVX2, avx2_stretches },
+                          avx512_depthwise = { ISA_AVX512, avx512_stretches };
+static const KernelVariant depthwise_variants[] = {
+        { DTYPE_F32, ISA_AVX2, &avx2_depthwise },
+        { DTYPE_F32, ISA_AVX512, &avx512_depthwise },
+};
+const KernelFamily depthwise_family = { "depthwise", ARRAY_LENGTH(depthwise_variants), depthwise_variants };
+#else
+const KernelFamily depthwise_family = { .name = "depthwise" };
+#endif
 
 struct Depthwise {
         TensorMeta in, out;
@@ -46,15 +62,6 @@ struct Depthwise {
         Stretches *run;
         char name[32];
 };
-
-static Stretches *loops_of(const DirectIsa *isa)
-{
-#if defined(__x86_64__)
-        if (isa != NULL)
-                return isa->lanes == 16 ? avx512_stretches : avx2_stretches;
-#endif
-        return NULL;
-}
 
 static bool fits(const DnnlConv *conv)
 {
@@ -108,12 +115,11 @@ static Status pack(const DnnlConv *conv, Depthwise *depthwise)
         return STATUS_OK;
 }
 
-Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa,
-                     Depthwise **out_depthwise)
+Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, Depthwise **out_depthwise)
 {
         *out_depthwise = NULL;
-        isa = isa == NULL ? direct_isa() : isa;
-        if (isa == NULL || !fits(conv))
+        const DepthwiseIsa *kernel = kernel_variant(&depthwise_family, DTYPE_F32);
+        if (kernel == NULL || !fits(conv))
                 return STATUS_OK;
         Depthwise *depthwise = calloc(1, sizeof(*depthwise));
         if (depthwise == NULL)
@@ -123,14 +129,14 @@ Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, const Direc
         meta_set_channels_last(&depthwise->in); // strides of dimensions of size 1 may say anything
         meta_set_channels_last(&depthwise->out);
         depthwise->clamp = *clamp;
-        depthwise->run = loops_of(isa);
+        depthwise->run = kernel->run;
         for (int i = 0; i < 2; i++) {
                 depthwise->kernel[i] = conv->weight.size[2 + i];
                 depthwise->stride[i] = conv->stride[i];
                 depthwise->pad[i] = conv->padding[i];
                 depthwise->dilation[i] = conv->dilation[i];
         }
-        snprintf(depthwise->name, sizeof(depthwise->name), "depthwise:%s", isa->name);
+        snprintf(depthwise->name, sizeof(depthwise->name), "depthwise:%s", isa_name(kernel->isa));
         Status status = pack(conv, depthwise);
         if (status == STATUS_OK)
                 *out_depthwise = depthwise;

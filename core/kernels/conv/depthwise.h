@@ -7,12 +7,12 @@
 #include "core/kernels/conv/direct.h"
 
 typedef struct Depthwise Depthwise;
+extern const KernelFamily depthwise_family;
 
 // Two spatial dimensions, groups = channels in = channels out, channels_last on both sides. Else,
 // and where the CPU lacks the instructions, *out_depthwise stays NULL (STATUS_OK). conv->epilogue
-// must be empty. `isa` NULL: the best.
-Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa,
-                     Depthwise **out_depthwise);
+// must be empty.
+Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, Depthwise **out_depthwise);
 void depthwise_free(Depthwise *depthwise); // NULL-safe
 const char *depthwise_name(const Depthwise *depthwise);
 // `residual`: laid out as the output, apart from it; NULL: none.

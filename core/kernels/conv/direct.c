@@ -87,7 +87,7 @@ static Status make_weights(void *context, Storage **out_storage)
 static Status panels_fill(Panels *panels, const DirectSource *from, const char *format, PanelFill fill)
 {
         char name[160];
-        snprintf(name, sizeof(name), "panels %s %ldx%ld %s", panels->isa->name, (long)panels->n_k,
+        snprintf(name, sizeof(name), "panels %s %ldx%ld %s", isa_name(panels->isa->isa), (long)panels->n_k,
                  (long)panels->n_columns, format);
         PackSource source = { .storage = from->share.storage, .data = from->data };
         fill.panels = panels;
@@ -284,11 +284,10 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
                                    : 1;
 }
 
-Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa,
-                       DirectConv **out_conv)
+Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, DirectConv **out_conv)
 {
         *out_conv = NULL;
-        isa = isa == NULL ? direct_isa() : isa;
+        const DirectIsa *isa = direct_isa();
         if (isa == NULL || !fits(conv))
                 return STATUS_OK;
         DirectConv *direct = calloc(1, sizeof(*direct));
@@ -303,7 +302,7 @@ Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const Dir
                 return status;
         }
         plan_units(conv, direct);
-        snprintf(direct->name, sizeof(direct->name), "direct:%s", isa->name);
+        snprintf(direct->name, sizeof(direct->name), "direct:%s", isa_name(isa->isa));
         *out_conv = direct;
         return STATUS_OK;
 }
@@ -454,10 +453,10 @@ static void pack_plane_panel(const void *context, const Panels *panels, int64_t 
                 panels_set(panels, weights, panel, k, from + k * planes->n_columns, 1);
 }
 
-Status direct_products_new(const DirectPlanes *planes, const DirectIsa *isa, DirectProducts **out_products)
+Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_products)
 {
         *out_products = NULL;
-        isa = isa == NULL ? direct_isa() : isa;
+        const DirectIsa *isa = direct_isa();
         if (isa == NULL || planes->n_columns % (DIRECT_VECTORS * isa->lanes) != 0)
                 return STATUS_OK;
         DirectProducts *products = calloc(1, sizeof(*products));
@@ -475,7 +474,7 @@ Status direct_products_new(const DirectPlanes *planes, const DirectIsa *isa, Dir
         products->n_columns = planes->n_columns;
         products->plane_panels = planes->n_columns / panel_width(&products->panels);
         products->run = (DirectRun){ .n = planes->n_k };
-        snprintf(products->name, sizeof(products->name), "direct:%s", isa->name);
+        snprintf(products->name, sizeof(products->name), "direct:%s", isa_name(isa->isa));
         *out_products = products;
         return STATUS_OK;
 }

@@ -21,9 +21,8 @@ typedef struct DirectSource {
 
 // Two spatial dimensions, one group, no windows wholly outside; output channels_last, input
 // channels_last or contiguous. Else, and where the CPU lacks the instructions, *out_conv stays NULL
-// (STATUS_OK). conv->epilogue must be empty. `isa` NULL: the best.
-Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, const DirectIsa *isa,
-                       DirectConv **out_conv);
+// (STATUS_OK). conv->epilogue must be empty.
+Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, DirectConv **out_conv);
 void direct_conv_free(DirectConv *conv); // NULL-safe
 const char *direct_conv_name(const DirectConv *conv);
 size_t direct_conv_scratch(const DirectConv *conv);
@@ -41,7 +40,7 @@ typedef struct DirectPlanes {
         DirectSource source;
         const char *format;
 } DirectPlanes;
-Status direct_products_new(const DirectPlanes *planes, const DirectIsa *isa, DirectProducts **out_products);
+Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_products);
 void direct_products_free(DirectProducts *products); // NULL-safe
 const char *direct_products_name(const DirectProducts *products);
 // `a_step`, `out_step`: floats between planes.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The words of direct_avx512.h for AVX2 with FMA.
 #include <immintrin.h>
+#include "core/kernels/isa.h"
 
 #define DIRECT(x)            avx2_##x
-#define DIRECT_TARGET        __attribute__((target("avx2,fma")))
+#define DIRECT_TARGET        TARGET_AVX2
 #define DIRECT_LANES         8
 #define DIRECT_FMA(x, b, c)  _mm256_fmadd_ps(_mm256_set1_ps(x), (b), (c))
 #define DIRECT_FMAV(x, b, c) _mm256_fmadd_ps((x), (b), (c))

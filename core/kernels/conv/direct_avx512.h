@@ -3,10 +3,10 @@
 // it is NaN or neither is larger: DIRECT_MAX(low, x), DIRECT_MIN(high, x). The first n lanes only:
 // DIRECT_LOAD_PART (the others are 0), DIRECT_STORE_PART.
 #include <immintrin.h>
-#include "core/kernels/target.h"
+#include "core/kernels/isa.h"
 
 #define DIRECT(x)                   avx512_##x
-#define DIRECT_TARGET               TARGET_512("avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")
+#define DIRECT_TARGET               TARGET_AVX512
 #define DIRECT_LANES                16
 #define DIRECT_FMA(x, b, c)         _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))
 #define DIRECT_FMAV(x, b, c)        _mm512_fmadd_ps((x), (b), (c))

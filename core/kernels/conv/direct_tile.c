@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct_tile.c: the tiles for AVX2 and AVX-512, and the choice. Tiles are as large as the
-// registers allow.
+// direct_tile.c: the tiles for AVX2 and AVX-512, as large as the registers allow.
 #include "core/kernels/conv/direct_tile.h"
-
-#include <string.h>
 
 #if defined(__x86_64__)
 #include "core/kernels/conv/direct_avx512.h"
@@ -23,7 +20,7 @@ DIRECT_LOOPS(12)
 DIRECT_LOOPS(13)
 DIRECT_LOOPS(14)
 static const DirectIsa avx512_isa = {
-        .name = "avx512",
+        .isa = ISA_AVX512,
         .lanes = 16,
         .max_pixels = 14,
         .of = { { avx512_one_1, avx512_one_2, avx512_one_3, avx512_one_4, avx512_one_5, avx512_one_6,
@@ -45,7 +42,7 @@ DIRECT_LOOPS(4)
 DIRECT_LOOPS(5)
 DIRECT_LOOPS(6)
 static const DirectIsa avx2_isa = {
-        .name = "avx2",
+        .isa = ISA_AVX2,
         .lanes = 8,
         .max_pixels = 6,
         .of = { { avx2_one_1, avx2_one_2, avx2_one_3, avx2_one_4, avx2_one_5, avx2_one_6 },
@@ -54,33 +51,16 @@ static const DirectIsa avx2_isa = {
 #undef DIRECT_LOOPS
 #include "core/kernels/conv/direct_off.h"
 
-static bool has_avx2(void)
-{
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
-
-static bool has_avx512(void)
-{
-        return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-}
-
-const DirectIsa *direct_isa_named(const char *name)
-{
-        if (strcmp(name, avx512_isa.name) == 0 && has_avx512())
-                return &avx512_isa;
-        return strcmp(name, avx2_isa.name) == 0 && has_avx2() ? &avx2_isa : NULL;
-}
+static const KernelVariant direct_variants[] = {
+        { DTYPE_F32, ISA_AVX2, &avx2_isa },
+        { DTYPE_F32, ISA_AVX512, &avx512_isa },
+};
+const KernelFamily direct_family = { "direct", ARRAY_LENGTH(direct_variants), direct_variants };
 #else
-const DirectIsa *direct_isa_named(const char *name)
-{
-        (void)name;
-        return NULL;
-}
+const KernelFamily direct_family = { .name = "direct" };
 #endif
 
 const DirectIsa *direct_isa(void)
 {
-        const DirectIsa *wide = direct_isa_named("avx512");
-        return wide != NULL ? wide : direct_isa_named("avx2");
+        return kernel_variant(&direct_family, DTYPE_F32);
 }

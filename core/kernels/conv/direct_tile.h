@@ -5,6 +5,7 @@
 // result depends on what is computed beside it.
 #pragma once
 #include "core/base/memory.h"
+#include "core/kernels/isa.h"
 
 enum { DIRECT_MAX_PIXELS = 14, DIRECT_VECTORS = 2 };
 
@@ -29,12 +30,11 @@ typedef struct DirectTile {
 
 typedef void DirectLoop(const DirectTile *tile);
 typedef struct DirectIsa {
-        const char *name;
+        Isa isa;
         int lanes, max_pixels;                             // channels of a vector; pixels of a tile
         DirectLoop *of[DIRECT_VECTORS][DIRECT_MAX_PIXELS]; // [vectors of the panel - 1][pixels - 1]
 } DirectIsa;
 
-// NULL where the CPU has no fused multiply-add. The same for all of a process.
+extern const KernelFamily direct_family;
+// NULL without fused multiply-add (ISA_PORTABLE).
 const DirectIsa *direct_isa(void);
-// For tests: by name "avx2", "avx512"; NULL when the CPU lacks it.
-const DirectIsa *direct_isa_named(const char *name);

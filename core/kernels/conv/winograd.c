@@ -8,7 +8,6 @@
 // refused, and an input is convolved directly when some tile holds values far larger than what one
 // of its results sees (a marker among pixels), or when a result is not finite.
 #include "core/kernels/conv/winograd.h"
-#include "core/kernels/target.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -62,7 +61,7 @@ typedef struct Kernels {
 #undef WINOGRAD_STEP
 #undef WINOGRAD_TARGET
 #if defined(__x86_64__)
-#define WINOGRAD_TARGET TARGET_512("avx512f,avx512vl")
+#define WINOGRAD_TARGET TARGET_AVX512
 #define WINOGRAD(x)     avx512_4_##x
 #define WINOGRAD_STEP   4
 #include "core/kernels/conv/winograd_tile.inc"
@@ -74,7 +73,7 @@ typedef struct Kernels {
 #undef WINOGRAD
 #undef WINOGRAD_STEP
 #undef WINOGRAD_TARGET
-#define WINOGRAD_TARGET __attribute__((target("avx2")))
+#define WINOGRAD_TARGET TARGET_AVX2
 #define WINOGRAD(x)     avx2_4_##x
 #define WINOGRAD_STEP   4
 #include "core/kernels/conv/winograd_tile.inc"
@@ -88,23 +87,31 @@ typedef struct Kernels {
 #undef WINOGRAD_TARGET
 #endif
 
-static Kernels plain_kernels(int step)
-{
-        return step == 4 ? (Kernels){ plain4_take, plain4_give, plain4_largest }
-                         : (Kernels){ plain2_take, plain2_give, plain2_largest };
-}
+// Of one instruction set, by step.
+typedef struct StepKernels {
+        Kernels two, four;
+} StepKernels;
 
-static Kernels choose_kernels(int step)
-{
+static const StepKernels plain_steps = { { plain2_take, plain2_give, plain2_largest },
+                                         { plain4_take, plain4_give, plain4_largest } };
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-                return step == 4 ? (Kernels){ avx512_4_take, avx512_4_give, avx512_4_largest }
-                                 : (Kernels){ avx512_2_take, avx512_2_give, avx512_2_largest };
-        if (__builtin_cpu_supports("avx2"))
-                return step == 4 ? (Kernels){ avx2_4_take, avx2_4_give, avx2_4_largest }
-                                 : (Kernels){ avx2_2_take, avx2_2_give, avx2_2_largest };
+static const StepKernels avx2_steps = { { avx2_2_take, avx2_2_give, avx2_2_largest },
+                                        { avx2_4_take, avx2_4_give, avx2_4_largest } },
+                         avx512_steps = { { avx512_2_take, avx512_2_give, avx512_2_largest },
+                                          { avx512_4_take, avx512_4_give, avx512_4_largest } };
 #endif
-        return plain_kernels(step);
+static const KernelVariant winograd_variants[] = {
+        { DTYPE_F32, ISA_PORTABLE, &plain_steps },
+#if defined(__x86_64__)
+        { DTYPE_F32, ISA_AVX2, &avx2_steps },
+        { DTYPE_F32, ISA_AVX512, &avx512_steps },
+#endif
+};
+const KernelFamily winograd_family = { "winograd", ARRAY_LENGTH(winograd_variants), winograd_variants };
+
+static Kernels kernels_of(const StepKernels *steps, int step)
+{
+        return step == 4 ? steps->four : steps->two;
 }
 
 struct Winograd {
@@ -213,7 +220,7 @@ static void tile_errors(Guard *guard, int64_t k)
                            .column_step = LANES,
                            .channels = LANES,
                            .plane = LANES };
-        plain_kernels(step).give(&whole, products, result);
+        kernels_of(&plain_steps, step).give(&whole, products, result);
         for (int i = 0; i < step; i++) {
                 for (int j = 0; j < step; j++) {
                         double exact = 0;
@@ -250,7 +257,7 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
                            .plane = n_in };
         for (int64_t i = 0; i < n; i++)
                 tile[i] = noise_at(&state);
-        plain_kernels(step).take(&whole, tile, guard.moved);
+        kernels_of(&plain_steps, step).take(&whole, tile, guard.moved);
         for (int64_t i = 0; i < SAMPLES; i++) {
                 TRY(run_poll(conv->share.poll)); // also for what the weights' transform has left undone
                 tile_errors(&guard, i * n_out / SAMPLES);
@@ -306,21 +313,21 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
                 MAX(BLOCK_BYTES / (int64_t)sizeof(float) / winograd->planes / (n_in + n_out), (int64_t)28);
         int64_t n_blocks = (winograd->n_tiles + most - 1) / most;
         winograd->block = (winograd->n_tiles + n_blocks - 1) / n_blocks;
-        winograd->kernels = choose_kernels(step);
+        winograd->kernels = kernels_of(kernel_variant(&winograd_family, DTYPE_F32), step);
         if (conv->bias_data != NULL) {
                 winograd->bias = new_array((size_t)n_out, sizeof(float));
                 if (winograd->bias == NULL)
                         return fail_memory();
                 memcpy(winograd->bias, conv->bias_data, (size_t)n_out * sizeof(float));
         }
-        TRY(direct_conv_new(conv, clamp, NULL, &winograd->direct));
+        TRY(direct_conv_new(conv, clamp, &winograd->direct));
         DirectPlanes product = { .n_planes = winograd->planes,
                                  .n_k = n_in,
                                  .n_columns = n_out,
                                  .b = planes,
                                  .source = { .share = conv->share, .data = conv->weight_data },
                                  .format = step == 4 ? "winograd_4x4" : "winograd_2x2" };
-        return direct_products_new(&product, NULL, &winograd->products);
+        return direct_products_new(&product, &winograd->products);
 }
 
 Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Winograd **out_winograd)
@@ -340,7 +347,8 @@ Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Wi
                 winograd_free(winograd);
                 return status;
         }
-        snprintf(winograd->name, sizeof(winograd->name), "winograd_%dx%d:%s", step, step, direct_isa()->name);
+        snprintf(winograd->name, sizeof(winograd->name), "winograd_%dx%d:%s", step, step,
+                 isa_name(direct_isa()->isa));
         *out_winograd = winograd;
         return STATUS_OK;
 }

@@ -6,6 +6,7 @@
 #include "core/kernels/conv/direct.h"
 
 typedef struct Winograd Winograd;
+extern const KernelFamily winograd_family; // transforms; its products are direct_family's
 
 // The step, 4 or 2, that the sizes alone recommend; 0: direct.
 int winograd_rule(const DnnlConv *conv);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <dnnl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include "core/base/isa.h"
 #include "core/kernels/dnnl/primitive.h"
 
-static const char *isa_name(dnnl_cpu_isa_t isa)
+static const char *name_of(dnnl_cpu_isa_t isa)
 {
         switch (isa) {
         case dnnl_cpu_isa_sse41:
@@ -35,9 +37,29 @@ static const char *isa_name(dnnl_cpu_isa_t isa)
         }
 }
 
+// Once: the library settles its set at its first use. Without a limit it may use what the CPU has
+// beyond ours.
+static void limit_isa(void)
+{
+        static const dnnl_cpu_isa_t most[ISA_COUNT] = { [ISA_AVX2] = dnnl_cpu_isa_avx2,
+                                                        [ISA_AVX512] = dnnl_cpu_isa_avx512_core,
+                                                        [ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16 };
+        if (isa_is_limited())
+                dnnl_set_max_cpu_isa(most[isa_level()]);
+}
+
+bool dnnl_is_used(void)
+{
+        static pthread_once_t limited = PTHREAD_ONCE_INIT;
+        if (isa_level() == ISA_PORTABLE)
+                return false;
+        pthread_once(&limited, limit_isa);
+        return true;
+}
+
 void dnnl_library(char *out_version, size_t n, const char **out_isa)
 {
         const dnnl_version_t *version = dnnl_version();
         snprintf(out_version, n, "%d.%d.%d", version->major, version->minor, version->patch);
-        *out_isa = isa_name(dnnl_get_effective_cpu_isa());
+        *out_isa = !dnnl_is_used() ? "unused" : name_of(dnnl_get_effective_cpu_isa());
 }

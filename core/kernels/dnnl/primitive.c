@@ -485,7 +485,7 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         *out_primitive = NULL;
         use_threads(conv->n_threads);
         // Its kernels count bytes of the frame in 32 bits.
-        if (the_engine() == NULL || conv->input.rank + 1 > MAX_RANK ||
+        if (!dnnl_is_used() || the_engine() == NULL || conv->input.rank + 1 > MAX_RANK ||
             dnnl_conv_frame(conv) > INT32_MAX / (int64_t)sizeof(float) || !frame_of(conv, dilates, after))
                 return STATUS_OK;
         TRY(dnnl_check_heap());
@@ -555,7 +555,7 @@ Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
 {
         *out_primitive = NULL;
         use_threads(matmul->n_threads);
-        if (the_engine() == NULL || has_loose_vector(matmul))
+        if (!dnnl_is_used() || the_engine() == NULL || has_loose_vector(matmul))
                 return STATUS_OK;
         TRY(dnnl_check_heap());
         _cleanup_(layouts_deinit) Layouts layouts = matmul_layouts(matmul);

@@ -60,8 +60,11 @@ size_t dnnl_primitive_scratch(const DnnlPrimitive *primitive);
 // b NULL when it is packed. `scratch`: dnnl_primitive_scratch bytes, 64-byte aligned. Allocates
 // nothing after the first run on a thread.
 Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch);
+// Whether products may go to the library at all: not with ISA_PORTABLE. Must be asked before
+// anything else of the library, which is limited to the process's instruction set here.
+bool dnnl_is_used(void);
 // The library that is loaded: "3.7.2", and the widest instruction set it may use here, a constant:
-// "avx512_core".
+// "avx512_core"; "unused".
 void dnnl_library(char *out_version, size_t n, const char **out_isa);
 // STATUS_NO_MEMORY when the heap is about exhausted: oneDNN does not check all of what it allocates
 // (reserve.c).

@@ -4,7 +4,7 @@
 // lanes within chunks and in double across them. Rows go one by one when they are contiguous;
 // otherwise blocks of neighbouring columns go together so that memory is read in order.
 #include "core/kernels/norm/softmax.h"
-#include "core/kernels/target.h"
+#include "core/kernels/isa.h"
 #include <math.h>
 #include <string.h>
 
@@ -83,32 +83,34 @@ ROWS_OF(plain);
 #define SOFT_EXP    exp_f32
 #define SOFT_STEPS  2
 #define SOFT(x)     x##_f32_avx2
-#define SOFT_TARGET __attribute__((target("avx2")))
+#define SOFT_TARGET TARGET_AVX2
 #include "core/kernels/norm/softmax_rows.inc"
 #undef SOFT
 #undef SOFT_TARGET
 #define SOFT(x)     x##_f32_avx512
-#define SOFT_TARGET TARGET_512("avx512f,avx512dq,avx512vl,avx512bw,avx2")
+#define SOFT_TARGET TARGET_AVX512
 #include "core/kernels/norm/softmax_rows.inc"
 ROWS_OF(avx2);
 ROWS_OF(avx512);
 #endif
 
-static const SoftmaxRows *rows_of_cpu(void)
-{
+static const KernelVariant softmax_variants[] = {
+        { DTYPE_F32, ISA_PORTABLE, &rows_plain },
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw"))
-                return &rows_avx512;
-        if (__builtin_cpu_supports("avx2"))
-                return &rows_avx2;
+        { DTYPE_F32, ISA_AVX2, &rows_avx2 },
+        { DTYPE_F32, ISA_AVX512, &rows_avx512 },
 #endif
-        return &rows_plain;
+};
+const KernelFamily softmax_family = { "softmax", ARRAY_LENGTH(softmax_variants), softmax_variants };
+
+static const SoftmaxRows *rows_in_use(void)
+{
+        return kernel_variant(&softmax_family, DTYPE_F32);
 }
 
 void softmax_row_f32(SoftmaxKind kind, Work *work, int64_t n, const float *in, float *out)
 {
-        rows_of_cpu()->row(kind, work, n, in, out);
+        rows_in_use()->row(kind, work, n, in, out);
 }
 
 void softmax_row_f64(SoftmaxKind kind, Work *work, int64_t n, const double *in, double *out)
@@ -118,7 +120,7 @@ void softmax_row_f64(SoftmaxKind kind, Work *work, int64_t n, const double *in, 
 
 double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out)
 {
-        const SoftmaxRows *rows = rows_of_cpu();
+        const SoftmaxRows *rows = rows_in_use();
         float max = rows->max(work, n, in);
         if (max == -INFINITY) {
                 memset(out, 0, (size_t)n * sizeof(float));
@@ -134,7 +136,7 @@ Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t
                 return STATUS_OK;
         SoftmaxTask task = { ctx, kind, n, inner, in, out };
         bool single = dtype == DTYPE_F32;
-        const SoftmaxRows *rows = rows_of_cpu();
+        const SoftmaxRows *rows = rows_in_use();
         int64_t blocks = (inner + COLUMNS - 1) / COLUMNS,
                 work = inner == 1 ? n : n * MIN(inner, (int64_t)COLUMNS);
         int64_t grain = MAX((int64_t)1, 65536 / work);

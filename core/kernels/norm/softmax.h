@@ -2,6 +2,9 @@
 // softmax and log_softmax along one dimension of a contiguous array.
 #pragma once
 #include "core/kernels/dense.h"
+#include "core/kernels/isa.h"
+
+extern const KernelFamily softmax_family; // rows of float32
 
 typedef enum SoftmaxKind {
         SOFTMAX,

@@ -51,30 +51,15 @@ PointClass point_class(Dtype common)
         return common == DTYPE_F64 ? POINT_F64 : POINT_F32;
 }
 
-PointIsa point_isa(void)
+Isa point_isa(void)
 {
-#ifdef POINT_WIDE
-        static _Atomic int known = -1;
-        int isa = atomic_load_explicit(&known, memory_order_relaxed);
-        if (isa >= 0)
-                return (PointIsa)isa;
-        bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-        bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-        isa = avx512 ? POINT_AVX512 : avx2 ? POINT_AVX2 : POINT_PORTABLE;
-        atomic_store_explicit(&known, isa, memory_order_relaxed);
-        return (PointIsa)isa;
-#else
-        return POINT_PORTABLE;
-#endif
+        return MIN(isa_level(), (Isa)POINT_WIDEST);
 }
 
-PointLoop *point_loop_for(const PointKernel *kernel, PointClass class, PointIsa isa)
+PointLoop *point_loop(const PointKernel *kernel, PointClass class)
 {
-        if (isa == POINT_PORTABLE)
-                return kernel->loop[class];
-        const PointKernel *wide = kernel->wide[isa - 1];
-        return wide == NULL ? NULL : wide->loop[class];
+        Isa isa = point_isa();
+        return isa == ISA_PORTABLE ? kernel->loop[class] : kernel->wide[isa - 1]->loop[class];
 }
 
 PointParams point_params_for(const PointParams *params, Dtype common, bool exact)

@@ -5,6 +5,7 @@
 // stored; integers are computed in 64 bits and wrap when stored.
 #pragma once
 #include <stdatomic.h>
+#include "core/kernels/isa.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
@@ -40,10 +41,10 @@ typedef struct PointTile {
 } PointTile;
 typedef void PointLoop(const PointTile *tile);
 
-// The instruction sets that all loops are compiled for; chosen when the process runs. A loop's
-// results depend on this choice (libm's float functions stand in POINT_PORTABLE, vector_math.h's in
-// the others) and on nothing else.
-typedef enum PointIsa { POINT_PORTABLE, POINT_AVX2, POINT_AVX512, POINT_ISA_COUNT } PointIsa;
+// The widest instruction set that all loops are compiled for. A loop's results depend on the set
+// (libm's float functions stand in ISA_PORTABLE, vector_math.h's in the others) and on nothing
+// else.
+enum { POINT_WIDEST = ISA_AVX512 };
 
 typedef struct PointKernel PointKernel;
 struct PointKernel {
@@ -53,9 +54,9 @@ struct PointKernel {
         const char *in;
         bool mask_out;                      // the result is a mask
         bool takes_uniform;                 // in class F32
-        PointLoop *loop[POINT_CLASS_COUNT]; // POINT_PORTABLE's; NULL: not implemented
-        // the same row compiled for the others; NULL where the compiler's target lacks them
-        const PointKernel *wide[POINT_ISA_COUNT - 1];
+        PointLoop *loop[POINT_CLASS_COUNT]; // ISA_PORTABLE's; NULL: not implemented
+        // the same row compiled for ISA_AVX2 and up; NULL where the compiler's target lacks them
+        const PointKernel *wide[POINT_WIDEST];
 };
 
 #define POINT1(name, ...)  extern const PointKernel point_##name;
@@ -85,14 +86,10 @@ typedef struct PointOperand {
 } PointOperand;
 
 PointClass point_class(Dtype common);
-// The widest set that this machine and build have.
-PointIsa point_isa(void);
-// NULL: the row lacks the class, or the build lacks the set.
-PointLoop *point_loop_for(const PointKernel *kernel, PointClass class, PointIsa isa);
-static inline PointLoop *point_loop(const PointKernel *kernel, PointClass class)
-{
-        return point_loop_for(kernel, class, point_isa());
-}
+// The set whose loops this process takes: isa_level(), at most POINT_WIDEST.
+Isa point_isa(void);
+// NULL: the row lacks the class.
+PointLoop *point_loop(const PointKernel *kernel, PointClass class);
 static inline bool point_takes_uniform(const PointKernel *kernel, PointClass class)
 {
         return kernel->takes_uniform && class == POINT_F32;

@@ -34,7 +34,7 @@ TileProgram *tile_program_free(TileProgram *program)
 
 const char *tile_name(void)
 {
-        static const char *const names[] = { "tile", "tile_avx2", "tile_avx512" };
+        static const char *const names[POINT_WIDEST + 1] = { "tile", "tile_avx2", "tile_avx512" };
         return names[point_isa()];
 }
 

@@ -3,6 +3,7 @@
 // strided, dilated and adaptive pooling are one kernel.
 #pragma once
 #include "core/kernels/dense.h"
+#include "core/kernels/isa.h"
 
 // Windows along one axis: output position o covers low[o], low[o] + step, ... < high[o] (clipped to
 // the input); count[o] is the divisor's share of this axis (with padding where that counts).
@@ -36,6 +37,7 @@ Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, voi
 // indices: the same bits as the two above. For windows of up to POOL_LAST_WINDOW elements: larger
 // ones are reduced by rows first, which takes fewer steps.
 enum { POOL_LAST_WINDOW = 1 << 16 };
+extern const KernelFamily pool_last_family;
 Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels,
                           const float *in, float *out);
 // Averages of half values (held as float32), rounded to `half` after every addition and after each

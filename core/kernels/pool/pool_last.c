@@ -4,7 +4,6 @@
 // the rows of a column, then along the columns), and so are the bits.
 #include <math.h>
 #include "core/kernels/pool/pool.h"
-#include "core/kernels/target.h"
 
 typedef struct Row {
         const PoolAxis *columns;
@@ -40,7 +39,7 @@ typedef void RowKernel(const Row *row);
 #if defined(__x86_64__)
 #include <immintrin.h>
 // max(value, best) is best where either is NaN.
-#define LAST_TARGET __attribute__((target("avx2")))
+#define LAST_TARGET TARGET_AVX2
 #define LAST_LANES  8
 #define LAST(x)     avx2_##x
 #define LAST_LARGER(best, value)                                                                             \
@@ -54,7 +53,7 @@ typedef void RowKernel(const Row *row);
 #undef LAST_LANES
 #undef LAST
 #undef LAST_LARGER
-#define LAST_TARGET TARGET_512("avx512f,avx512vl,avx512dq")
+#define LAST_TARGET TARGET_AVX512
 #define LAST_LANES  16
 #define LAST(x)     avx512_##x
 #define LAST_LARGER(best, value)                                                                             \
@@ -66,17 +65,23 @@ typedef void RowKernel(const Row *row);
 #include "core/kernels/pool/pool_last.inc"
 #endif
 
-static RowKernel *choose_kernel(bool average)
-{
+typedef struct RowKernels {
+        RowKernel *max, *average;
+} RowKernels;
+
+static const RowKernels plain_rows = { plain_max_row, plain_average_row };
 #if defined(__x86_64__)
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-            __builtin_cpu_supports("avx512dq"))
-                return average ? avx512_average_row : avx512_max_row;
-        if (__builtin_cpu_supports("avx2"))
-                return average ? avx2_average_row : avx2_max_row;
+static const RowKernels avx2_rows = { avx2_max_row, avx2_average_row },
+                        avx512_rows = { avx512_max_row, avx512_average_row };
 #endif
-        return average ? plain_average_row : plain_max_row;
-}
+static const KernelVariant pool_last_variants[] = {
+        { DTYPE_F32, ISA_PORTABLE, &plain_rows },
+#if defined(__x86_64__)
+        { DTYPE_F32, ISA_AVX2, &avx2_rows },
+        { DTYPE_F32, ISA_AVX512, &avx512_rows },
+#endif
+};
+const KernelFamily pool_last_family = { "pool_last", ARRAY_LENGTH(pool_last_variants), pool_last_variants };
 
 typedef struct LastRun {
         const RunContext *ctx;
@@ -114,10 +119,11 @@ static void last_rows(void *argument, int64_t begin, int64_t end)
 Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels,
                           const float *in, float *out)
 {
+        const RowKernels *kernels = kernel_variant(&pool_last_family, DTYPE_F32);
         LastRun run = { .ctx = ctx,
                         .pool = pool,
                         .channels = channels,
-                        .kernel = choose_kernel(average),
+                        .kernel = average ? kernels->average : kernels->max,
                         .in = in,
                         .out = out };
         int64_t n_rows = pool->planes / channels * pool->axis[1].out_size;

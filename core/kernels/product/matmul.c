@@ -259,7 +259,7 @@ Status gemm(const RunContext *ctx, const Gemm *task)
         if (local.pack_b == NULL && local.n < local.m && local.n <= THIN_ROWS)
                 local = transposed(&local);
         GemmRun run = { .task = &local,
-                        .tile = local.portable ? gemm_tile_portable(local.dtype) : gemm_tile(local.dtype),
+                        .tile = kernel_variant(&gemm_family, local.dtype),
                         .ctx = ctx,
                         .item_bytes = dtype_info[local.dtype].bytes };
         if (local.k == 0)

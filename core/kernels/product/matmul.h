@@ -28,7 +28,6 @@ typedef struct Gemm {
         double alpha, beta;
         GemmPackInput pack_b; // NULL: b is a matrix
         const void *pack_context;
-        bool portable; // plain instruction set: for tests
 } Gemm;
 
 // c must not overlap the others. Splits over c only: the bits do not depend on the number of

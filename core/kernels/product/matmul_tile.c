@@ -5,7 +5,6 @@
 #include "core/kernels/product/matmul_tile.h"
 #include <string.h>
 #include "core/base/memory.h"
-#include "core/kernels/target.h"
 
 // Plain: what every x86-64 (or other) CPU has.
 #define TILE_TARGET
@@ -47,7 +46,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define TILE_TARGET        __attribute__((target("avx2,fma")))
+#define TILE_TARGET        TARGET_AVX2
 #define TILE_ROWS          6
 #define TILE_VECTORS       2
 #define TILE_BYTES         32
@@ -73,7 +72,7 @@
 #undef TILE_ROWS
 #undef TILE_BYTES
 
-#define TILE_TARGET        TARGET_512("avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")
+#define TILE_TARGET        TARGET_AVX512
 #define TILE_ROWS          12
 #define TILE_BYTES         64
 #define TILE(x)            f32_avx512_##x
@@ -94,36 +93,14 @@
 #undef TILE_T
 #undef TILE_FMA
 #undef TILE_FMAV
-
-static bool has_avx512(void)
-{
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("fma");
-}
-
-static bool has_avx2(void)
-{
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 #endif
 
-const GemmTile *gemm_tile_portable(Dtype dtype)
-{
-        return dtype == DTYPE_F32 ? &f32_plain_tile : dtype == DTYPE_F64 ? &f64_plain_tile : &i64_plain_tile;
-}
-
-const GemmTile *gemm_tile(Dtype dtype)
-{
+static const KernelVariant gemm_variants[] = {
+        { DTYPE_F32, ISA_PORTABLE, &f32_plain_tile }, { DTYPE_F64, ISA_PORTABLE, &f64_plain_tile },
+        { DTYPE_I64, ISA_PORTABLE, &i64_plain_tile },
 #if defined(__x86_64__)
-        if (dtype == DTYPE_F32 && has_avx512())
-                return &f32_avx512_tile;
-        if (dtype == DTYPE_F64 && has_avx512())
-                return &f64_avx512_tile;
-        if (dtype == DTYPE_F32 && has_avx2())
-                return &f32_avx2_tile;
-        if (dtype == DTYPE_F64 && has_avx2())
-                return &f64_avx2_tile;
+        { DTYPE_F32, ISA_AVX2, &f32_avx2_tile },      { DTYPE_F64, ISA_AVX2, &f64_avx2_tile },
+        { DTYPE_F32, ISA_AVX512, &f32_avx512_tile },  { DTYPE_F64, ISA_AVX512, &f64_avx512_tile },
 #endif
-        return gemm_tile_portable(dtype);
-}
+};
+const KernelFamily gemm_family = { "gemm", ARRAY_LENGTH(gemm_variants), gemm_variants };

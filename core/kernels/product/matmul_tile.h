@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops of the blocked product for one element type and one instruction set, chosen once for
-// this CPU. Private to matmul.c.
+// Inner loops of the blocked product for one element type and one instruction set. Private
+// to matmul.c.
 #pragma once
+#include "core/kernels/isa.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/dtype.h"
 
@@ -34,7 +35,5 @@ typedef struct GemmTile {
 
 enum { GEMM_MAX_TILE = 16 * 64 }; // elements of the largest tile
 
-// For DTYPE_F32, DTYPE_F64 or DTYPE_I64. Never NULL.
-const GemmTile *gemm_tile(Dtype dtype);
-// The tiles for the plain instruction set, whatever the CPU has: for tests.
-const GemmTile *gemm_tile_portable(Dtype dtype);
+// Variants are GemmTiles; there is one for DTYPE_F32, DTYPE_F64 and DTYPE_I64 in any set.
+extern const KernelFamily gemm_family;

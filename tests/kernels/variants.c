@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every variant of every family of kernels (core/kernels/families.c) that this machine has, against
+// what ISA_PORTABLE gives: random shapes, guard bytes, and equal bits where the family promises
+// them. A family without a row here fails.
+#include <stdio.h>
+#include "core/kernels/conv/conv.h"
+#include "core/kernels/conv/depthwise.h"
+#include "core/kernels/conv/winograd.h"
+#include "core/kernels/norm/softmax.h"
+#include "core/kernels/pool/pool.h"
+#include "core/kernels/product/matmul.h"
+#include "core/kernels/product/matmul_tile.h"
+#include "tests/kernels/sample.h"
+
+enum { MAX_OUT = 1 << 17 };
+
+static float *floats(Sample *sample, int64_t n)
+{
+        float *data = guarded_new((size_t)n * sizeof(float));
+        sample_fill(sample, DTYPE_F32, data, n);
+        return data;
+}
+
+static void let_go(float *data, int64_t n)
+{
+        guarded_check(data, (size_t)n * sizeof(float));
+}
+
+// ---- one random case of a family, all from the sample: the results and their number ----
+static int64_t gemm_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t m = sample_int(sample, 1, 90), n = sample_int(sample, 1, 300), k = sample_int(sample, 0, 300);
+        size_t bytes = dtype_info[dtype].bytes, a_bytes = (size_t)(m * k) * bytes,
+               b_bytes = (size_t)(k * n) * bytes;
+        bool turned = sample_int(sample, 0, 1) != 0;
+        void *a = guarded_new(a_bytes), *b = guarded_new(b_bytes);
+        sample_fill(sample, dtype, a, m * k);
+        sample_fill(sample, dtype, b, k * n);
+        Gemm task = { .dtype = dtype,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = { a, k, 1, { 0 } },
+                      .b = { b, turned ? 1 : n, turned ? k : 1, { 0 } },
+                      .c = { out, n, 1, { 0 } },
+                      .alpha = 1 };
+        cr_assert_eq(gemm(NULL, &task), STATUS_OK);
+        guarded_check(a, a_bytes);
+        guarded_check(b, b_bytes);
+        return m * n;
+}
+
+static int64_t softmax_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t outer = sample_int(sample, 1, 4), n = sample_int(sample, 1, 2100),
+                inner = sample_int(sample, 0, 1) == 0 ? 1 : sample_int(sample, 2, 12);
+        float *in = floats(sample, outer * n * inner);
+        SoftmaxKind kind = (SoftmaxKind)sample_int(sample, SOFTMAX, SOFTMAX_SAFE);
+        cr_assert_eq(softmax_run(NULL, kind, dtype, outer, n, inner, in, out), STATUS_OK);
+        let_go(in, outer * n * inner);
+        return outer * n * inner;
+}
+
+static int64_t pool_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t channels = sample_int(sample, 1, 40), height = sample_int(sample, 3, 12),
+                width = sample_int(sample, 3, 12), bounds[3][40];
+        Pool pool = { .dtype = dtype, .planes = 2 * channels };
+        int64_t sizes[] = { 1, height, width }, n_out = 2 * channels;
+        for (int d = 0; d < 3; d++) {
+                int64_t kernel = d == 0 ? 1 : sample_int(sample, 1, 3), stride = d == 0 ? 1 : kernel;
+                pool.axis[d] =
+                        (PoolAxis){ .in_size = sizes[d],
+                                    .out_size = pool_output_size(sizes[d], kernel, stride, 0, 1, false) };
+                cr_assert_eq(pool_windows(NULL, &pool.axis[d], kernel, stride, 0, 1, false, bounds[d]),
+                             STATUS_OK);
+                n_out *= pool.axis[d].out_size;
+        }
+        float *in = floats(sample, 2 * channels * height * width);
+        in[sample_int(sample, 0, 2 * channels * height * width - 1)] = NAN;
+        cr_assert_eq(pool_channels_last(NULL, &pool, sample_int(sample, 0, 1) != 0, channels, in, out),
+                     STATUS_OK);
+        let_go(in, 2 * channels * height * width);
+        return n_out;
+}
+
+// ---- convolutions: where the family has no variant, conv_run is what the set runs instead ----
+typedef enum Way { DIRECT, DEPTHWISE, WINOGRAD_2, WINOGRAD_4, N_WAYS } Way;
+static int n_ran[N_WAYS];
+
+static TensorMeta image(int64_t n, int64_t channels, int64_t height, int64_t width)
+{
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 4, (int64_t[]){ n, channels, height, width });
+        meta_set_channels_last(&meta);
+        return meta;
+}
+
+static void run_plain(const DnnlConv *conv, const float *in, float *out)
+{
+        const TensorMeta *from = &conv->input, *to = &conv->out;
+        Conv plain = {
+                .dtype = DTYPE_F32,
+                .n = from->size[0],
+                .groups = conv->groups,
+                .group_in = conv->weight.size[1],
+                .group_out = to->size[1] / conv->groups,
+                .in_size = { 1, from->size[2], from->size[3] },
+                .out_size = { 1, to->size[2], to->size[3] },
+                .kernel = { 1, conv->weight.size[2], conv->weight.size[3] },
+                .stride = { 1, conv->stride[0], conv->stride[1] },
+                .pad = { 0, conv->padding[0], conv->padding[1] },
+                .dilation = { 1, 1, 1 },
+                .in_stride = { from->stride[0], from->stride[1], 0, from->stride[2], from->stride[3] },
+                .out_stride = { to->stride[0], to->stride[1], 0, to->stride[2], to->stride[3] },
+        };
+        cr_assert_eq(conv_run(NULL, &plain, in, conv->weight_data, NULL, out), STATUS_OK);
+}
+
+static bool run_way(Way way, const DnnlConv *conv, const float *in, float *out)
+{
+        static _Alignas(64) char scratch[8 << 20];
+        const DirectClamp none = { 0 };
+        DirectConv *direct = NULL;
+        Depthwise *depthwise = NULL;
+        Winograd *winograd = NULL;
+        switch (way) {
+        case DIRECT:
+                cr_assert_eq(direct_conv_new(conv, &none, &direct), STATUS_OK);
+                break;
+        case DEPTHWISE:
+                cr_assert_eq(depthwise_new(conv, &none, &depthwise), STATUS_OK);
+                break;
+        default:
+                cr_assert_eq(winograd_new(conv, &none, way == WINOGRAD_4 ? 4 : 2, &winograd), STATUS_OK);
+        }
+        Status status = STATUS_OK;
+        if (direct != NULL)
+                status = direct_conv_run(direct, NULL, in, NULL, out, scratch);
+        else if (depthwise != NULL)
+                status = depthwise_run(depthwise, NULL, in, NULL, out);
+        else if (winograd != NULL)
+                status = winograd_run(winograd, NULL, in, NULL, out, scratch);
+        cr_assert_eq(status, STATUS_OK);
+        bool ran = direct != NULL || depthwise != NULL || winograd != NULL;
+        direct_conv_free(direct);
+        depthwise_free(depthwise);
+        winograd_free(winograd);
+        return ran;
+}
+
+static int64_t conv_case(Sample *sample, Way way, void *out)
+{
+        bool winograd = way == WINOGRAD_2 || way == WINOGRAD_4, depthwise = way == DEPTHWISE;
+        int64_t n_in = winograd ? 16 * sample_int(sample, 1, 3) : sample_int(sample, 2, 40),
+                n_out = depthwise  ? n_in
+                        : winograd ? 32
+                                   : sample_int(sample, 1, 40),
+                kernel = winograd ? 3 : sample_int(sample, 1, 3), pad = kernel / 2,
+                stride = winograd ? 1 : sample_int(sample, 1, 2), size = sample_int(sample, 7, 14),
+                out_size = (size + 2 * pad - kernel) / stride + 1;
+        DnnlConv conv = { .input = image(2, n_in, size, size),
+                          .out = image(2, n_out, out_size, out_size),
+                          .groups = depthwise ? n_in : 1,
+                          .stride = { stride, stride },
+                          .padding = { pad, pad },
+                          .dilation = { 1, 1 },
+                          .n_threads = 1 };
+        meta_init(&conv.weight, DTYPE_F32, 4, (int64_t[]){ n_out, depthwise ? 1 : n_in, kernel, kernel });
+        float *in = floats(sample, meta_numel(&conv.input)),
+              *weight = floats(sample, meta_numel(&conv.weight));
+        conv.weight_data = weight;
+        bool ran = run_way(way, &conv, in, out);
+        n_ran[way] += ran;
+        // Winograd also refuses weights that make its errors large, in all sets alike.
+        cr_assert(ran ? isa_level() >= ISA_AVX2 : isa_level() == ISA_PORTABLE || winograd);
+        if (!ran)
+                run_plain(&conv, in, out);
+        let_go(in, meta_numel(&conv.input));
+        let_go(weight, meta_numel(&conv.weight));
+        return meta_numel(&conv.out);
+}
+
+static int64_t direct_case(Sample *sample, Dtype dtype, void *out)
+{
+        (void)dtype;
+        return conv_case(sample, DIRECT, out);
+}
+
+static int64_t depthwise_case(Sample *sample, Dtype dtype, void *out)
+{
+        (void)dtype;
+        return conv_case(sample, DEPTHWISE, out);
+}
+
+static int64_t winograd_case(Sample *sample, Dtype dtype, void *out)
+{
+        (void)dtype;
+        return conv_case(sample, sample_int(sample, 0, 1) == 0 ? WINOGRAD_2 : WINOGRAD_4, out);
+}
+
+// ---- all of them ----
+typedef struct Check {
+        const KernelFamily *family;
+        int64_t (*run)(Sample *sample, Dtype dtype, void *out);
+        Isa same_from; // sets from here on give the same bits
+        int64_t terms; // of a result at most: wider tolerance
+} Check;
+
+// The portable GEMM rounds products before it adds them, and its vectors are shorter.
+static const Check checks[] = {
+        { &gemm_family, gemm_case, ISA_AVX512, 300 },
+        { &softmax_family, softmax_case, ISA_PORTABLE, 0 },
+        { &pool_last_family, pool_case, ISA_PORTABLE, 0 },
+        { &direct_family, direct_case, ISA_AVX2, 360 },
+        { &depthwise_family, depthwise_case, ISA_AVX2, 9 },
+        { &winograd_family, winograd_case, ISA_AVX2, 432 },
+};
+
+static void compare(const char *what, Dtype dtype, bool bits, int64_t terms, int64_t n, const void *got,
+                    const void *want)
+{
+        if (bits)
+                cr_assert(memcmp(got, want, (size_t)n * dtype_info[dtype].bytes) == 0, "%s: other bits",
+                          what);
+        for (int64_t i = 0; i < n && !bits; i++) {
+                double value = compute_as_f64(dtype, got, i), wanted = compute_as_f64(dtype, want, i);
+                cr_assert(close_enough_sum(dtype, value, wanted, terms), "%s: %.9g instead of %.9g", what,
+                          value, wanted);
+        }
+}
+
+static void check_variant(const Check *check, const KernelVariant *variant, uint64_t seed)
+{
+        char what[80];
+        size_t bytes = MAX_OUT * dtype_info[variant->dtype].bytes;
+        void *got = guarded_new(bytes), *want = guarded_new(bytes), *before = guarded_new(bytes);
+        Sample sample = { seed };
+        isa_use(ISA_PORTABLE);
+        int64_t n = check->run(&sample, variant->dtype, want);
+        cr_assert_leq(n, MAX_OUT);
+        sample.state = seed;
+        isa_use(variant->isa);
+        check->run(&sample, variant->dtype, got);
+        snprintf(what, sizeof(what), "%s, %s, %s, seed %d", check->family->name,
+                 dtype_info[variant->dtype].name, isa_name(variant->isa), (int)seed);
+        compare(what, variant->dtype, check->same_from == ISA_PORTABLE, check->terms, n, got, want);
+        if (variant->isa > check->same_from) {
+                sample.state = seed;
+                isa_use(check->same_from);
+                check->run(&sample, variant->dtype, before);
+                compare(what, variant->dtype, true, 0, n, got, before);
+        }
+        guarded_check(got, bytes);
+        guarded_check(want, bytes);
+        guarded_check(before, bytes);
+}
+
+static const Check *check_of(const KernelFamily *family)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(checks); i++)
+                if (checks[i].family == family)
+                        return &checks[i];
+        cr_assert_fail("the kernels of %s are not compared with the portable ones", family->name);
+        return NULL;
+}
+
+Test(variants, every_variant_of_every_family_agrees_with_the_portable_set)
+{
+        for (size_t i = 0; i < n_kernel_families; i++) {
+                const KernelFamily *family = kernel_families[i];
+                const Check *check = check_of(family);
+                for (size_t k = 0; k < family->n; k++)
+                        for (uint64_t seed = 1; seed <= 20 && family->variants[k].isa <= isa_machine();
+                             seed++)
+                                check_variant(check, &family->variants[k], seed);
+        }
+        for (int way = 0; way < N_WAYS; way++)
+                cr_assert(isa_machine() == ISA_PORTABLE || n_ran[way] >= 8, "%d runs of way %d", n_ran[way],
+                          way);
+}
+
+Test(variants, a_forced_set_takes_its_own_variant_or_the_next_narrower_one)
+{
+        FOR_EACH_ISA(isa)
+        {
+                for (size_t i = 0; i < n_kernel_families; i++) {
+                        const KernelFamily *family = kernel_families[i];
+                        for (size_t k = 0; k < family->n; k++) {
+                                const KernelVariant *variant = &family->variants[k];
+                                bool taken = kernel_variant(family, variant->dtype) == variant->kernel;
+                                cr_assert(!taken || variant->isa <= isa, "%s in %s", family->name,
+                                          isa_name(isa));
+                                cr_assert(taken || variant->isa != isa, "%s in %s", family->name,
+                                          isa_name(isa));
+                        }
+                }
+        }
+}

@@ -145,8 +145,8 @@ static Status unknown_flag(const char *name, size_t n)
                     like == NULL ? "" : "?");
 }
 
-// Variables of the commands that ask a server, the instruction set (core/base/isa.h), and those that
-// Kubernetes sets for a service called fxserve.
+// Variables of the commands that ask a server, the instruction set (core/base/isa.h), and those
+// that Kubernetes sets for a service called fxserve.
 static bool is_others_variable(const char *name)
 {
         static const char *const known[] = { "FXSERVE_URL", "FXSERVE_TOKEN", "FXSERVE_ISA" };

@@ -175,6 +175,7 @@ STEPS = [
      python("tests/load/failing.py", SANITIZED_SERVER, "--leaks")),
     ("failing", "3,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER)),
     ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),
+    ("sets", "models in every instruction set of this machine", python("tests/service/sets.py", SERVER)),
     ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
     ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),
     ("files", "files that fail at the n-th call", python("tests/fault/files.py", SERVER, FAULT)),

@@ -12,8 +12,8 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/compile/split.h"
-#include "core/compile/write.h"
 #include "core/ops/inplace.h"
+#include "core/ops/write.h"
 
 // ---- live tensors and their values ----
 Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor)
@@ -52,9 +52,7 @@ static Status add_call(Recorder *recorder, const OpCall *call, Value *take_args,
 // A value of the geometry of `tensor`, made from `from`, which has the same storage.
 static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *from, Recorded **out_value)
 {
-        const Overload *overload = op_find("aten::as_strided");
-        if (overload == NULL)
-                return fail(STATUS_INTERNAL, "the table lacks aten::as_strided");
+        const Overload *overload = op_for(ROLE_AS_STRIDED);
         OpCall call;
         Value args[4] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = &from->tensor }), value_none(),
                           value_none(), value_int(tensor->offset) };
@@ -285,10 +283,7 @@ static Status record_copy(Recorder *recorder, Tensor *to, Tensor *from)
         Value args[3] = { { .kind = VALUE_TENSOR, .tensor = to },
                           { .kind = VALUE_TENSOR, .tensor = from },
                           value_bool(false) };
-        const Overload *overload = op_find("aten::copy_");
-        if (overload == NULL || overload->schema.n_args != 3)
-                return fail(STATUS_INTERNAL, "the table lacks aten::copy_");
-        TRY(call_open(&recorder->base, overload, args, 3, &call));
+        TRY(call_open(&recorder->base, op_for(ROLE_WRITE), args, 3, &call));
         call.op = &write_op;
         Recorded *self;
         Status status = out_same(&call, 0, 0);
@@ -319,7 +314,8 @@ static Status record_write(Emitter *emitter, Tensor *to, const Tensor *from)
         if (overlap == OVERLAP_NONE)
                 return record_copy(recorder, to, source);
         _cleanup_(value_clear) Value copy = value_none();
-        TRY(EMIT(emitter, "aten::clone", &copy, (Value){ .kind = VALUE_TENSOR, .tensor = source }));
+        Value args[] = { { .kind = VALUE_TENSOR, .tensor = source }, value_none() };
+        TRY(emit(emitter, op_for(ROLE_CLONE), args, 1, &copy));
         return record_copy(recorder, to, copy.tensor);
 }
 

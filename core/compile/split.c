@@ -5,7 +5,7 @@
 // touch, may it write them, may its result share them, may it draw? And for every call: a write to
 // bytes that an earlier node of the rest touches, a read of bytes that an earlier one may write, a
 // draw behind one that may draw: its node has to join the rest, and the graph is recorded again.
-// Names of operators tell what a node may do (node_effects), rather too much than too little.
+// Rows of operators tell what a node may do (node_effects), rather too much than too little.
 //
 // One thing does change: where both a call and an earlier node of the rest fail, the failure of the
 // call is the one that is seen.

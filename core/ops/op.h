@@ -247,8 +247,9 @@ typedef struct Overload {
         const OpDef *op;
         Schema schema; // of the twin when `inplace`
         bool inplace;
-        char *name;   // "aten::add_.Tensor"
-        char *target; // "torch.ops.aten.add_.Tensor"
+        const struct Overload *twin_of; // the row's own overload, for twins made from it; else NULL
+        char *name;                     // "aten::add_.Tensor"
+        char *target;                   // "torch.ops.aten.add_.Tensor"
 } Overload;
 // Built once, before threads start (engine_open and tests call it; further calls do nothing). Fails
 // on a schema that does not parse: a bug.

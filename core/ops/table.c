@@ -126,13 +126,19 @@ static Status pytorch_has(const char *schema, bool *out_has)
         return STATUS_OK;
 }
 
+// The row itself was added last.
 static Status table_add_twin(const OpDef *op)
 {
         const char *twin = NULL;
         bool exists = false;
         TRY(twin_schema(op->schema, &twin));
         TRY(pytorch_has(twin, &exists));
-        return exists ? table_add(op, twin) : STATUS_OK;
+        if (!exists)
+                return STATUS_OK;
+        const Overload *functional = table.overloads[table.n - 1];
+        TRY(table_add(op, twin));
+        table.overloads[table.n - 1]->twin_of = functional;
+        return STATUS_OK;
 }
 
 // Roles that one row has: each exactly once.

@@ -198,17 +198,6 @@ Status pass_merge_equal(Recording *recording, PassContext *context)
 }
 
 // ---- copies ----
-static bool is_copy(const RecordedCall *call)
-{
-        static const char *const names[] = { "clone", "_to_copy", "lift_fresh_copy", "alias_copy",
-                                             "detach_copy" };
-        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-                if (strcmp(call->call.schema->name, names[i]) == 0)
-                        return strcmp(call->call.schema->ns, "aten") == 0;
-        }
-        return false;
-}
-
 static bool same_place(const Tensor *a, const Tensor *b)
 {
         if (a->meta.dtype != b->meta.dtype || a->offset != b->offset ||
@@ -224,8 +213,8 @@ Status pass_remove_copies(Recording *recording, PassContext *context)
         TRY(standing_find(recording, &standing));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
-                if (!is_copy(call) || !call->computes || call->call.n_outs != 1 || !is_pure(call) ||
-                    call->call.args[0].kind != VALUE_TENSOR)
+                if (!op_has(&call->call, TRAIT_COPIES) || !call->computes || call->call.n_outs != 1 ||
+                    !is_pure(call) || call->call.args[0].kind != VALUE_TENSOR)
                         continue;
                 Recorded *from = recorded_of(&settled(call->call.args[0].tensor)->tensor),
                          *to = call->outs[0];

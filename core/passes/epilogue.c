@@ -8,17 +8,12 @@
 #include <math.h>
 #include <string.h>
 #include "core/ops/conv.h"
-#include "core/ops/pack.h"
+#include "core/ops/fused_conv.h"
 #include "core/passes/rewrite.h"
-
-typedef struct Activation {
-        const char *name;
-        double alpha, beta;
-} Activation;
 
 // What the calls add to a product.
 typedef struct Addition {
-        Activation activation;
+        FusedActivation activation;
         Recorded *residual; // NULL: none
 } Addition;
 
@@ -26,42 +21,6 @@ static bool is_constant(const Recorded *value)
 {
         return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL &&
                value->tensor.meta.dtype == DTYPE_F32;
-}
-
-// ---- activations ----
-static bool clamp_bound(const RecordedCall *call, int index, double if_none, double *out)
-{
-        *out = if_none;
-        if (index >= (int)call->call.n_args || arg_is_none(&call->call, index))
-                return true;
-        return arg_double(&call->call, index, out) == STATUS_OK && !isnan(*out);
-}
-
-static bool find_activation(const RecordedCall *call, Activation *out)
-{
-        static const char *const plain[] = { "relu", "silu", "hardswish", "sigmoid", "tanh" };
-        const char *name = call->overload->name;
-        if (strncmp(name, "aten::", 6) != 0)
-                return false;
-        name += 6;
-        for (size_t i = 0; i < ARRAY_LENGTH(plain); i++) {
-                if (strcmp(name, plain[i]) == 0) {
-                        *out = (Activation){ .name = plain[i] };
-                        return true;
-                }
-        }
-        if (strcmp(name, "gelu") == 0) {
-                const char *form = arg_text(&call->call, 1);
-                *out = (Activation){ .name = form != NULL && strcmp(form, "tanh") == 0 ? "gelu_tanh"
-                                                                                       : "gelu" };
-                return true;
-        }
-        *out = (Activation){ .name = "clamp", .alpha = 0, .beta = 6 };
-        if (strcmp(name, "relu6") == 0)
-                return true;
-        if (strcmp(name, "clamp") != 0 && strcmp(name, "hardtanh") != 0)
-                return false;
-        return clamp_bound(call, 1, -INFINITY, &out->alpha) && clamp_bound(call, 2, INFINITY, &out->beta);
 }
 
 // ---- products ----
@@ -89,21 +48,20 @@ static ProductKind kind_of(const RecordedCall *call, bool adds)
         if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 ||
             call->outs[0]->tensor.meta.dtype != DTYPE_F32 || !call_is_movable(call))
                 return PRODUCT_NONE;
-        const char *name = call->overload->name;
-        if (strcmp(name, "fxserve::convolution") == 0 || strcmp(name, "fxserve::linear") == 0)
+        OpRole role = op_role(&call->call);
+        if (role == ROLE_FUSED_CONV || role == ROLE_FUSED_LINEAR)
                 return fused_kind(call, adds);
-        const OpDef *op = call->call.op;
-        if (op->pack == conv_pack) {
+        if (role == ROLE_CONV) {
                 ConvArgs args;
                 bool plain = is_constant(rewrite_arg(call, 1)) &&
                              conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
                 return plain ? PRODUCT_CONV : PRODUCT_NONE;
         }
-        if (op->pack == linear_pack)
+        if (role == ROLE_LINEAR)
                 return is_constant(rewrite_arg(call, 1)) && rewrite_arg(call, 1)->tensor.meta.rank == 2
                                ? PRODUCT_LINEAR
                                : PRODUCT_NONE;
-        if (op->pack != addmm_pack || !value_is_one(call->call.args[3]) || !value_is_one(call->call.args[4]))
+        if (role != ROLE_ADDMM || !value_is_one(call->call.args[3]) || !value_is_one(call->call.args[4]))
                 return PRODUCT_NONE;
         const Recorded *bias = rewrite_arg(call, 0), *weight = rewrite_arg(call, 2);
         bool plain = is_constant(weight) && is_constant(bias) && bias->tensor.meta.rank == 1 &&
@@ -202,11 +160,8 @@ static Status try_input(Recording *recording, Uses *uses, RecordedCall *call, in
         if (kind == PRODUCT_NONE)
                 return STATUS_OK;
         const Overload *overload =
-                kind == PRODUCT_FUSED
-                        ? product->overload
-                        : op_find(kind == PRODUCT_CONV ? "fxserve::convolution" : "fxserve::linear");
-        if (overload == NULL)
-                return fail(STATUS_INTERNAL, "the table lacks the fused products");
+                kind == PRODUCT_FUSED ? product->overload
+                                      : op_for(kind == PRODUCT_CONV ? ROLE_FUSED_CONV : ROLE_FUSED_LINEAR);
         Value args[SCHEMA_MAX_ARGS] = { 0 };
         Status status = fill_arguments(recording, product, kind, &addition, overload, args);
         if (status == STATUS_OK)
@@ -219,8 +174,8 @@ static Status try_input(Recording *recording, Uses *uses, RecordedCall *call, in
 static Status try_call(Recording *recording, Uses *uses, RecordedCall *call)
 {
         Addition addition = { .activation = { .name = "none" } };
-        if (strcmp(call->overload->name, "aten::add.Tensor") != 0)
-                return find_activation(call, &addition.activation)
+        if (op_role(&call->call) != ROLE_ADD)
+                return fused_activation(&call->call, &addition.activation)
                                ? try_input(recording, uses, call, 0, addition)
                                : STATUS_OK;
         if (!value_is_one(call->call.args[2]) || !call_is_movable(call))

@@ -12,7 +12,6 @@
 #include "core/kernels/copy.h"
 #include "core/kernels/pack_cache.h"
 #include "core/ops/conv.h"
-#include "core/ops/pack.h"
 #include "core/passes/rewrite.h"
 
 // The call that makes the product, and where its constants stand.
@@ -56,14 +55,15 @@ static bool find_product(RecordedCall *call, Product *out)
             call->outs[0] == NULL || !call_is_movable(call))
                 return false;
         int rank = call->outs[0]->tensor.meta.rank;
-        if (call->call.op->pack == conv_pack) {
+        OpRole role = op_role(&call->call);
+        if (role == ROLE_CONV) {
                 if (!conv_product(call, &product))
                         return false;
-        } else if (call->call.op->pack == linear_pack && rank > 0) {
+        } else if (role == ROLE_LINEAR && rank > 0) {
                 product.weight_arg = 1;
                 product.bias_arg = 2;
                 product.out_dim = rank - 1;
-        } else if (call->call.op->pack == addmm_pack && value_is_one(call->call.args[3]) &&
+        } else if (role == ROLE_ADDMM && value_is_one(call->call.args[3]) &&
                    value_is_one(call->call.args[4])) {
                 product.weight_arg = 2;
                 product.weight_dim = 1;
@@ -138,7 +138,7 @@ static bool channel_values(const Recorded *value, const Product *product, double
 // x * c, c * x, x + alpha * c, c + alpha * x; `at` is where x stands.
 static bool pointwise_affine(const RecordedCall *call, const Product *product, int at, Affine *affine)
 {
-        bool adds = strcmp(call->overload->name, "aten::add.Tensor") == 0;
+        bool adds = op_role(&call->call) == ROLE_ADD;
         const Recorded *other = rewrite_arg(call, 1 - at);
         double alpha = 1;
         if (other == NULL || (adds && arg_double(&call->call, 2, &alpha) != STATUS_OK) ||
@@ -157,17 +157,13 @@ static bool pointwise_affine(const RecordedCall *call, const Product *product, i
 
 static bool is_norm(const RecordedCall *call)
 {
-        const char *name = call->overload->name;
-        return strcmp(name, "fxserve::batch_norm_eval") == 0 ||
-               strcmp(name, "aten::_native_batch_norm_legit_no_training") == 0 ||
-               strcmp(name, "aten::_batch_norm_no_update") == 0;
+        return op_role(&call->call) == ROLE_BATCH_NORM_EVAL;
 }
 
 static bool is_affine(const RecordedCall *call)
 {
-        const char *name = call->overload->name;
-        return is_norm(call) || strcmp(name, "aten::mul.Tensor") == 0 ||
-               strcmp(name, "aten::add.Tensor") == 0;
+        OpRole role = op_role(&call->call);
+        return role == ROLE_BATCH_NORM_EVAL || role == ROLE_MUL || role == ROLE_ADD;
 }
 
 // ---- new constants ----

@@ -29,19 +29,7 @@ static Rewritten *state_of(const Turning *turning, const Recorded *value)
 
 static const Overload *functional_twin(const RecordedCall *call)
 {
-        char name[160];
-        const char *text = call->call.op->schema;
-        size_t n = strcspn(text, "(");
-        if (!call->call.inplace || call->call.schema->text == text ||
-            (call->call.op->flags & OP_INPLACE) == 0 || call->call.n_outs != 1 || n >= sizeof(name))
-                return NULL;
-        memcpy(name, text, n);
-        name[n] = '\0';
-        const Overload *found = op_find(name);
-        return found != NULL && found->op == call->call.op && !found->inplace &&
-                               found->schema.n_args == call->call.n_args
-                       ? found
-                       : NULL;
+        return call->call.n_outs == 1 ? call->overload->twin_of : NULL;
 }
 
 // Called by its functional name, it would make self's very meta: passes trust what the overload

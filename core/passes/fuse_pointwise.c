@@ -302,7 +302,7 @@ static Status fuse(Recording *recording, const Fusing *fusing, Group *group)
         if (making.n_calls < 2 || making.too_many || making.n_outputs == 0)
                 return STATUS_OK;
         TRY(make_args(&making, args));
-        NewCall new_call = { .overload = op_find("fxserve::fused"),
+        NewCall new_call = { .overload = op_for(ROLE_FUSED),
                              .take_args = args,
                              .outs = making.outputs,
                              .n_outs = making.n_outputs,

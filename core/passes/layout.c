@@ -6,10 +6,7 @@
 // first, gets the value as it was, by one copy at its first use.
 #include "core/passes/passes.h"
 
-#include <string.h>
 #include "core/ops/conv.h"
-#include "core/ops/pack.h"
-#include "core/ops/pointwise.h"
 #include "core/passes/rewrite.h"
 
 typedef struct Layout {
@@ -38,8 +35,7 @@ static bool is_image_conv(const RecordedCall *call)
 {
         ConvArgs args;
         const Value *input = &call->call.args[0], *weight = &call->call.args[1];
-        if (call->call.op->pack != conv_pack || call->call.inplace || input->kind != VALUE_TENSOR ||
-            weight->kind != VALUE_TENSOR)
+        if (op_role(&call->call) != ROLE_CONV || input->kind != VALUE_TENSOR || weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
         return input->tensor->meta.rank == 4 && input->tensor->meta.dtype == DTYPE_F32 &&
@@ -50,27 +46,7 @@ static bool is_image_conv(const RecordedCall *call)
 // Calls whose result follows the layout of their operands, and whose kernels run on either.
 static bool follows_layout(const RecordedCall *call)
 {
-        static const char *const names[] = { "aten::max_pool2d",
-                                             "aten::max_pool2d_with_indices",
-                                             "aten::avg_pool2d",
-                                             "aten::adaptive_avg_pool2d",
-                                             "aten::_adaptive_avg_pool2d",
-                                             "aten::cat",
-                                             "fxserve::batch_norm_eval",
-                                             "aten::_native_batch_norm_legit_no_training",
-                                             "aten::_batch_norm_no_update",
-                                             "aten::mean.dim",
-                                             "aten::upsample_nearest2d",
-                                             "aten::upsample_nearest2d.vec",
-                                             "aten::upsample_bilinear2d",
-                                             "aten::upsample_bilinear2d.vec" };
-        if (call->call.op->infer == pointwise_infer)
-                return true;
-        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-                if (strcmp(call->overload->name, names[i]) == 0)
-                        return true;
-        }
-        return false;
+        return op_has(&call->call, TRAIT_LAYOUT) || op_has(&call->call, TRAIT_LAYOUT_NEAR);
 }
 
 // ---- copies between the two ----
@@ -80,7 +56,7 @@ static Status add_copy(const Layout *layout, const Recorded *from, MemoryFormat 
 {
         Value args[] = { rewrite_tensor(from), { .kind = VALUE_MEMORY_FORMAT, .memory_format = format } };
         RecordedCall *maker = from->call, *copy;
-        NewCall new_call = { .overload = op_find("aten::clone"),
+        NewCall new_call = { .overload = op_for(ROLE_CLONE),
                              .take_args = args,
                              .outs = to == NULL ? NULL : &to,
                              .n_outs = 1,
@@ -199,7 +175,7 @@ static Status visit_call(Layout *layout, RecordedCall *call)
                         TRY(ask_for_twin(layout, recorded_of(call->call.args[0].tensor)));
                 TRY(recorded_visit_inputs(call, look_for_twin, &operands));
                 if (operands.any && (is_image_conv(call) || follows_layout(call))) {
-                        if (call->call.op->infer == pointwise_infer)
+                        if ((call->call.op->flags & OP_ELEMENTWISE) != 0)
                                 TRY(recorded_visit_inputs(call, ask_for_alike, &operands));
                         TRY(infer_again(layout, call));
                 }

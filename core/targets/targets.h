@@ -38,8 +38,8 @@ Status target_check(const Target *target, const CallArgs *call);
 // module.forward(*args): config and state come from `module` (resolved by graph_resolve).
 Status module_call(Emitter *emitter, const Module *module, const CallArgs *call, Value *out);
 
-// What a call of a node may do besides giving a result, judged by names before it runs: rather too
-// much than too little.
+// What a call of a node may do besides giving a result, judged by the rows of its operator before
+// it runs: rather too much than too little.
 enum NodeEffect {
         NODE_WRITES = 1 << 0, // to bytes or geometry of tensors it reads
         NODE_SHARES = 1 << 1, // its result may share bytes with tensors it reads

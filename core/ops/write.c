@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // write.c: copy_ in a program. Overlap was resolved while recording.
-#include "core/compile/write.h"
+#include "core/ops/write.h"
 #include "core/kernels/copy.h"
 
 static Status write_run(const OpRun *run)

@@ -5,6 +5,8 @@ passed, N failed`.
   arrows     every #include points down (docs/ARCHITECTURE.md): server > api > core, and inside core
              room by room
   routes     no route's id outside its row (api/routes.def) and the tests
+  operators  no operator's name in core outside core/ops and core/targets: passes ask for traits and
+             roles (core/ops/op.h)
   headers    every header compiles alone
   budget     functions <= 70 lines, p90 <= 26, median <= 11; files <= 700, p90 <= 420, median <= 220
              (.def tables and tests aside)
@@ -39,6 +41,8 @@ FORBIDDEN = [
     (re.compile(r"\bgoto\b"), "goto"), (re.compile(r"\balloca\s*\("), "alloca"),
     (re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b"), "a mark of unfinished work"),
 ]
+# Rooms that see operators. Those below print and read Python's names of other things.
+ABOVE_OPERATORS = {room for room, height in HEIGHT.items() if height > HEIGHT["core/targets"]}
 FORMATTER = "14"  # Debian 12's
 CPU_TEST_IN = "core/base/isa.c"
 CPU_TEST = re.compile(r"__builtin_cpu_|\bcpuid\.h\b|\bgetauxval\b|\bsys/auxv\.h\b")
@@ -110,6 +114,36 @@ def route_ids(sources):
     for path in (p for p in sources if p.startswith(("api/", "core/", "server/"))):
         findings += [f"{path}: names the route {found.group()}; ask a property of its row (api/route.h)"
                      for found in named.finditer(read(path))]
+    return findings
+
+
+def operator_names():
+    """Bare names of the operators of the table: "add", "batch_norm_eval". Rows are written with a whole
+    schema ("aten::cat(...)") or, in tables of macros, with what stands behind "aten::"."""
+    names = set()
+    for path in (p for p in tracked(".c") if p.startswith("core/ops/")):
+        for table in re.findall(r"^const OpDef .*?^};", read(path), re.M | re.S):
+            names |= set(re.findall(r'"(?:\w+::)?(\w+)(?:\.\w+)?\(\w', table))
+            names |= set(re.findall(r'^ +[A-Z_]+\((?:\w+, )?"(\w+)[".]', table, re.M))
+    return names
+
+
+def operators(sources):
+    """An operator is known by its row only: code elsewhere neither spells a qualified name nor compares
+    names."""
+    names = operator_names()
+    findings = [] if len(names) > 200 else ["core/ops: the rows of the table were not found"]
+    qualified = re.compile(r'"(?:aten|fxserve|py|prims)::[^"(]*')
+    compared = re.compile(r'\bstrn?(?:cmp|casecmp|str)\([^;]*?"(?:\w+::)?(\w+)[.("]')
+    for path in (p for p in sources if p.startswith("core/")):
+        if room_of(path) in ("core/ops", "core/targets"):
+            continue
+        text = read(path)
+        findings += [f"{path}: spells the operator {found.group()}; ask for a role (op_for)"
+                     for found in qualified.finditer(text)]
+        if room_of(path) in ABOVE_OPERATORS:
+            findings += [f"{path}: compares a name with {found.group(1)}; ask for a trait or role of its row"
+                         for found in compared.finditer(text) if found.group(1) in names]
     return findings
 
 
@@ -232,8 +266,8 @@ def formatting(sources):
 
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
-    checks = [("arrows", arrows), ("routes", route_ids), ("headers", headers), ("budget", budget),
-              ("words", words), ("width", width), ("format", formatting)]
+    checks = [("arrows", arrows), ("routes", route_ids), ("operators", operators), ("headers", headers),
+              ("budget", budget), ("words", words), ("width", width), ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:
         if check == formatting and formatter() != FORMATTER:

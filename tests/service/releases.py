@@ -48,7 +48,7 @@ def upload(server, name, path):
         models.upload(server, name, os.path.basename(path))
         return None
     reply = server.call("PUT", f"/v1/graphs/{name}", model_file(path), seconds=120)
-    return None if reply.status == 201 else (reply.status, reply.body)
+    return None if reply.status == 201 else reply.status
 
 
 def ask(server, folder_models, with_upload):

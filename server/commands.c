@@ -8,7 +8,7 @@
 #include "api/formats/npy.h"
 #include "api/routes/ops_list.h"
 #include "api/formats/profile_text.h"
-#include "api/run/run.h"
+#include "api/run/codec.h"
 #include "api/formats/tensor_json.h"
 #include "core/graph/print.h"
 #include "server/command_line.h"
@@ -103,8 +103,9 @@ static Status write_reply(const char *path, const ApiReply *reply)
 static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
 {
         ApiCall call = { .route = NULL };
-        int64_t now = clock_ns();
-        TRY(file_decode(arguments->model, NULL, true, &run->graph));
+        RunTask *task = &run->task;
+        task->received_ns = clock_ns();
+        TRY(file_decode(arguments->model, NULL, true, &run->task.graph));
         size_t n = arguments->body.n;
         char *body = text_take(&arguments->body);
         if (body == NULL)
@@ -117,11 +118,12 @@ static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
         status = run_decode(&call, run);
         api_call_deinit(&call);
         TRY(status);
-        run->ctx.n_threads = 1;
-        run->as = arguments->output == NULL ? RUN_AS_JSON : RUN_AS_NPY;
-        TRY(run_execute(run));
-        snprintf(run->profile->id, sizeof(run->profile->id), "local");
-        TRY(run_encode(run, now, reply));
+        task->ctx.n_threads = 1;
+        run->replies = arguments->output == NULL ? &json_codec : &npy_codec;
+        TRY(run_bind(run));
+        TRY(run_execute(run, NULL));
+        snprintf(task->profile->id, sizeof(task->profile->id), "local");
+        TRY(run_encode(run, reply));
         return write_reply(arguments->output, reply);
 }
 
@@ -136,7 +138,7 @@ int command_run(int argc, char **argv)
                 status = run_model(&arguments, &run, &reply);
         if (status == STATUS_OK && arguments.profile) {
                 Text table = { 0 };
-                status = profile_write_table(run.profile, &table);
+                status = profile_write_table(run.task.profile, &table);
                 write_text(&table);
                 text_deinit(&table);
         }

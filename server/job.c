@@ -4,12 +4,10 @@
 #include "server/job.h"
 #include <stdio.h>
 #include <string.h>
-#include "core/base/limits.h"
 #include "api/formats/gzip.h"
 #include "api/formats/inflate.h"
-
-const char *const step_names[STEP_COUNT] = { "graph", "decode", "bind",   "program",
-                                             "run",   "encode", "answer", "send" };
+#include "api/run/codec.h"
+#include "core/base/limits.h"
 
 // PARKED: the job belongs to whoever publishes what it waits for, or to who cancels it; nothing of
 // it may be touched. AWAY: it cannot go on on the loop thread.
@@ -23,9 +21,11 @@ typedef struct Drive {
         Engine *engine; // the job's, which may be another thread's by now
 } Drive;
 
+static void reply_with_failure(Job *job);
+
 enum { WORD_NONE, WORD_DETACHED, WORD_DONE };
 
-static void run_task(Task *task, Worker *worker);
+static void run_job(Task *task, Worker *worker);
 
 static Job *job_of_task(Task *task)
 {
@@ -45,7 +45,7 @@ Status job_new(Workers *workers, Job **out_job)
                 return fail_memory();
         run_call_init(&job->run);
         job->workers = workers;
-        job->task = (Task){ .run = run_task, .drop = drop_task, .is_request = true };
+        job->task = (Task){ .run = run_job, .drop = drop_task, .is_request = true };
         *out_job = job;
         return STATUS_OK;
 }
@@ -106,7 +106,7 @@ Job *job_free(Job *job)
 // it, or is about to get it, and will see the flag.
 static bool stop(Job *job)
 {
-        atomic_store(&job->run.ctx.cancelled, 1);
+        atomic_store(&job->run.task.ctx.cancelled, 1);
         return workers_withdraw(job->workers, &job->task) || ticket_cancel(&job->ticket);
 }
 
@@ -115,8 +115,7 @@ void job_cancel(Job *job)
         if (!stop(job))
                 return;
         fail(STATUS_CANCELLED, "the request was cancelled while it waited");
-        reply_failure(failure_current(), job->call.request_id, &job->reply);
-        job->step = STEP_SEND;
+        reply_with_failure(job);
         job->finished(job);
 }
 
@@ -226,8 +225,25 @@ void jobs_use_idle_time(Workers *workers, Engine *engine)
                 free(task);
 }
 
-// ---- steps ----
-static Status step_graph(const Drive *drive, Next *next)
+// ---- the way of a run ----
+// Which version's graph, or the graph itself.
+static Status step_envelope(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        (void)next;
+        if (route_has(job->call.route, BRINGS_GRAPH)) {
+                // others hold no more than what was sent while they wait for their graph
+                TRY(call_inflate(&job->call));
+                return run_take_graph(&job->context, &job->call, &job->run);
+        }
+        if (!route_has(job->call.route, NEEDS_VERSION))
+                return STATUS_OK;
+        TRY(api_find_version(drive->engine, &job->call, &job->version));
+        atomic_store(&job->found_graph, true);
+        return STATUS_OK;
+}
+
+static Status wait_for_graph(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
         void *woken_with = NULL;
@@ -237,21 +253,13 @@ static Status step_graph(const Drive *drive, Next *next)
                 job->graph = woken_with;
                 return STATUS_OK;
         }
-        if (route_has(job->call.route, BRINGS_GRAPH)) {
-                // others hold no more than what was sent while they wait for their graph
-                TRY(call_inflate(&job->call));
-                return run_inline_graph(&job->context, &job->call, &job->run);
-        }
-        if (!route_has(job->call.route, NEEDS_VERSION))
-                return STATUS_OK;
-        TRY(api_find_version(drive->engine, &job->call, &job->version));
-        atomic_store(&job->found_graph, true);
-        if (!route_has(job->call.route, NEEDS_GRAPH))
+        if (job->version == NULL || !route_has(job->call.route, NEEDS_GRAPH))
                 return STATUS_OK;
         if (drive->worker == NULL) {
                 job->graph = engine_cached_graph(drive->engine, &job->version->key);
-                if (job->graph == NULL) {
+                if (job->graph == NULL) { // it is looked up anew: it may be deleted until then
                         job->version = graph_version_unref(job->version);
+                        job->step = STEP_ENVELOPE;
                         *next = NEXT_AWAY;
                 }
                 return STATUS_OK;
@@ -263,21 +271,36 @@ static Status step_graph(const Drive *drive, Next *next)
         return STATUS_OK;
 }
 
-static Status step_decode(Job *job)
+static Status step_graph(const Drive *drive, Next *next)
 {
-        RunCall *run = &job->run;
-        if (run->graph == NULL)
-                run->graph = graph_ref(job->graph);
-        run->version = job->version == NULL ? NULL : graph_version_ref(job->version);
+        Status status = wait_for_graph(drive, next);
+        return status == STATUS_DAMAGED && route_has(drive->job->call.route, SHOWS_DAMAGE) ? STATUS_OK
+                                                                                           : status;
+}
+
+static Status step_inputs(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        RunTask *task = &job->run.task;
+        (void)next;
+        if (task->graph == NULL)
+                task->graph = graph_ref(job->graph);
+        task->version = job->version == NULL ? NULL : graph_version_ref(job->version);
+        task->received_ns = job->received_ns;
         TRY(call_inflate(&job->call));
-        TRY(run_options(&job->call, run));
-        TRY(run_decode(&job->call, run));
+        TRY(run_decode(&job->call, &job->run));
         job->call.body = storage_unref(job->call.body);
-        run->ctx.deadline_ns = job->received_ns + run->deadline_ms * 1000000;
+        task->ctx.deadline_ns = task->received_ns + task->deadline_ms * 1000000;
         int64_t known = atomic_load(&job->deadline_ns);
-        if (known == 0 || run->ctx.deadline_ns < known)
-                atomic_store(&job->deadline_ns, run->ctx.deadline_ns);
+        if (known == 0 || task->ctx.deadline_ns < known)
+                atomic_store(&job->deadline_ns, task->ctx.deadline_ns);
         return STATUS_OK;
+}
+
+static Status step_bind(const Drive *drive, Next *next)
+{
+        (void)next;
+        return run_bind(&drive->job->run);
 }
 
 // Runs that are predicted to take longer, and replies with more to write, go to the workers. So
@@ -286,43 +309,39 @@ enum { INLINE_RUN_NS = 50000, INLINE_VALUES = 4096 };
 
 static bool is_brief(const RunCall *run)
 {
-        if (run->profile_in_reply && run->graph->n_nodes > INLINE_VALUES)
+        const PlannedRun *plan = &run->task.plan;
+        if (run->profile_in_reply && plan->graph->n_nodes > INLINE_VALUES)
                 return false;
-        int64_t ns = engine_predict_ns(&run->plan);
-        return ns >= 0 && ns <= INLINE_RUN_NS && engine_result_values(&run->plan) <= INLINE_VALUES;
+        int64_t ns = engine_predict_ns(plan);
+        return ns >= 0 && ns <= INLINE_RUN_NS && engine_result_values(plan) <= INLINE_VALUES;
 }
 
 static Status step_program(const Drive *drive, Next *next)
 {
-        RunCall *run = &drive->job->run;
+        PlannedRun *plan = &drive->job->run.task.plan;
         Ticket *ticket = &drive->job->ticket;
         bool again = true;
         Wait wait;
         if (drive->worker == NULL) {
-                if (engine_plan_ready(drive->engine, &run->plan) && is_brief(run))
+                if (engine_plan_ready(drive->engine, plan) && is_brief(&drive->job->run))
                         return STATUS_OK;
-                engine_unplan(&run->plan);
+                engine_unplan(plan);
                 *next = NEXT_AWAY;
                 return STATUS_OK;
         }
         if (ticket->is_settled)
-                TRY(engine_planned(&run->plan, ticket, &again));
-        if (!again && run->plan.n_threads <= drive->n_threads)
+                TRY(engine_planned(plan, ticket, &again));
+        if (!again && plan->n_threads <= drive->n_threads)
                 return STATUS_OK;
-        engine_unplan(&run->plan); // it may have been made for a wider worker
-        run->plan.n_threads = engine_width(&run->plan, drive->n_threads);
-        TRY(engine_plan(drive->engine, &run->plan, ticket, &wait));
+        engine_unplan(plan); // it may have been made for a wider worker
+        plan->n_threads = engine_width(plan, drive->n_threads);
+        TRY(engine_plan(drive->engine, plan, ticket, &wait));
         *next = wait.parked ? NEXT_PARKED : NEXT_STEP;
         if (wait.work != NULL)
                 see_to(drive, &wait);
         if (wait.work != NULL && wait.at_once)
-                engine_plan_ready(drive->engine, &run->plan); // never parked: the job is still here
+                engine_plan_ready(drive->engine, plan); // never parked: the job is still here
         return STATUS_OK;
-}
-
-static int64_t decode_ns(const Job *job)
-{
-        return job->step_ns[STEP_GRAPH] + job->step_ns[STEP_DECODE] + job->step_ns[STEP_BIND];
 }
 
 // Reads what the reply sends from mapped files, here and not on the loop thread: it is known then
@@ -338,23 +357,40 @@ static void touch_pieces(const ApiReply *reply)
         }
 }
 
-// Whatever came of weights that could not be read goes no further.
-static Status sound(Job *job, const Graph *graph, Status status)
+// What was made of weights that could not be read goes no further.
+static Status check_pages(Job *job, const Graph *graph, Status status)
 {
         touch_pieces(&job->reply);
         Status pages = engine_check_pages(job->context.engine, graph);
         if (pages == STATUS_OK)
-                pages = engine_check_program(job->context.engine, &job->run.plan);
+                pages = engine_check_program(job->context.engine, &job->run.task.plan);
         if (pages == STATUS_OK)
                 return status;
         api_reply_deinit(&job->reply);
         return pages;
 }
 
-static Status step_encode(const Drive *drive)
+static Status step_run(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
-        RunProfile *profile = job->run.profile;
+        RunTask *task = &job->run.task;
+        (void)next;
+        task->ctx.n_threads = task->plan.n_threads;
+        return check_pages(job, task->graph, run_execute(&job->run, drive->frame));
+}
+
+static int64_t decode_ns(const Job *job)
+{
+        return job->step_ns[STEP_ENVELOPE] + job->step_ns[STEP_GRAPH] + job->step_ns[STEP_INPUTS] +
+               job->step_ns[STEP_BIND];
+}
+
+static Status step_encode(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        RunTask *task = &job->run.task;
+        RunProfile *profile = task->profile;
+        (void)next;
         snprintf(profile->id, sizeof(profile->id), "%s", job->call.request_id);
         profile->trace = job->call.trace;
         if (job->version != NULL) {
@@ -365,51 +401,53 @@ static Status step_encode(const Drive *drive)
         profile->compile_ns = job->step_ns[STEP_PROGRAM];
         profile->queue_ns = job->queue_ns;
         // results may be weights themselves
-        TRY(sound(job, job->run.graph, run_encode(&job->run, job->received_ns, &job->reply)));
-        engine_record(job->context.engine, job->version, profile);
-        return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &job->run.ctx, &job->reply);
+        TRY(check_pages(job, task->graph, run_encode(&job->run, &job->reply)));
+        engine_record(drive->engine, job->version, profile);
+        return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &task->ctx, &job->reply);
 }
 
-static Status do_step(const Drive *drive, Next *next)
+// Of everything that is no run.
+static Status step_answer(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
-        Status status;
-        switch (job->step) {
-        case STEP_GRAPH:
-                status = step_graph(drive, next);
-                return status == STATUS_DAMAGED && route_has(job->call.route, SHOWS_DAMAGE) ? STATUS_OK
-                                                                                            : status;
-        case STEP_DECODE:
-                return step_decode(job);
-        case STEP_BIND:
-                return run_bind(&job->run);
-        case STEP_PROGRAM:
-                return step_program(drive, next);
-        case STEP_RUN:
-                job->run.frame = drive->frame;
-                job->run.ctx.n_threads = job->run.plan.n_threads;
-                return sound(job, job->run.graph, run_execute(&job->run));
-        case STEP_ENCODE:
-                return step_encode(drive);
-        default:
-                TRY(call_inflate(&job->call));
-                api_answer(&job->context, &job->call, job->graph, job->version, &job->reply);
-                jobs_use_idle_time(job->workers, job->context.engine); // an upload may have brought some
-                if (job->reply.status == 204)                          // deleted
-                        workers_give_back(job->workers);
-                if (job->graph != NULL)
-                        TRY(sound(job, job->graph, STATUS_OK));
-                return reply_gzip(&job->call, &job->run.ctx, &job->reply);
-        }
+        (void)next;
+        TRY(call_inflate(&job->call));
+        api_answer(&job->context, &job->call, job->graph, job->version, &job->reply);
+        jobs_use_idle_time(job->workers, drive->engine); // an upload may have brought some
+        if (job->reply.status == 204)                    // deleted
+                workers_give_back(job->workers);
+        if (job->graph != NULL)
+                TRY(check_pages(job, job->graph, STATUS_OK));
+        return reply_gzip(&job->call, &job->run.task.ctx, &job->reply);
 }
+
+static Status (*const steps[STEP_SEND])(const Drive *drive, Next *next) = {
+        [STEP_ENVELOPE] = step_envelope, // which graph
+        [STEP_GRAPH] = step_graph,       // its ticket, unless it is decoded
+        [STEP_INPUTS] = step_inputs,     // the codec reads the body into the task
+        [STEP_BIND] = step_bind,         // against the signature; a missing input shows here
+        [STEP_PROGRAM] = step_program,   // its ticket, unless it is built or the run goes eagerly
+        [STEP_RUN] = step_run,           // the task has its result
+        [STEP_ENCODE] = step_encode,     // the codec writes it into the reply
+        [STEP_ANSWER] = step_answer,     // instead of all after STEP_GRAPH, for what is no run
+};
 
 static JobStep step_after(const Job *job)
 {
         if (job->step == STEP_GRAPH)
-                return job->is_run ? STEP_DECODE : STEP_ANSWER;
+                return job->is_run ? STEP_INPUTS : STEP_ANSWER;
         if (job->step == STEP_ENCODE || job->step == STEP_ANSWER)
                 return STEP_SEND;
         return (JobStep)(job->step + 1);
+}
+
+// A run's failure looks as its codec says.
+static void reply_with_failure(Job *job)
+{
+        void (*error)(const Failure *, const char *, ApiReply *) =
+                job->is_run ? codec_of(&job->call)->error : reply_failure;
+        error(failure_current(), job->call.request_id, &job->reply);
+        job->step = STEP_SEND;
 }
 
 static void add_timing(Job *job)
@@ -434,9 +472,9 @@ static bool advance(const Drive *drive)
         while (job->step != STEP_SEND) {
                 Next next = NEXT_STEP;
                 job->began_ns = now;
-                Status status = run_poll(&job->run.ctx);
+                Status status = run_poll(&job->run.task.ctx);
                 if (status == STATUS_OK)
-                        status = do_step(drive, &next);
+                        status = steps[job->step](drive, &next);
                 if (next == NEXT_PARKED)
                         return false;
                 int64_t end = clock_ns();
@@ -450,8 +488,7 @@ static bool advance(const Drive *drive)
                         job->step = step_after(job);
                         continue;
                 }
-                reply_failure(failure_current(), job->call.request_id, &job->reply);
-                job->step = STEP_SEND;
+                reply_with_failure(job);
         }
         add_timing(job);
         return true;
@@ -462,18 +499,12 @@ static bool advance(const Drive *drive)
 // graph may be among it.
 static void let_go(Job *job)
 {
-        RunCall *run = &job->run;
         job->call.body = storage_unref(job->call.body);
-        for (uint32_t i = 0; i < run->n_inputs; i++)
-                value_clear(&run->inputs[i]);
-        run_result_deinit(&run->result);
-        planned_run_deinit(&run->plan);
-        run->profile = run_profile_unref(run->profile);
-        run->graph = graph_unref(run->graph);
+        run_task_empty(&job->run.task);
         job->graph = graph_unref(job->graph);
 }
 
-static void run_task(Task *task, Worker *worker)
+static void run_job(Task *task, Worker *worker)
 {
         Job *job = job_of_task(task);
         Drive drive = { .job = job,
@@ -485,7 +516,7 @@ static void run_task(Task *task, Worker *worker)
         job->queue_ns += now - task->queued_ns;
         if (job->is_run) {
                 atomic_store_explicit(&worker->beat_ns, now, memory_order_relaxed);
-                job->run.ctx.beat = &worker->beat_ns;
+                job->run.task.ctx.beat = &worker->beat_ns;
         }
         if (job->began_ns != 0) // parked in that step until it was queued again
                 job->step_ns[job->step] += task->queued_ns - job->began_ns;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request is a machine of named steps, driven by one loop on whichever worker has it:
-//   a run:         ROUTE (loop thread) → GRAPH → DECODE → BIND → PROGRAM → RUN → ENCODE →
-//                  SEND (loop thread) → DONE
-//   other routes:  ROUTE → GRAPH → ANSWER → SEND → DONE
-// A job that waits for a graph being loaded or a program being built holds no thread: it is parked
-// in the registry and queued again by whoever publishes. Builds are tasks of their own.
+//   a run:         ROUTE (loop thread) → ENVELOPE → GRAPH → INPUTS → BIND → PROGRAM → RUN →
+//                  ENCODE → SEND (loop thread) → DONE
+//   other routes:  ROUTE → ENVELOPE → GRAPH → ANSWER → SEND → DONE
+// A job that waits, for a graph being loaded or a program being built, holds no thread: its one
+// ticket (core/base/ticket.h) is parked, and whoever publishes queues it again. What is to be built
+// is a task of its own.
 //
 // Who has it. HOME: the loop thread's, before job_submit and after it came back. AWAY: in the
 // queue, parked, or on a worker; it comes back through `finished`, exactly once, whatever happens.
@@ -20,8 +21,9 @@
 #include "server/workers.h"
 
 typedef enum JobStep {
+        STEP_ENVELOPE,
         STEP_GRAPH,
-        STEP_DECODE,
+        STEP_INPUTS,
         STEP_BIND,
         STEP_PROGRAM,
         STEP_RUN,
@@ -30,7 +32,6 @@ typedef enum JobStep {
         STEP_SEND,
         STEP_COUNT
 } JobStep;
-extern const char *const step_names[STEP_COUNT];
 
 typedef struct Job Job;
 struct Job {

@@ -408,7 +408,7 @@ Status get_example(const Answer *answer)
 
 // Strided entries become dense ones, within what a run may hold: a few bytes of an upload may stand
 // for many.
-static Status write_weights(const Graph *graph, RunAs as, Budget *budget, NamedTensor *tensors,
+static Status write_weights(const Graph *graph, const Codec *codec, Budget *budget, NamedTensor *tensors,
                             ApiReply *reply)
 {
         for (uint32_t i = 0; i < graph->n_state; i++) {
@@ -423,7 +423,7 @@ static Status write_weights(const Graph *graph, RunAs as, Budget *budget, NamedT
                 TRY(status);
         }
         reply->status = 200;
-        return run_write_arrays(as, tensors, graph->n_state, reply);
+        return codec_write(codec, tensors, graph->n_state, reply);
 }
 
 // Tied entries are written each: whoever loads the file finds every name.
@@ -441,7 +441,7 @@ Status get_weights(const Answer *answer)
         NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
         if (tensors == NULL)
                 return fail_memory();
-        Status status = write_weights(graph, as == WEIGHTS_NPZ ? RUN_AS_NPZ : RUN_AS_SAFETENSORS, &budget,
+        Status status = write_weights(graph, as == WEIGHTS_NPZ ? &npz_codec : &safetensors_codec, &budget,
                                       tensors, answer->reply);
         for (uint32_t i = 0; i < graph->n_state; i++)
                 tensor_unref(tensors[i].tensor);

@@ -77,10 +77,14 @@ static const char *const run_reply_names[] = { [false] = "full", [true] = "bare"
 static const char *const run_encoding_names[] = {
         [RUN_ENCODING_LIST] = "list", [RUN_ENCODING_FLAT] = "flat", [RUN_ENCODING_B64] = "b64"
 };
-static const char *const run_as_names[RUN_AS_COUNT] = { [RUN_AS_JSON] = "json",
-                                                        [RUN_AS_NPY] = "npy",
-                                                        [RUN_AS_NPZ] = "npz",
-                                                        [RUN_AS_SAFETENSORS] = "safetensors" };
+// Read as an index for codec_at.
+static const char *const run_as_names[] = {
+#define CODEC(name, row) name,
+#define OTHER_CODEC(row)
+#include "api/run/codecs.def"
+#undef CODEC
+#undef OTHER_CODEC
+};
 static const char *const weights_as_names[WEIGHTS_AS_COUNT] = {
         [WEIGHTS_SAFETENSORS] = "safetensors", [WEIGHTS_NPZ] = "npz"
 };

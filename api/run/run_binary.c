@@ -10,47 +10,106 @@
 #include "api/readers/recognise.h"
 #include "api/run/run_private.h"
 #include "api/formats/safetensors.h"
+#include "api/formats/safetensors_write.h"
 #include "core/base/limits.h"
 
-static ByteSpan span_of(const Storage *bytes)
+// The header of an .npy array ends in a line end, and archives hold such headers or bytes of any
+// value: where there is none, `curl -d @file` took them out on the way.
+static Status explain_damage(Status status, ByteSpan bytes)
 {
-        return (ByteSpan){ bytes->data, bytes->n_bytes };
+        if ((status != STATUS_MALFORMED && status != STATUS_UNSUPPORTED) ||
+            memchr(bytes.data, '\n', bytes.n) != NULL || memchr(bytes.data, '\r', bytes.n) != NULL)
+                return status;
+        return fail(STATUS_WRONG_FILE, "this body was damaged on its way: all its line ends are gone, as "
+                                       "`curl -d @file` does; send it with "
+                                       "curl --data-binary @x.npy ...");
 }
 
-static RunBody kind_of(ByteSpan bytes)
+static Status explain(const RunCall *run, Status status)
 {
-        if (npy_is(bytes))
-                return RUN_BODY_NPY;
-        if (npz_is(bytes))
-                return RUN_BODY_NPZ;
-        return recognise_kind(bytes) == FILE_SAFETENSORS ? RUN_BODY_SAFETENSORS : RUN_BODY_JSON;
+        return status == STATUS_OK ? status : recognise_run_body(body_span(run->call->body), status);
 }
 
-RunBody run_body_kind(const Storage *body)
+// ---- one array ----
+static bool npy_reads(const ApiCall *call, ByteSpan body)
 {
-        ByteSpan bytes = span_of(body);
-        // No JSON begins with two dashes.
-        return bytes.n > 4 && bytes.data[0] == '-' && bytes.data[1] == '-' ? RUN_BODY_MULTIPART
-                                                                           : kind_of(bytes);
+        (void)call;
+        return npy_is(body);
 }
 
-// ---- arrays ----
-static Status read_npy(Storage *bytes, RunCall *run)
+static Status read_npy(RunCall *run)
 {
+        Storage *body = run->call->body;
         Tensor *tensor = NULL;
-        if (run->n_inputs != 1)
+        if (run->task.n_inputs != 1)
                 return fail(STATUS_INPUT,
                             "an npy body is one input, but this graph takes %u; send an .npz "
                             "(numpy.savez(\"x.npz\", name=array, ...)), "
                             "safetensors, or JSON with \"inputs\"",
-                            run->n_inputs);
-        TRY(npy_read(span_of(bytes), bytes, &run->budget, &tensor));
-        return run_take_tensor(run, run->user[0]->placeholder->name, tensor);
+                            run->task.n_inputs);
+        TRY(npy_read(body_span(body), body, &run->task.budget, &tensor));
+        return run_take_tensor(run, run->task.user[0]->placeholder->name, tensor);
 }
 
+static Status npy_decode(RunCall *run)
+{
+        return explain(run, explain_damage(read_npy(run), body_span(run->call->body)));
+}
+
+// A part as bytes of its own would be a copy: arrays lie in the body where it is aligned.
+static Status npy_decode_part(RunCall *run, const MultipartPart *part)
+{
+        Tensor *tensor = NULL;
+        TRY(npy_read(part->content, run->call->body, &run->task.budget, &tensor));
+        return run_take_tensor(run, part->name, tensor);
+}
+
+const Codec npy_codec = { .types = { "application/x-npy" },
+                          .reads = npy_reads,
+                          .decode = npy_decode,
+                          .decode_part = npy_decode_part,
+                          .encode = arrays_encode,
+                          .write = npy_write,
+                          .error = reply_failure };
+
+// ---- named arrays: of a part that is an archive, the part's own name does not matter ----
 static Status take_named(void *context, const char *name, Tensor *take_tensor)
 {
         return run_take_tensor(context, name, take_tensor);
+}
+
+static bool npz_reads(const ApiCall *call, ByteSpan body)
+{
+        (void)call;
+        return npz_is(body);
+}
+
+static Status npz_decode(RunCall *run)
+{
+        Storage *body = run->call->body;
+        Status status = npz_read(body, &run->task.budget, take_named, run);
+        return explain(run, explain_damage(status, body_span(body)));
+}
+
+static Status npz_decode_part(RunCall *run, const MultipartPart *part)
+{
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        TRY(borrow_storage(run->call->body, part->content, &run->task.budget, &bytes));
+        return npz_read(bytes, &run->task.budget, take_named, run);
+}
+
+const Codec npz_codec = { .types = { "application/x-npz" },
+                          .reads = npz_reads,
+                          .decode = npz_decode,
+                          .decode_part = npz_decode_part,
+                          .encode = arrays_encode,
+                          .write = npz_write,
+                          .error = reply_failure };
+
+static bool safetensors_reads(const ApiCall *call, ByteSpan body)
+{
+        (void)call;
+        return recognise_kind(body) == FILE_SAFETENSORS;
 }
 
 // The file's tensors are shared and read-only; a run wants shells of its own.
@@ -58,7 +117,7 @@ static Status take_entry(const SafetensorsEntry *entry, RunCall *run)
 {
         _cleanup_(storage_unrefp) Storage *shell = NULL;
         Tensor *tensor;
-        TRY(storage_shell(entry->tensor->storage, &run->budget, &shell));
+        TRY(storage_shell(entry->tensor->storage, &run->task.budget, &shell));
         TRY(tensor_new_view(shell, &entry->tensor->meta, entry->tensor->offset, &tensor));
         return run_take_tensor(run, entry->name, tensor);
 }
@@ -66,7 +125,7 @@ static Status take_entry(const SafetensorsEntry *entry, RunCall *run)
 static Status read_safetensors(Storage *bytes, RunCall *run)
 {
         Safetensors file;
-        TRY(safetensors_read(span_of(bytes), bytes, &file));
+        TRY(safetensors_read(body_span(bytes), bytes, &file));
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < file.n_entries && status == STATUS_OK; i++)
                 status = take_entry(&file.entries[i], run);
@@ -74,65 +133,32 @@ static Status read_safetensors(Storage *bytes, RunCall *run)
         return status;
 }
 
-// ---- multipart ----
-typedef Status (*ReadJson)(JsonReader *reader, ByteSpan document, const char *name, RunCall *run);
-
-static Status read_request(JsonReader *reader, ByteSpan document, const char *name, RunCall *run)
+static Status safetensors_decode(RunCall *run)
 {
-        (void)name;
-        return run_read_options(reader, document, run);
+        return explain(run, read_safetensors(run->call->body, run));
 }
 
-static Status read_value(JsonReader *reader, ByteSpan document, const char *name, RunCall *run)
-{
-        (void)document;
-        TRY(run_check_value(reader));
-        TRY(run_read_named(reader, name, run));
-        return json_finish(reader);
-}
-
-static Status read_json_part(const MultipartPart *part, ReadJson read, RunCall *run)
-{
-        Arena arena;
-        JsonReader *reader = NULL;
-        arena_init(&arena, 0);
-        const char *text = (const char *)part->content.data;
-        Status status = run_check_lists(text, part->content.n);
-        if (status == STATUS_OK)
-                status = json_open(text, part->content.n, (int)limits.max_json_depth_run + MAX_RANK, 0,
-                                   &arena, &reader);
-        if (status == STATUS_OK)
-                status = read(reader, part->content, part->name, run);
-        json_close(reader);
-        arena_deinit(&arena);
-        return status;
-}
-
-// A part as bytes of its own would be a copy: arrays lie in the body where it is aligned.
-static Status read_array_part(Storage *body, const MultipartPart *part, RunCall *run)
-{
-        Tensor *tensor = NULL;
-        TRY(npy_read(part->content, body, &run->budget, &tensor));
-        return run_take_tensor(run, part->name, tensor);
-}
-
-// An archive within: its arrays are named, the part's own name does not matter.
-static Status read_archive_part(Storage *body, const MultipartPart *part, RunBody kind, RunCall *run)
+static Status safetensors_decode_part(RunCall *run, const MultipartPart *part)
 {
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
-        TRY(borrow_storage(body, part->content, &run->budget, &bytes));
-        return kind == RUN_BODY_NPZ ? npz_read(bytes, &run->budget, take_named, run)
-                                    : read_safetensors(bytes, run);
+        TRY(borrow_storage(run->call->body, part->content, &run->task.budget, &bytes));
+        return read_safetensors(bytes, run);
 }
 
-static Status read_part(Storage *body, const MultipartPart *part, RunCall *run)
+const Codec safetensors_codec = { .types = { "application/x-safetensors", "application/vnd.safetensors" },
+                                  .reads = safetensors_reads,
+                                  .decode = safetensors_decode,
+                                  .decode_part = safetensors_decode_part,
+                                  .encode = arrays_encode,
+                                  .write = safetensors_write,
+                                  .error = reply_failure };
+
+// ---- forms ----
+// No JSON begins with two dashes.
+static bool form_reads(const ApiCall *call, ByteSpan body)
 {
-        RunBody kind = kind_of(part->content);
-        if (kind == RUN_BODY_NPY)
-                return read_array_part(body, part, run);
-        if (kind != RUN_BODY_JSON)
-                return read_archive_part(body, part, kind, run);
-        return read_json_part(part, strcmp(part->name, "request") == 0 ? read_request : read_value, run);
+        (void)call;
+        return body.n > 4 && body.data[0] == '-' && body.data[1] == '-';
 }
 
 // The Content-Type's boundary, or (no header, or another one) what the body begins with.
@@ -158,55 +184,33 @@ Status run_open_multipart(const ApiCall *call, Multipart *out_multipart)
 {
         char boundary[MULTIPART_MAX_BOUNDARY + 1];
         TRY(find_boundary(call, boundary));
-        return multipart_read(span_of(call->body), boundary, out_multipart);
+        return multipart_read(body_span(call->body), boundary, out_multipart);
 }
 
-// Of POST /v1/run: run_inline.c has taken them.
+// Of POST /v1/run: form_take_graph has taken them.
 static bool is_graph_part(const ApiCall *call, const char *name)
 {
         return route_has(call->route, BRINGS_GRAPH) &&
                (strcmp(name, "graph") == 0 || strcmp(name, "weights") == 0);
 }
 
-static Status read_multipart(const ApiCall *call, RunCall *run)
+static Status form_decode(RunCall *run)
 {
         Multipart multipart;
-        TRY(run_open_multipart(call, &multipart));
+        TRY(run_open_multipart(run->call, &multipart));
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < multipart.n_parts && status == STATUS_OK; i++) {
-                if (is_graph_part(call, multipart.parts[i].name))
+                const MultipartPart *part = &multipart.parts[i];
+                if (is_graph_part(run->call, part->name))
                         continue;
-                status = read_part(call->body, &multipart.parts[i], run);
+                status = codec_of_part(run->call, part)->decode_part(run, part);
                 if (status != STATUS_OK)
-                        failure_at_argument(status, multipart.parts[i].name);
+                        failure_at_argument(status, part->name);
         }
         multipart_deinit(&multipart);
         return status;
 }
 
-// The header of an .npy array ends in a line end, and archives hold such headers or bytes of any
-// value: where there is none, `curl -d @file` took them out on the way.
-static Status explain_damage(Status status, ByteSpan bytes)
-{
-        if ((status != STATUS_MALFORMED && status != STATUS_UNSUPPORTED) ||
-            memchr(bytes.data, '\n', bytes.n) != NULL || memchr(bytes.data, '\r', bytes.n) != NULL)
-                return status;
-        return fail(STATUS_WRONG_FILE, "this body was damaged on its way: all its line ends are gone, as "
-                                       "`curl -d @file` does; send it with "
-                                       "curl --data-binary @x.npy ...");
-}
-
-Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run)
-{
-        switch (kind) {
-        case RUN_BODY_NPY:
-                return explain_damage(read_npy(call->body, run), span_of(call->body));
-        case RUN_BODY_NPZ:
-                return explain_damage(npz_read(call->body, &run->budget, take_named, run),
-                                      span_of(call->body));
-        case RUN_BODY_SAFETENSORS:
-                return read_safetensors(call->body, run);
-        default:
-                return read_multipart(call, run);
-        }
-}
+const Codec form_codec = {
+        .reads = form_reads, .take_graph = form_take_graph, .decode = form_decode, .error = reply_failure
+};

@@ -3,6 +3,7 @@
 // everything else is the envelope, whose size is capped.
 #include <stdio.h>
 #include <string.h>
+#include "api/readers/recognise.h"
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
 
@@ -57,7 +58,7 @@ static Status read_outputs(JsonReader *reader, RunCall *run)
                 if (memchr(name, ',', n) != NULL)
                         return fail(STATUS_VALUE,
                                     "\"outputs\" names \"%.64s\", but the graph has no such node", name);
-                if (run->n_fetch == (uint32_t)limits.max_nodes)
+                if (run->task.n_fetch == (uint32_t)limits.max_nodes)
                         return fail(STATUS_TOO_LARGE,
                                     "\"outputs\" names more than %lld nodes (max_nodes in GET /v1)",
                                     (long long)limits.max_nodes);
@@ -87,7 +88,7 @@ static Status read_integer(JsonReader *reader, const char *member, int64_t min, 
 static Status read_option(JsonReader *reader, const char *key, bool graph_allowed, RunCall *run)
 {
         const char *text;
-        if (run->call != NULL && call_query(run->call, key) != NULL && strcmp(key, "as") != 0)
+        if (call_query(run->call, key) != NULL && strcmp(key, "as") != 0)
                 return fail(STATUS_VALUE, "\"%.64s\" is given in the query and in the body", key);
         if (strcmp(key, "outputs") == 0)
                 return read_outputs(reader, run);
@@ -98,23 +99,22 @@ static Status read_option(JsonReader *reader, const char *key, bool graph_allowe
         }
         if (strcmp(key, "mode") == 0) {
                 TRY(read_text(reader, key, &text));
-                return run_take_mode(text, run);
+                return run_take_choice(run, PARAM_MODE, text);
         }
         if (strcmp(key, "encoding") == 0) {
                 TRY(read_text(reader, key, &text));
-                return run_take_encoding(text, run);
+                return run_take_choice(run, PARAM_ENCODING, text);
         }
         if (strcmp(key, "reply") == 0) {
                 TRY(read_text(reader, key, &text));
-                return run_take_reply(text, run);
+                return run_take_choice(run, PARAM_REPLY, text);
         }
         if (strcmp(key, "deadline_ms") == 0)
-                return read_integer(reader, key, 1, limits.run_deadline_ms, &run->deadline_ms);
+                return read_integer(reader, key, 1, limits.run_deadline_ms, &run->task.deadline_ms);
         if (strcmp(key, "seed") == 0) {
                 int64_t seed;
                 TRY(read_integer(reader, key, 0, INT64_MAX, &seed));
-                run->seed = (uint64_t)seed;
-                run->seeded = true;
+                run_take_seed(run, seed);
                 return STATUS_OK;
         }
         if (strcmp(key, "overrides") == 0)
@@ -171,18 +171,77 @@ static Status read_members(JsonReader *reader, ByteSpan document, bool graph_all
         return STATUS_OK;
 }
 
-Status run_read_options(JsonReader *reader, ByteSpan document, RunCall *run)
+// ---- the codec ----
+typedef struct JsonSource {
+        ByteSpan text;
+        const char *name; // of a part
+        int64_t depth;
+        size_t arena_bytes; // 0: no cap
+} JsonSource;
+
+static Status read_source(const JsonSource *source, RunCall *run,
+                          Status (*read)(JsonReader *reader, const JsonSource *source, RunCall *run))
 {
-        bool seen_inputs;
-        return read_members(reader, document, false, run, &seen_inputs);
+        Arena arena;
+        JsonReader *reader = NULL;
+        const char *text = (const char *)source->text.data;
+        arena_init(&arena, source->arena_bytes);
+        Status status = run_check_lists(text, source->text.n);
+        if (status == STATUS_OK)
+                status = json_open(text, source->text.n, (int)source->depth, 0, &arena, &reader);
+        if (status == STATUS_OK)
+                status = read(reader, source, run);
+        json_close(reader);
+        arena_deinit(&arena);
+        return status;
 }
 
-Status run_read_body(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run)
+static Status read_body(JsonReader *reader, const JsonSource *source, RunCall *run)
 {
         bool seen_inputs;
-        TRY(read_members(reader, document, graph_allowed, run, &seen_inputs));
-        if (!seen_inputs && run->n_inputs > 0)
-                return fail(STATUS_INPUT, "the body has no \"inputs\"; send {\"inputs\": {\"%s\": ...}}",
-                            run->user[0]->placeholder->target);
+        TRY(read_members(reader, source->text, route_has(run->call->route, BRINGS_GRAPH), run, &seen_inputs));
+        run->sent = seen_inputs ? RUN_SENT_INPUTS : RUN_SENT_NO_INPUTS;
         return STATUS_OK;
 }
+
+static Status json_decode(RunCall *run)
+{
+        ByteSpan body = body_span(run->call->body);
+        JsonSource source = { .text = body,
+                              .depth = route_has(run->call->route, BRINGS_GRAPH)
+                                               ? limits.max_json_depth_model
+                                               : limits.max_json_depth_run + MAX_RANK,
+                              .arena_bytes = (size_t)limits.max_envelope * 4 };
+        Status status = read_source(&source, run, read_body);
+        return status == STATUS_OK ? status : recognise_run_body(body, run_add_list_hint(run, status));
+}
+
+// "request": the members of a run body.
+static Status read_request(JsonReader *reader, const JsonSource *source, RunCall *run)
+{
+        bool seen_inputs;
+        return read_members(reader, source->text, false, run, &seen_inputs);
+}
+
+// Any other name: the value of an input.
+static Status read_value(JsonReader *reader, const JsonSource *source, RunCall *run)
+{
+        TRY(run_check_value(reader));
+        TRY(run_read_named(reader, source->name, run));
+        return json_finish(reader);
+}
+
+static Status json_decode_part(RunCall *run, const MultipartPart *part)
+{
+        JsonSource source = { .text = part->content,
+                              .name = part->name,
+                              .depth = limits.max_json_depth_run + MAX_RANK };
+        return read_source(&source, run, strcmp(part->name, "request") == 0 ? read_request : read_value);
+}
+
+const Codec json_codec = { .types = { "application/json", "*/*", "application/*" },
+                           .take_graph = json_take_graph,
+                           .decode = json_decode,
+                           .decode_part = json_decode_part,
+                           .encode = json_encode,
+                           .error = reply_failure };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results -> the reply body. Tensors go straight to text; the profile is written last, so that its
+// JSON replies. Tensors go straight to text; the profile is written last, so that its
 // encode time covers everything else.
 #include <stdio.h>
 #include <string.h>
@@ -9,30 +9,18 @@
 #include "api/formats/tensor_json.h"
 #include "core/base/limits.h"
 
-static Status check_bytes(size_t n)
-{
-        if (n <= (size_t)limits.max_response)
-                return STATUS_OK;
-        return fail(STATUS_TOO_LARGE,
-                    "the reply is larger than %lld bytes (--max-response, FXSERVE_MAX_RESPONSE); ask for "
-                    "fewer \"outputs\", or for a "
-                    "binary form "
-                    "(as=npz)",
-                    (long long)limits.max_response);
-}
-
 static Status check_size(const Text *out)
 {
         TRY(text_status(out));
-        return check_bytes(out->n);
+        return run_check_reply(out->n);
 }
 
 static Status write_data(RunCall *run, const Tensor *tensor, Text *out)
 {
         static const TensorJsonStyle styles[] = { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 };
-        Status status = tensor_json_write(tensor, styles[run->encoding], &run->budget,
+        Status status = tensor_json_write(tensor, styles[run->encoding], &run->task.budget,
                                           (size_t)limits.max_response, out);
-        TRY(check_bytes(out->n)); // in words that name the flag
+        TRY(run_check_reply(out->n)); // in words that name the flag
         return status;
 }
 
@@ -86,21 +74,6 @@ Status run_write_plain(Value value, Text *out)
         }
 }
 
-// Before any text is made: a lower bound of what the data will take.
-static Status check_numel(const OutputList *list)
-{
-        int64_t total = 0;
-        for (uint32_t i = 0; i < list->n; i++)
-                if (list->leaves[i].value.kind == VALUE_TENSOR)
-                        total += meta_numel(&list->leaves[i].value.tensor->meta);
-        if (total > limits.max_response)
-                return fail(STATUS_TOO_LARGE,
-                            "the outputs hold %lld values; a reply has at most %lld bytes (--max-response, "
-                            "FXSERVE_MAX_RESPONSE)",
-                            (long long)total, (long long)limits.max_response);
-        return STATUS_OK;
-}
-
 static Status at_output(Status status, const OutputLeaf *leaf)
 {
         return status == STATUS_OK || leaf->node == NULL ? status : walk_annotate(status, leaf->node);
@@ -128,10 +101,11 @@ static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
                 text_add_n(out, list->structure.data, list->structure.n);
         }
         text_add(out, ", \"program\": ");
-        if (run->profile->program == NULL)
+        const char *program = run_program_id(run->task.profile->labels);
+        if (program == NULL)
                 text_add(out, "null");
         else
-                text_add_json(out, run->profile->program->id.hex);
+                text_add_json(out, program);
         return STATUS_OK;
 }
 
@@ -151,65 +125,21 @@ static Status write_bare(RunCall *run, const OutputList *list, Text *out)
         return text_status(out);
 }
 
-static void stamp(RunCall *run, int64_t started_ns, int64_t received_ns)
-{
-        int64_t now = clock_ns();
-        run->profile->encode_ns = now - started_ns;
-        run->profile->total_ns = now - received_ns;
-        run->profile->wall_ms = clock_wall_ms();
-}
-
-// A reply that has no place for them says in headers what ran, and where the profile is.
-static void add_headers(const RunCall *run, ApiReply *reply)
-{
-        if (run->profile->program != NULL)
-                api_reply_header(reply, "Fxserve-Program", "%s", run->profile->program->id.hex);
-        if (run->profile_in_reply)
-                api_reply_header(reply, "Fxserve-Profile", "/v1/profiles/%s", run->profile->id);
-}
-
-static Status encode_json(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns,
-                          ApiReply *reply)
+Status json_encode(RunCall *run, const OutputList *list, ApiReply *reply)
 {
         Text *out = &reply->body;
         reply->content_type = "application/json";
         TRY(run->bare ? write_bare(run, list, out) : write_outputs(run, list, out));
-        stamp(run, started_ns, received_ns);
+        run_stamp(run);
         if (run->bare) {
-                add_headers(run, reply);
+                run_add_headers(run, reply);
                 text_add_char(out, '\n');
                 return check_size(out);
         }
         if (run->profile_in_reply) {
                 text_add(out, ", \"profile\": ");
-                profile_write_json(run->profile, out);
+                profile_write_json(run->task.profile, out);
         }
         text_add(out, "}\n");
         return check_size(out);
-}
-
-static Status encode(RunCall *run, const OutputList *list, int64_t started_ns, int64_t received_ns,
-                     ApiReply *reply)
-{
-        TRY(check_numel(list));
-        reply->status = 200;
-        if (run->as == RUN_AS_JSON)
-                return encode_json(run, list, started_ns, received_ns, reply);
-        TRY(run_write_binary(run->as, list, &run->budget, reply));
-        stamp(run, started_ns, received_ns);
-        add_headers(run, reply);
-        return check_bytes(api_reply_bytes(reply));
-}
-
-Status run_encode(RunCall *run, int64_t received_ns, ApiReply *reply)
-{
-        int64_t started_ns = clock_ns();
-        OutputList list;
-        Status status = run->fetch == NULL
-                                ? output_list_of(run->graph, &run->result.value, &list)
-                                : output_list_of_nodes(run->fetch, run->result.fetched, run->n_fetch, &list);
-        if (status == STATUS_OK)
-                status = encode(run, &list, started_ns, received_ns, reply);
-        output_list_deinit(&list);
-        return status;
 }

@@ -121,9 +121,21 @@ static void hint_of_list(const RunCall *run)
                 suggest_by_name(run, n, &items);
 }
 
+// When nothing was sent for any input, which one is missing is not the point.
+static Status fail_nothing_sent(const RunCall *run)
+{
+        if (run->sent == RUN_SENT_NO_BODY)
+                return fail(STATUS_INPUT, "the body is empty; send {\"inputs\": {...}}");
+        return fail(STATUS_INPUT, "the body has no \"inputs\"; send {\"inputs\": {\"%s\": ...}}",
+                    run->task.user[0]->placeholder->target);
+}
+
 Status run_add_hints(const RunCall *run, Status status)
 {
         const Failure *failure = failure_current();
+        if (run->sent != RUN_SENT_INPUTS && status == STATUS_INPUT && run->task.n_inputs > 0 &&
+            failure->node[0] == '\0')
+                return fail_nothing_sent(run);
         if (run->inputs_as_list && (status == STATUS_SHAPE || status == STATUS_INPUT) &&
             failure->node[0] == '\0')
                 hint_of_list(run);

@@ -3,15 +3,9 @@
 // weights, if it has any apart). Graphs are cached by content, so that sending one again costs a
 // hash.
 #include <string.h>
-#include "api/readers/recognise.h"
 #include "api/run/run_private.h"
 #include "api/readers/upload.h"
 #include "core/base/limits.h"
-
-#define WANTED                                                                                               \
-        "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body, or a form: curl -F "        \
-        "graph=@g.json -F "                                                                                  \
-        "weights=@w.safetensors -F x=@x.npy"
 
 // ---- the graph ----
 typedef struct InlineParts {
@@ -55,14 +49,14 @@ static Status take_graph(const ApiContext *context, ByteSpan graph, ByteSpan wei
         add_content(&sha, graph);
         add_content(&sha, weights);
         sha256_digest(&sha.context, sizeof(key.bytes), key.bytes);
-        run->graph = engine_cached_graph(context->engine, &key);
-        if (run->graph != NULL)
+        run->task.graph = engine_cached_graph(context->engine, &key);
+        if (run->task.graph != NULL)
                 return STATUS_OK;
         TRY(add_part(&parts, weights.data == NULL ? "" : "graph", graph));
         if (weights.data != NULL)
                 TRY(add_part(&parts, "weights", weights));
-        TRY(upload_decode(parts.parts, parts.n, NULL, true, &run->graph));
-        return engine_cache_graph(context->engine, &key, run->graph);
+        TRY(upload_decode(parts.parts, parts.n, NULL, true, &run->task.graph));
+        return engine_cache_graph(context->engine, &key, run->task.graph);
 }
 
 // ---- JSON ----
@@ -93,18 +87,19 @@ static Status find_graph_member(JsonReader *reader, const char **out_text, size_
         return STATUS_OK;
 }
 
-static Status take_json(const ApiContext *context, const ApiCall *call, RunCall *run)
+Status json_take_graph(const ApiContext *context, RunCall *run)
 {
         Arena arena;
         JsonReader *reader = NULL;
         const char *text = NULL;
         size_t n = 0;
         arena_init(&arena, (size_t)limits.max_graph_json * 4);
-        const char *body = (const char *)call->body->data;
-        Status status = run_check_lists(body, call->body->n_bytes);
+        const Storage *bytes = run->call->body;
+        const char *body = (const char *)bytes->data;
+        Status status = run_check_lists(body, bytes->n_bytes);
         if (status == STATUS_OK)
-                status = json_open(body, call->body->n_bytes, (int)limits.max_json_depth_model, 0, &arena,
-                                   &reader);
+                status =
+                        json_open(body, bytes->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
         if (status == STATUS_OK)
                 status = find_graph_member(reader, &text, &n);
         if (status == STATUS_OK)
@@ -121,31 +116,16 @@ static Status take_parts(const ApiContext *context, const Multipart *multipart, 
         const MultipartPart *graph = multipart_find(multipart, "graph"),
                             *weights = multipart_find(multipart, "weights");
         if (graph == NULL)
-                return fail(STATUS_INPUT, "the form has no part \"graph\"; " WANTED);
+                return fail(STATUS_INPUT, "the form has no part \"graph\"; " RUN_INLINE_WANTED);
         return take_graph(context, graph->content, weights == NULL ? (ByteSpan){ NULL, 0 } : weights->content,
                           run);
 }
 
-static Status take_form(const ApiContext *context, const ApiCall *call, RunCall *run)
+Status form_take_graph(const ApiContext *context, RunCall *run)
 {
         Multipart multipart;
-        TRY(run_open_multipart(call, &multipart));
+        TRY(run_open_multipart(run->call, &multipart));
         Status status = take_parts(context, &multipart, run);
         multipart_deinit(&multipart);
         return status;
-}
-
-Status run_inline_graph(const ApiContext *context, const ApiCall *call, RunCall *run)
-{
-        if (call->body == NULL || call->body->n_bytes == 0)
-                return fail(STATUS_INPUT, WANTED);
-        switch (run_body_kind(call->body)) {
-        case RUN_BODY_JSON:
-                return take_json(context, call, run);
-        case RUN_BODY_MULTIPART:
-                return take_form(context, call, run);
-        default:
-                return recognise_run_body((ByteSpan){ call->body->data, call->body->n_bytes },
-                                          fail(STATUS_INPUT, "this body holds arrays and no graph; " WANTED));
-        }
 }

@@ -26,9 +26,9 @@ static uint32_t n_arguments(const Signature *signature, uint32_t n_user)
 
 static Argument argument_at(const RunCall *run, uint32_t index)
 {
-        const Signature *signature = &run->graph->signature;
+        const Signature *signature = &run->task.graph->signature;
         if (signature->in_tree == NULL) {
-                const Node *placeholder = run->user[index]->placeholder;
+                const Node *placeholder = run->task.user[index]->placeholder;
                 return (Argument){ .name = placeholder->target + strspn(placeholder->target, "*"),
                                    .first_leaf = index };
         }
@@ -44,7 +44,7 @@ static Argument argument_at(const RunCall *run, uint32_t index)
 
 uint32_t run_n_arguments(const RunCall *run)
 {
-        return n_arguments(&run->graph->signature, run->n_inputs);
+        return n_arguments(&run->task.graph->signature, run->task.n_inputs);
 }
 
 const char *run_argument_name(const RunCall *run, uint32_t index)
@@ -89,7 +89,7 @@ static Status read_tensor(JsonReader *reader, const Input *input, RunCall *run, 
 {
         Tensor *tensor = NULL;
         bool guessed;
-        TRY(tensor_json_read(reader, input->spec.dtype, &run->budget, &tensor, &guessed));
+        TRY(tensor_json_read(reader, input->spec.dtype, &run->task.budget, &tensor, &guessed));
         if (guessed && tensor->meta.dtype == DTYPE_I64 && run->guessed_int == NULL)
                 run->guessed_int = input->placeholder->target;
         *out = value_tensor_take(tensor);
@@ -154,8 +154,8 @@ static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run
 
 static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
 {
-        const Input *input = run->user[leaf];
-        if (run->inputs[leaf].kind != VALUE_ABSENT)
+        const Input *input = run->task.user[leaf];
+        if (run->task.inputs[leaf].kind != VALUE_ABSENT)
                 return failure_at_argument(
                         fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name),
                         input->placeholder->name);
@@ -164,7 +164,7 @@ static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
         Status status = read_kind(reader, input, run, &value);
         if (status != STATUS_OK)
                 return run_name_input(status, input->placeholder->name);
-        run->inputs[leaf] = value;
+        run->task.inputs[leaf] = value;
         return STATUS_OK;
 }
 
@@ -231,7 +231,7 @@ static bool was_given(const RunCall *run, const Tree *tree)
 {
         while (tree->kind != TREE_LEAF && tree->n > 0)
                 tree = tree->children[0];
-        return tree->kind != TREE_LEAF || run->inputs[tree->first_leaf].kind != VALUE_ABSENT;
+        return tree->kind != TREE_LEAF || run->task.inputs[tree->first_leaf].kind != VALUE_ABSENT;
 }
 
 static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
@@ -357,8 +357,8 @@ static Status find_name(RunCall *run, const char *name, void **out_meaning)
         if (run->names.n == 0) {
                 for (uint32_t i = 0; i < n; i++)
                         TRY(add_name(run, argument_at(run, i).name, as_argument(i)));
-                for (uint32_t leaf = 0; leaf < run->n_inputs; leaf++)
-                        TRY(add_name(run, run->user[leaf]->placeholder->name, as_leaf(leaf)));
+                for (uint32_t leaf = 0; leaf < run->task.n_inputs; leaf++)
+                        TRY(add_name(run, run->task.user[leaf]->placeholder->name, as_leaf(leaf)));
         }
         *out_meaning = string_map_get(&run->names, name);
         return STATUS_OK;
@@ -455,7 +455,7 @@ static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
 
 static bool find_path(const RunCall *run, const char *name, uint32_t *out_leaf)
 {
-        uint32_t n = run->graph->signature.in_tree == NULL ? 0 : run_n_arguments(run);
+        uint32_t n = run->task.graph->signature.in_tree == NULL ? 0 : run_n_arguments(run);
         for (uint32_t i = 0; i < n; i++) {
                 Argument argument = argument_at(run, i);
                 size_t length = argument.name == NULL ? 0 : strlen(argument.name);
@@ -473,7 +473,7 @@ static bool find_numbered(const RunCall *run, const char *name, uint32_t *out_le
         if (digits == 0 || digits > 6 || name[4 + digits] != '\0')
                 return false;
         *out_leaf = (uint32_t)strtoul(name + 4, NULL, 10);
-        return *out_leaf < run->n_inputs;
+        return *out_leaf < run->task.n_inputs;
 }
 
 static Status find_leaf(RunCall *run, const char *name, uint32_t *out_leaf)
@@ -534,17 +534,17 @@ static Status check_tensor(const Input *input, const Tensor *tensor)
 
 static Status put_tensor(RunCall *run, uint32_t leaf, Tensor *tensor)
 {
-        const Input *input = run->user[leaf];
-        if (run->inputs[leaf].kind != VALUE_ABSENT)
+        const Input *input = run->task.user[leaf];
+        if (run->task.inputs[leaf].kind != VALUE_ABSENT)
                 return fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name);
         if (input->value_kind == VALUE_INT && !dtype_is_int(tensor->meta.dtype))
                 return fail(STATUS_INPUT,
                             "an int is expected; the array is %s: save it with .astype(numpy.int64)",
                             dtype_info[tensor->meta.dtype].name);
         if (input->kind == INPUT_LITERAL || input->value_kind == VALUE_INT)
-                return number_of(tensor, &run->inputs[leaf]);
+                return number_of(tensor, &run->task.inputs[leaf]);
         TRY(check_tensor(input, tensor));
-        run->inputs[leaf] = value_tensor_take(tensor_ref(tensor));
+        run->task.inputs[leaf] = value_tensor_take(tensor_ref(tensor));
         return STATUS_OK;
 }
 
@@ -554,5 +554,5 @@ Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor)
         uint32_t leaf = 0;
         TRY(find_leaf(run, name, &leaf));
         Status status = put_tensor(run, leaf, tensor);
-        return status == STATUS_OK ? status : run_name_input(status, run->user[leaf]->placeholder->name);
+        return status == STATUS_OK ? status : run_name_input(status, run->task.user[leaf]->placeholder->name);
 }

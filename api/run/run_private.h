@@ -1,22 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by the files of run.h.
 #pragma once
-#include "api/formats/multipart.h"
-#include "api/formats/named.h"
-#include "api/run/outputs.h"
-#include "api/run/run.h"
+#include "api/run/codec.h"
 #include "core/base/json.h"
 
-// Reads the members of a run body (`document`, the reader at its start) into `run`; "graph" is
-// skipped when `graph_allowed`.
-Status run_read_body(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run);
+static inline ByteSpan body_span(const Storage *bytes)
+{
+        return (ByteSpan){ bytes->data, bytes->n_bytes };
+}
+
+// ---- functions of codecs that lie in files of their own ----
+Status json_take_graph(const ApiContext *context, RunCall *run); // run_inline.c
+Status form_take_graph(const ApiContext *context, RunCall *run);
+Status json_encode(RunCall *run, const OutputList *outputs, ApiReply *reply);   // run_encode.c
+Status arrays_encode(RunCall *run, const OutputList *outputs, ApiReply *reply); // run_reply.c
+Status npy_write(const NamedTensor *arrays, uint32_t n, ApiReply *reply);
+
+// ---- what they share ----
+#define RUN_INLINE_WANTED                                                                                    \
+        "POST /v1/run wants {\"graph\": {FX JSON}, \"inputs\": ...} in one body, or a form: curl -F "        \
+        "graph=@g.json -F "                                                                                  \
+        "weights=@w.safetensors -F x=@x.npy"
+
+// Encode and total time into the profile, before it is written.
+void run_stamp(RunCall *run);
+// A reply that has no place for them says in headers what ran, and where the profile is.
+void run_add_headers(const RunCall *run, ApiReply *reply);
+// STATUS_TOO_LARGE for a reply of so many bytes.
+Status run_check_reply(size_t n_bytes);
 // STATUS_TOO_LARGE for a text of more lists and objects than limits.max_json_values, before a
 // parser takes it up. Numbers do not count.
 Status run_check_lists(const char *text, size_t n);
 // Text that is no JSON value is the reader's to report, before anything is said about what belongs
 // there.
 Status run_check_value(JsonReader *reader);
-// Reads the value of "inputs" into run->inputs.
+// Reads the value of "inputs" into the task's inputs.
 Status run_read_inputs(JsonReader *reader, RunCall *run);
 // Reads the next value for what is called `name`: an argument of forward or a flat input.
 Status run_read_named(JsonReader *reader, const char *name, RunCall *run);
@@ -42,34 +60,16 @@ void run_hint_of_member(const RunCall *run, const char *key);
 // Reads an int; what is none is STATUS_INPUT and says what to send.
 Status run_read_whole(JsonReader *reader, int64_t *out);
 
-// ---- bodies that are not JSON (run_binary.c) ----
-typedef enum RunBody {
-        RUN_BODY_JSON,
-        RUN_BODY_NPY,
-        RUN_BODY_NPZ,
-        RUN_BODY_SAFETENSORS,
-        RUN_BODY_MULTIPART
-} RunBody;
-RunBody run_body_kind(const Storage *body);
-Status run_open_multipart(const ApiCall *call, Multipart *out_multipart); // a body of that kind
-Status run_read_binary(const ApiCall *call, RunBody kind, RunCall *run);
-// Reads a JSON run body that may leave its inputs out ("request" of a multipart body).
-Status run_read_options(JsonReader *reader, ByteSpan document, RunCall *run);
+// The parts of a call whose body is a form.
+Status run_open_multipart(const ApiCall *call, Multipart *out_multipart);
 
 // A value that is no tensor as JSON: numbers, texts, names of dtypes, null. STATUS_RUN for one
 // without such a form.
 Status run_write_plain(Value value, Text *out);
 
-// ---- replies that are not JSON (run_reply.c) ----
-RunAs run_as_accepted(const char *accept); // of an Accept header; JSON where it names none of ours
-// Tensors and numbers as .npy, .npz or safetensors, sent from where they lie; copies of strided
-// ones are charged to `budget` until they are the reply's. STATUS_NOT_ACCEPTABLE for what the form
-// cannot hold.
-Status run_write_binary(RunAs as, const OutputList *list, Budget *budget, ApiReply *reply);
-// The same of tensors that are contiguous; one, if `as` is npy.
-Status run_write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiReply *reply);
-Status run_take_encoding(const char *text, RunCall *run);
-Status run_take_reply(const char *text, RunCall *run);
-Status run_take_mode(const char *text, RunCall *run);
+// ---- options ----
+// A named value of PARAM_MODE, PARAM_ENCODING or PARAM_REPLY.
+Status run_take_choice(RunCall *run, ParameterId id, const char *name);
+void run_take_seed(RunCall *run, int64_t seed);
 // Fetches from node names separated by commas.
 Status run_take_outputs(const char *names, size_t n, RunCall *run);

@@ -3,42 +3,8 @@
 // dimensions (int64, float64, bool), as numpy.asarray makes of it; None is left out. Arrays that
 // are not contiguous are made so first; no byte is copied otherwise.
 #include <string.h>
-#include "api/formats/accept.h"
 #include "api/formats/npy.h"
-#include "api/formats/npz.h"
 #include "api/run/run_private.h"
-#include "api/formats/safetensors_write.h"
-
-// ---- Accept ----
-typedef struct MediaName {
-        const char *name;
-        RunAs as;
-} MediaName;
-static const MediaName media_names[] = {
-        { "application/json", RUN_AS_JSON },
-        { "*/*", RUN_AS_JSON },
-        { "application/*", RUN_AS_JSON },
-        { "application/x-npy", RUN_AS_NPY },
-        { "application/x-npz", RUN_AS_NPZ },
-        { "application/x-safetensors", RUN_AS_SAFETENSORS },
-        { "application/vnd.safetensors", RUN_AS_SAFETENSORS },
-};
-
-RunAs run_as_accepted(const char *accept)
-{
-        RunAs best = RUN_AS_JSON;
-        int best_quality = 0;
-        AcceptItem item;
-        while (accept_next(&accept, &item)) {
-                for (size_t i = 0; i < ARRAY_LENGTH(media_names); i++) {
-                        if (accept_is(&item, media_names[i].name) && item.quality > best_quality) {
-                                best = media_names[i].as;
-                                best_quality = item.quality;
-                        }
-                }
-        }
-        return best;
-}
 
 // ---- arrays ----
 static Status number_tensor(Dtype dtype, const void *item, Tensor **out_tensor)
@@ -73,27 +39,14 @@ static Status array_of(const OutputLeaf *leaf, Budget *budget, Tensor **out_tens
         }
 }
 
-static Status write_npy(const NamedTensor *named, ApiReply *reply)
+Status npy_write(const NamedTensor *arrays, uint32_t n, ApiReply *reply)
 {
-        const Tensor *tensor = named->tensor;
+        const Tensor *tensor = arrays[0].tensor;
+        if (n != 1)
+                return fail(STATUS_INTERNAL, "%u arrays in one .npy", n);
         TRY(npy_write_header(&tensor->meta, &reply->body));
         return api_reply_piece(reply, tensor->storage, tensor_data(tensor),
                                (size_t)meta_numel(&tensor->meta) * dtype_info[tensor->meta.dtype].bytes);
-}
-
-Status run_write_arrays(RunAs as, const NamedTensor *arrays, uint32_t n, ApiReply *reply)
-{
-        switch (as) {
-        case RUN_AS_NPY:
-                reply->content_type = "application/x-npy";
-                return write_npy(arrays, reply);
-        case RUN_AS_NPZ:
-                reply->content_type = "application/x-npz";
-                return npz_write(arrays, n, reply);
-        default:
-                reply->content_type = "application/x-safetensors";
-                return safetensors_write(arrays, n, reply);
-        }
 }
 
 static Status fail_count(const OutputList *list, uint32_t n)
@@ -109,25 +62,34 @@ static Status fail_count(const OutputList *list, uint32_t n)
 }
 
 // Outputs that are None are left out: no form of arrays has one, and the others are still there.
-Status run_write_binary(RunAs as, const OutputList *list, Budget *budget, ApiReply *reply)
+static Status write_arrays(RunCall *run, const OutputList *list, NamedTensor *arrays, ApiReply *reply)
 {
-        NamedTensor *arrays = new_array(list->n, sizeof(*arrays));
-        if (arrays == NULL)
-                return fail_memory();
         Status status = STATUS_OK;
         uint32_t n = 0;
         for (uint32_t i = 0; i < list->n && status == STATUS_OK; i++) {
                 if (list->leaves[i].value.kind == VALUE_NONE)
                         continue;
                 arrays[n].name = list->leaves[i].name;
-                status = array_of(&list->leaves[i], budget, &arrays[n++].tensor);
+                status = array_of(&list->leaves[i], &run->task.budget, &arrays[n++].tensor);
         }
-        if (status == STATUS_OK && as == RUN_AS_NPY && n != 1)
+        if (status == STATUS_OK && run->replies->write == npy_write && n != 1)
                 status = fail_count(list, n);
         if (status == STATUS_OK)
-                status = run_write_arrays(as, arrays, n, reply);
+                status = codec_write(run->replies, arrays, n, reply);
         for (uint32_t i = 0; i < n; i++)
                 tensor_unref(arrays[i].tensor);
-        free(arrays);
         return status;
+}
+
+Status arrays_encode(RunCall *run, const OutputList *list, ApiReply *reply)
+{
+        NamedTensor *arrays = new_array(list->n, sizeof(*arrays));
+        if (arrays == NULL)
+                return fail_memory();
+        Status status = write_arrays(run, list, arrays, reply);
+        free(arrays);
+        TRY(status);
+        run_stamp(run);
+        run_add_headers(run, reply);
+        return run_check_reply(api_reply_bytes(reply));
 }

@@ -56,10 +56,10 @@ static char *take_line(const uint8_t **data, size_t *n)
 
 static Status run(const ApiCall *call, RunCall *run_call, ApiReply *reply)
 {
-        TRY(run_options(call, run_call));
         TRY(run_decode(call, run_call));
-        TRY(run_execute(run_call));
-        return run_encode(run_call, 0, reply);
+        TRY(run_bind(run_call));
+        TRY(run_execute(run_call, NULL));
+        return run_encode(run_call, reply);
 }
 
 static void request(const char *target, const char *type, const uint8_t *body, size_t n)
@@ -74,7 +74,7 @@ static void request(const char *target, const char *type, const uint8_t *body, s
                 snprintf(call.content_type, sizeof(call.content_type), "%s", type);
                 call.body = fuzz_storage(body, n);
                 run_call_init(&run_call);
-                run_call.graph = graph_ref(graphs[(unsigned char)call.name[0] % ARRAY_LENGTH(graphs)]);
+                run_call.task.graph = graph_ref(graphs[(unsigned char)call.name[0] % ARRAY_LENGTH(graphs)]);
                 status = run(&call, &run_call, &reply);
                 run_call_deinit(&run_call);
         }

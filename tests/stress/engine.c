@@ -186,23 +186,22 @@ static void run(GraphVersion *version, Graph *graph, Frame *frame, unsigned *see
         text_add(&body, "]}}");
         size_t n = body.n;
         run_call_init(&run_call);
-        run_call.graph = graph;
-        run_call.mode = (RunMode)(rand_r(seed) % 3);
+        run_call.task.graph = graph;
+        run_call.task.mode = (RunMode)(rand_r(seed) % 3);
         if (storage_adopt(text_take(&body), n, true, NULL, NULL, &call.body) != STATUS_OK)
                 complain("memory");
         if (run_decode(&call, &run_call) != STATUS_OK || run_bind(&run_call) != STATUS_OK)
                 complain("bind");
-        if (plan_run(&run_call.plan, seed)) {
-                run_call.frame = frame;
-                if (run_execute(&run_call) != STATUS_OK)
+        if (plan_run(&run_call.task.plan, seed)) {
+                if (run_execute(&run_call, frame) != STATUS_OK)
                         complain("run");
-                if (run_call.result.value.kind != VALUE_TENSOR ||
-                    !is_known(tensor_data(run_call.result.value.tensor)))
+                if (run_call.task.result.value.kind != VALUE_TENSOR ||
+                    !is_known(tensor_data(run_call.task.result.value.tensor)))
                         complain("an answer that no version gives");
-                snprintf(run_call.profile->id, sizeof(run_call.profile->id), "%ld",
+                snprintf(run_call.task.profile->id, sizeof(run_call.task.profile->id), "%ld",
                          atomic_fetch_add(&n_runs, 1));
-                engine_record(engine, version, run_call.profile);
-                atomic_fetch_add(&n_programs, run_program_id(run_call.profile->labels) != NULL);
+                engine_record(engine, version, run_call.task.profile);
+                atomic_fetch_add(&n_programs, run_program_id(run_call.task.profile->labels) != NULL);
         }
         api_call_deinit(&call);
         run_call_deinit(&run_call);

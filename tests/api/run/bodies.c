@@ -8,7 +8,7 @@
 #include "api/run/condition.h"
 #include "api/formats/npy.h"
 #include "api/formats/npz.h"
-#include "api/run/run_private.h"
+#include "api/run/codec.h"
 #include "api/formats/safetensors.h"
 #include "api/formats/safetensors_write.h"
 #include "tests/api/formats/zip_maker.h"
@@ -281,24 +281,60 @@ Test(bodies, accept_chooses_the_form_that_is_wished_most)
 {
         static const struct {
                 const char *accept;
-                RunAs as;
+                const Codec *codec;
         } rows[] = {
-                { "", RUN_AS_JSON },
-                { "*/*", RUN_AS_JSON },
-                { "application/x-npy", RUN_AS_NPY },
-                { "APPLICATION/X-NPZ ; q=0.3", RUN_AS_NPZ },
-                { "application/x-npy;q=0.2, application/x-npz;q=0.25", RUN_AS_NPZ },
-                { "application/x-npy;q=0", RUN_AS_JSON },
-                { "application/x-npy;q=0.000,text/html", RUN_AS_JSON },
-                { "application/x-npyz", RUN_AS_JSON },
-                { ",,; ,application/x-safetensors", RUN_AS_SAFETENSORS },
-                { "application/json, application/x-npy", RUN_AS_JSON },
-                { "application/x-npy;v=1;q=0.9,application/json;q=0.899", RUN_AS_NPY },
-                { ";q=", RUN_AS_JSON },
-                { "application/x-npy;q=", RUN_AS_JSON },
+                { "", &json_codec },
+                { "*/*", &json_codec },
+                { "application/x-npy", &npy_codec },
+                { "APPLICATION/X-NPZ ; q=0.3", &npz_codec },
+                { "application/x-npy;q=0.2, application/x-npz;q=0.25", &npz_codec },
+                { "application/x-npy;q=0", &json_codec },
+                { "application/x-npy;q=0.000,text/html", &json_codec },
+                { "application/x-npyz", &json_codec },
+                { ",,; ,application/x-safetensors", &safetensors_codec },
+                { "application/json, application/x-npy", &json_codec },
+                { "application/x-npy;v=1;q=0.9,application/json;q=0.899", &npy_codec },
+                { ";q=", &json_codec },
+                { "application/x-npy;q=", &json_codec },
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-                cr_expect_eq(run_as_accepted(rows[i].accept), rows[i].as, "%s", rows[i].accept);
+                cr_expect_eq(codec_accepted(rows[i].accept), rows[i].codec, "%s", rows[i].accept);
+}
+
+static const Codec *reader_of(const char *bytes, size_t n)
+{
+        ApiCall call = { .route = &routes[ROUTE_RUN] };
+        cr_assert_eq(storage_new(n, false, NULL, &call.body), STATUS_OK);
+        memcpy(call.body->data, bytes, n);
+        const Codec *codec = codec_of(&call);
+        api_call_deinit(&call);
+        return codec;
+}
+
+Test(bodies, the_first_bytes_say_which_codec_reads_a_body)
+{
+        cr_expect_eq(reader_of("{}", 2), &json_codec);
+        cr_expect_eq(reader_of("garbage", 7), &json_codec, "whose reader says what is wrong");
+        cr_expect_eq(reader_of("\x93NUMPY\1\0", 8), &npy_codec);
+        cr_expect_eq(reader_of("PK\3\4\0\0", 6), &npz_codec);
+        cr_expect_eq(reader_of("\2\0\0\0\0\0\0\0{}", 10), &safetensors_codec);
+        cr_expect_eq(reader_of("--x--\r\n", 7), &form_codec);
+        ApiCall empty = { .route = &routes[ROUTE_RUN] };
+        cr_expect_eq(codec_of(&empty), &json_codec);
+        MultipartPart part = { .name = "x", .content = { (const uint8_t *)"--x--\r\n", 7 } };
+        cr_expect_eq(codec_of_part(&empty, &part), &json_codec, "no form lies in a form");
+}
+
+// The table of parameters and that of codecs say the same.
+Test(bodies, every_value_of_as_chooses_a_codec_that_writes_replies)
+{
+        const Parameter *as = &parameters[PARAM_RUN_AS];
+        cr_assert_eq(as->n_names, 4);
+        for (int i = 0; i < as->n_names; i++)
+                cr_expect_not_null(codec_at(i)->encode, "%s", as->names[i]);
+        cr_expect_eq(codec_at(0), &json_codec);
+        cr_expect_str_eq(as->names[2], "npz");
+        cr_expect_eq(codec_at(2), &npz_codec);
 }
 
 Test(bodies, preconditions_hold_or_do_not)

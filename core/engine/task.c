@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine/task.h"
+#include <stdio.h>
+#include <string.h>
+#include "core/base/limits.h"
+
+void run_task_init(RunTask *task)
+{
+        memset(task, 0, sizeof(*task));
+        task->deadline_ms = limits.run_deadline_ms;
+        budget_init(&task->budget, (size_t)limits.max_run_memory);
+        run_context_init(&task->ctx);
+        task->ctx.budget = &task->budget;
+}
+
+void run_task_empty(RunTask *task)
+{
+        run_result_deinit(&task->result);
+        planned_run_deinit(&task->plan);
+        for (uint32_t i = 0; i < task->n_inputs; i++)
+                value_clear(&task->inputs[i]);
+        task->profile = run_profile_unref(task->profile);
+        task->graph = graph_unref(task->graph);
+}
+
+void run_task_deinit(RunTask *task)
+{
+        run_task_empty(task);
+        free(task->inputs);
+        free(task->user);
+        free(task->fetch);
+        graph_version_unref(task->version);
+}
+
+Status run_task_open(RunTask *task)
+{
+        const Signature *signature = &task->graph->signature;
+        uint32_t n = 0;
+        task->inputs = new_array(signature->n_inputs, sizeof(*task->inputs));
+        task->user = new_array(signature->n_inputs, sizeof(*task->user));
+        if (task->inputs == NULL || task->user == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < signature->n_inputs; i++)
+                if (signature->inputs[i].kind != INPUT_STATE)
+                        task->user[n++] = &signature->inputs[i];
+        for (uint32_t i = 0; i < n; i++)
+                task->inputs[i].kind = VALUE_ABSENT;
+        task->n_inputs = n;
+        return STATUS_OK;
+}
+
+Status run_task_fetch(RunTask *task, const Node *node)
+{
+        TRY(array_reserve(&task->fetch, &task->fetch_capacity, task->n_fetch + 1, sizeof(*task->fetch)));
+        task->fetch[task->n_fetch++] = node;
+        return STATUS_OK;
+}
+
+// For the profile: "x: float32[1, 10], n: int".
+static void describe_inputs(const RunTask *task, char *out, size_t capacity)
+{
+        size_t n = 0;
+        for (uint32_t i = 0; i < task->n_inputs && n < capacity; i++) {
+                const Value *value = &task->inputs[i];
+                const char *separator = i == 0 ? "" : ", ", *name = task->user[i]->placeholder->name;
+                char shape[128];
+                if (value->kind == VALUE_TENSOR)
+                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s%s", separator, name,
+                                              dtype_info[value->tensor->meta.dtype].name,
+                                              shape_text(value->tensor->meta.rank, value->tensor->meta.size,
+                                                         shape, sizeof(shape)));
+                else if (value->kind != VALUE_ABSENT)
+                        n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s", separator, name,
+                                              value_kind_name(value->kind));
+        }
+}
+
+Status run_task_bind(RunTask *task)
+{
+        RunRequest request = { .inputs = { task->inputs, task->n_inputs },
+                               .fetch = task->fetch,
+                               .n_fetch = task->n_fetch,
+                               .mode = task->mode };
+        TRY(run_profile_new(task->graph, task->graph->n_nodes, &task->profile));
+        describe_inputs(task, task->profile->signature, sizeof(task->profile->signature));
+        task->plan.n_threads = task->ctx.n_threads;
+        return engine_bind(task->graph, &request, &task->plan);
+}
+
+Status run_task_execute(RunTask *task, Frame *frame)
+{
+        return engine_execute(&task->plan, &task->ctx, frame, task->profile, &task->result);
+}

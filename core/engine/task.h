@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run, apart from the wire that brought it and the thread that has it:
+//
+//     decoded ──▶ RunTask ──bind──▶ plan ──execute──▶ result, profile ──▶ encoded
+//
+// Whoever decodes sets the graph, opens the inputs and fills in those that were sent, what is to be
+// fetched, mode, deadline and seed. One thread at a time has it; any thread may set ctx.cancelled.
+#pragma once
+#include "core/engine/engine.h"
+
+typedef struct RunTask {
+        Graph *graph;          // counted
+        GraphVersion *version; // counted; NULL: the graph came with the request
+        int64_t received_ns;   // clock_ns() when the request came
+        int64_t deadline_ms;   // from then on; limits.run_deadline_ms or less
+        RunMode mode;
+        Value *inputs;      // flat user inputs (n_inputs), owned; VALUE_ABSENT: not given
+        const Input **user; // the signature's entries for them
+        uint32_t n_inputs;
+        const Node **fetch; // NULL: the graph's outputs
+        uint32_t n_fetch, fetch_capacity;
+        Budget budget;  // of tensors: inputs and everything that the run makes
+        RunContext ctx; // cancel, deadline, seed
+        PlannedRun plan;
+        RunResult result;
+        RunProfile *profile;
+} RunTask;
+
+void run_task_init(RunTask *task);
+void run_task_deinit(RunTask *task);
+// Lets go of the graph and of all values, but for the version: what the reply does not need.
+void run_task_empty(RunTask *task);
+
+// With the graph set: lists its inputs, none of them given.
+Status run_task_open(RunTask *task);
+Status run_task_fetch(RunTask *task, const Node *node);
+
+// Inputs against the signature: makes plan and profile (its id, names and times are the caller's).
+// Only here it shows which inputs are missing.
+Status run_task_bind(RunTask *task);
+// Runs what was bound, with the plan's program or without one, on the calling thread. `frame`: the
+// thread's memory for programs; NULL: eager.
+Status run_task_execute(RunTask *task, Frame *frame);

@@ -271,3 +271,29 @@ static const PyRow rows[] = {
 #undef BINARY
 #undef INPLACE
 const PyTable py_operator_rows = PY_TABLE(rows);
+
+const char *operator_base(const char *name)
+{
+#undef BINARY
+#undef INPLACE
+#define BINARY(name_, code, traits_) { #name_, code },
+#define INPLACE(name_, arguments, code, traits_)
+        static const struct {
+                const char *name;
+                PyBinary op;
+        } binary[] = {
+#include "core/targets/operators.def"
+        };
+        static const struct {
+                const char *name, *base;
+        } unary[] = { { "neg", "aten::neg" }, { "abs", "aten::abs" }, { "invert", "aten::bitwise_not" } };
+        for (size_t i = 0; i < ARRAY_LENGTH(binary); i++) {
+                if (strcmp(binary[i].name, name) == 0)
+                        return forward_of(binary[i].op);
+        }
+        for (size_t i = 0; i < ARRAY_LENGTH(unary); i++) {
+                if (strcmp(unary[i].name, name) == 0)
+                        return unary[i].base;
+        }
+        return NULL;
+}

@@ -5,6 +5,9 @@
 
 // `a op b`; tensors, numbers, sequences, texts.
 Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *out);
+// The operator that a function of Python's operator module is on tensors: "truediv" ->
+// "aten::div". NULL: none.
+const char *operator_base(const char *name);
 // `a op= b`: a tensor on the left is written in place and returned.
 Status operator_inplace(Emitter *emitter, PyBinary op, Value a, Value b, Value *out);
 // base_(args): the in-place twin, or compute and write where the table has none.

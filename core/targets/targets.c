@@ -100,9 +100,12 @@ static Status row_overload(const PyRow *row, const Overload **out_overload)
         Template *template = arena_alloc(&names.arena, sizeof(*template));
         if (overload == NULL || op == NULL || template == NULL)
                 return fail_memory();
-        *op = (OpDef){
-                .schema = row->schema, .flags = OP_HIDDEN, .traits = row->traits, .expand = row->expand
-        };
+        // template_expand finds its template there, the other rows say what they need (meaning.c).
+        *op = (OpDef){ .schema = row->schema,
+                       .flags = OP_HIDDEN,
+                       .traits = row->traits,
+                       .expand = row->expand,
+                       .row = row->needs };
         bool found = true;
         if (row->emits != NULL) {
                 TRY(template_parse(row->emits, &names.arena, template, &found));
@@ -303,6 +306,16 @@ static const Overload *choose(const Overload *const *overloads, uint32_t n_overl
                 }
         }
         return NULL;
+}
+
+const Overload *target_choose(const Target *target, const CallArgs *call)
+{
+        Value args[SCHEMA_MAX_ARGS];
+        uint64_t given;
+        const Overload *overload = choose(target->overloads, target->n_overloads, call, args, &given);
+        if (overload != NULL)
+                schema_release(&overload->schema, args, given);
+        return overload;
 }
 
 static Status call_chosen(Emitter *emitter, const Target *target, const CallArgs *call,

@@ -35,6 +35,20 @@ Status target_call(Emitter *emitter, const Target *target, const CallArgs *call,
 // Whether some overload takes these arguments; VALUE_NODE fits anything. The failure says what
 // would.
 Status target_check(const Target *target, const CallArgs *call);
+// The overload that a call with these arguments gets, as far as they tell: VALUE_NODE fits
+// anything. NULL: none.
+const Overload *target_choose(const Target *target, const CallArgs *call);
+// What a name stands for where it is one call: operators, never rows of Python names. Empty where
+// the name is more than one call or not known. More than MEANING_MAX overloads are cut.
+enum { MEANING_MAX = 64 };
+typedef struct Meaning {
+        const Overload *items[MEANING_MAX];
+        uint32_t n;
+} Meaning;
+void target_meaning(const Target *target, Meaning *out_meaning);
+void overload_meaning(const Overload *overload, Meaning *out_meaning);
+void module_meaning(const char *type, Meaning *out_meaning); // "torch.nn.Sigmoid"
+bool meaning_meets(const Meaning *a, const Meaning *b);      // they share an overload
 // module.forward(*args): config and state come from `module` (resolved by graph_resolve).
 Status module_call(Emitter *emitter, const Module *module, const CallArgs *call, Value *out);
 

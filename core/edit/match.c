@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// match.c: nodes of a working copy by what they are and what they mean.
+#include "core/edit/match.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "core/base/text.h"
+#include "core/edit/edit_parts.h"
+#include "core/targets/targets.h"
+
+bool glob_matches(const char *pattern, const char *text)
+{
+        const char *star = NULL, *resume = NULL;
+        while (*text != '\0') {
+                if (*pattern == '*') {
+                        star = pattern++;
+                        resume = text;
+                } else if (*pattern == *text) {
+                        pattern++;
+                        text++;
+                } else if (star != NULL) { // the last star takes one character more
+                        pattern = star + 1;
+                        text = ++resume;
+                } else {
+                        return false;
+                }
+        }
+        return pattern[strspn(pattern, "*")] == '\0';
+}
+
+// ---- meaning ----
+
+static const Target *target_of(Opcode op, const char *target)
+{
+        return op == OP_CALL_FUNCTION ? target_function(target) : target_method(target);
+}
+
+static void node_meaning(const Edit *edit, const Node *node, Meaning *out_meaning)
+{
+        *out_meaning = (Meaning){ 0 };
+        if (node->op == OP_CALL_MODULE) {
+                const Module *module = graph_module(edit->work, node->target);
+                if (module != NULL && module->type != NULL)
+                        module_meaning(module->type, out_meaning);
+                return;
+        }
+        const Target *target = target_of(node->op, node->target);
+        CallArgs call = { .args = node->args.seq->items,
+                          .n_args = node->args.seq->n,
+                          .kwargs = node->kwargs.dict->items,
+                          .n_kwargs = node->kwargs.dict->n };
+        const Overload *overload = target == NULL ? NULL : target_choose(target, &call);
+        if (overload != NULL)
+                overload_meaning(overload, out_meaning);
+}
+
+// What a person may have written for a target: a function's name, "Tensor.sigmoid", ".sigmoid", a
+// module class.
+static Status wanted_meaning(Edit *edit, const char *text, Meaning *out_meaning)
+{
+        *out_meaning = (Meaning){ 0 };
+        const char *function = graph_normalise_target(edit->work, text);
+        const char *type = graph_normalise_module_type(edit->work, text);
+        if (function == NULL || type == NULL)
+                return fail_memory();
+        const Target *target = target_function(function);
+        if (target == NULL && strchr(text, '.') == NULL)
+                target = target_method(text);
+        if (target != NULL)
+                target_meaning(target, out_meaning);
+        else
+                module_meaning(type, out_meaning);
+        return STATUS_OK;
+}
+
+// ---- matching ----
+
+typedef struct Wanted {
+        const Edit *edit;
+        const EditMatch *match;
+        const char *function, *type; // the target as PyTorch prints it
+        const char *module_type;
+        Meaning meaning;
+} Wanted;
+
+// A class as an export has it in its stack, or of the module that is called.
+static const char *class_of(const Wanted *wanted, const Node *node)
+{
+        if (node->op != OP_CALL_MODULE)
+                return node->module_class;
+        const Module *module = graph_module(wanted->edit->work, node->target);
+        return module == NULL ? NULL : module->type;
+}
+
+static bool target_matches(const Wanted *wanted, const Node *node)
+{
+        const EditMatch *match = wanted->match;
+        if (strcmp(match->target, node->target) == 0)
+                return true;
+        if (!node_is_call(node))
+                return false;
+        if (node->op == OP_CALL_FUNCTION && strcmp(wanted->function, node->target) == 0)
+                return true;
+        const char *class = node->op == OP_CALL_MODULE ? class_of(wanted, node) : NULL;
+        if (class != NULL && strcmp(wanted->type, class) == 0)
+                return true;
+        Meaning meaning;
+        node_meaning(wanted->edit, node, &meaning);
+        return meaning_meets(&wanted->meaning, &meaning);
+}
+
+static bool matches(const Wanted *wanted, const Node *node)
+{
+        const EditMatch *match = wanted->match;
+        if (match->has_op && node->op != match->op)
+                return false;
+        if (match->name != NULL && !glob_matches(match->name, node->name))
+                return false;
+        if (match->module != NULL &&
+            (node->op != OP_CALL_MODULE || !glob_matches(match->module, node->target)))
+                return false;
+        if (match->module_type != NULL) {
+                const char *class = class_of(wanted, node);
+                if (class == NULL || strcmp(class, wanted->module_type) != 0)
+                        return false;
+        }
+        return match->target == NULL || target_matches(wanted, node);
+}
+
+static Status prepare(Edit *edit, const EditMatch *match, Wanted *out_wanted)
+{
+        *out_wanted = (Wanted){ .edit = edit, .match = match };
+        if (match->target != NULL) {
+                out_wanted->function = graph_normalise_target(edit->work, match->target);
+                out_wanted->type = graph_normalise_module_type(edit->work, match->target);
+                if (out_wanted->function == NULL || out_wanted->type == NULL)
+                        return fail_memory();
+                TRY(wanted_meaning(edit, match->target, &out_wanted->meaning));
+        }
+        if (match->module_type != NULL) {
+                out_wanted->module_type = graph_normalise_module_type(edit->work, match->module_type);
+                if (out_wanted->module_type == NULL)
+                        return fail_memory();
+        }
+        return STATUS_OK;
+}
+
+Status edit_match(Edit *edit, const EditMatch *match, Node ***out_nodes, uint32_t *out_n)
+{
+        Wanted wanted;
+        TRY(prepare(edit, match, &wanted));
+        _cleanup_(freep) Node **nodes = new_array(edit->n_nodes, sizeof(Node *));
+        if (nodes == NULL)
+                return fail_memory();
+        uint32_t n = 0;
+        int64_t hits = 0;
+        for (Node *node = edit_first(edit); node != NULL; node = edit_next(node)) {
+                if (matches(&wanted, node) && (match->nth < 0 || hits++ == match->nth))
+                        nodes[n++] = node;
+        }
+        *out_nodes = take_ptr(nodes);
+        *out_n = n;
+        return STATUS_OK;
+}
+
+// ---- no hit ----
+
+static void add_condition(Text *out, const char *what, const char *text)
+{
+        if (text != NULL)
+                text_addf(out, "%s%s %.100s", out->n == 0 ? "" : " and ", what, text);
+}
+
+// "aten.sigmoid.default ×2, ...": what is called, in order of first appearance.
+static Status add_calls(const Edit *edit, Text *out)
+{
+        enum { MOST_SHOWN = 24 };
+        _cleanup_(string_map_deinit) StringMap counts = { 0 };
+        for (const EditNode *node = edit->first; node != NULL; node = node->after) {
+                if (!node_is_call(&node->node))
+                        continue;
+                uintptr_t count = (uintptr_t)string_map_get(&counts, node->node.target);
+                TRY(string_map_set(&counts, node->node.target, (void *)(count + 1), NULL));
+        }
+        text_add(out, counts.n == 0 ? "; this graph calls nothing" : "; this graph calls: ");
+        for (uint32_t i = 0; i < counts.n && i < MOST_SHOWN; i++) {
+                const char *name = counts.entries[i].key;
+                uint32_t count = (uint32_t)(uintptr_t)counts.entries[i].value;
+                name += strncmp(name, "torch.ops.", 10) == 0 ? 10 : 0;
+                text_addf(out, "%s%.100s", i == 0 ? "" : ", ", name);
+                if (count > 1)
+                        text_addf(out, " \xC3\x97%u", count);
+        }
+        if (counts.n > MOST_SHOWN)
+                text_addf(out, " and %u more", counts.n - MOST_SHOWN);
+        return STATUS_OK;
+}
+
+Status edit_no_match(const Edit *edit, const EditMatch *match)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        add_condition(&text, "op", match->has_op ? opcode_names[match->op] : NULL);
+        add_condition(&text, "target", match->target);
+        add_condition(&text, "name", match->name);
+        add_condition(&text, "module", match->module);
+        add_condition(&text, "module_type", match->module_type);
+        if (match->nth > 0)
+                text_addf(&text, "%snth %lld", text.n == 0 ? "" : " and ", (long long)match->nth);
+        TRY(add_calls(edit, &text));
+        TRY(text_status(&text));
+        return fail(STATUS_VALUE, "no node has %s", text.data);
+}

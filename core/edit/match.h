@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes a rule means.
+#pragma once
+#include "core/edit/edit.h"
+
+// All conditions that are given must hold; NULL (and nth -1): any.
+typedef struct EditMatch {
+        bool has_op;
+        Opcode op;
+        // By meaning: torch.sigmoid = Tensor.sigmoid = aten.sigmoid = nn.Sigmoid where the module
+        // is one call. A name of one overload (aten.add.Tensor) means that one only. Of other nodes
+        // the text itself.
+        const char *target;
+        const char *name;        // glob
+        const char *module;      // glob over the paths that call_module nodes name
+        const char *module_type; // of the module called; in an export, of the innermost module
+        int64_t nth;             // from 0, of those for which all else holds
+} EditMatch;
+
+// `*` stands for any text, dots included. At most strlen(pattern) * strlen(text) steps.
+bool glob_matches(const char *pattern, const char *text);
+// The nodes in their order; the array is the caller's to free. No hit is no failure here.
+Status edit_match(Edit *edit, const EditMatch *match, Node ***out_nodes, uint32_t *out_n);
+// The failure for a rule without a hit: "no node has target torch.sigmod; this graph calls: ...".
+Status edit_no_match(const Edit *edit, const EditMatch *match);

@@ -32,12 +32,38 @@ static inline Recorder *recorder_of(Emitter *emitter)
 // Caller's storage; the recording is borrowed.
 void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll);
 void recorder_deinit(Recorder *recorder);
+
 // A live tensor (counted) on a buffer of its own whose numbers nobody knows. STATUS_TOO_LARGE over
 // --max-run-memory.
 Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor);
 // A live tensor (counted) with the geometry of `value`, on its buffer's storage.
 Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor);
+// The value that a live tensor stands for now. Tensors nobody told us of are literals, or views an
+// expansion made by itself.
+Status recorder_value(Recorder *recorder, Tensor *tensor, Recorded **out_value);
+// For value_map, with the recorder as context: live tensors become their values.
+Status recorder_leaf(void *recorder, const Value *leaf, Value *out);
+bool recorder_same_geometry(const Tensor *a, const Tensor *b); // dtype, sizes, strides and offset
+// recording_add_call for the node that is being walked. STATUS_DYNAMIC over max_calls.
+Status recorder_add_call(Recorder *recorder, const OpCall *call, Value *take_args, RecordedCall **out_call);
+// Whether the buffer is that of an open number.
+static inline bool recorder_is_number(const Recording *recording, const Buffer *buffer)
+{
+        return buffer->kind == BUFFER_INPUT && buffer->input >= recording->n_tensor_inputs;
+}
 
-// record_number.c: EmitterVtbl.number and .number_read.
+// ---- members of the emitter's table ----
+// record_call.c
+Status record_check(Emitter *emitter, const OpCall *call);
+Status record_op(Emitter *emitter, OpCall *call, Value *out);
+Status record_write(Emitter *emitter, Tensor *to, const Tensor *from);
+// record_state.c
+Status record_state(Emitter *emitter, const Graph *graph, const char *path, Value *out);
+Status record_child(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out);
+Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false,
+                   ValueSpan operands, Value *out);
+Status record_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
+                   ValueSpan additional, Value *out);
+// record_number.c
 Status record_number(Emitter *emitter, Value number, Tensor **out_tensor);
 void record_number_read(Emitter *emitter, Value number);

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// record_call.c: an inferred call is written down with its arguments as they are now. In-place twins
+// are checked by the same code as eagerly. Whoever asks for a number that no buffer holds yet gets
+// STATUS_DYNAMIC.
+#include "core/compile/recorder.h"
+
+#include "core/ops/inplace.h"
+#include "core/ops/write.h"
+
+// ---- calls ----
+// Numbers that a tensor holds are baked into the call, so they must be known.
+static Status check_number(const OpCall *call, uint32_t i, const Value *value)
+{
+        if (value->kind == VALUE_DYNAMIC || (value->kind == VALUE_TENSOR && !tensor_is_known(value->tensor)))
+                return fail(STATUS_DYNAMIC, "the value of argument '%s' of %s is not known before the run",
+                            call->schema->args[i].name, call->schema->name);
+        return STATUS_OK;
+}
+
+Status record_check(Emitter *emitter, const OpCall *call)
+{
+        (void)emitter;
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                const Value *value = &call->args[i];
+                ArgType type = call->schema->args[i].type;
+                if (type == ARG_TENSOR ||
+                    (type == ARG_ANY &&
+                     call->op->expand != NULL)) // an expansion looks for itself what it is given
+                        continue;
+                TRY(check_number(call, i, value));
+                for (uint32_t k = 0; value_is_sequence(*value) && k < value->seq->n; k++)
+                        TRY(check_number(call, i, &value->seq->items[k]));
+        }
+        return STATUS_OK;
+}
+
+static Status check_written(const Recording *recording, const OpCall *call, const Tensor *self)
+{
+        Buffer *buffer = self->storage == NULL ? NULL : buffer_of(self->storage);
+        if (buffer == NULL)
+                return fail(STATUS_DYNAMIC, "%s writes to a constant",
+                            call == NULL ? "an assignment" : call->schema->name);
+        if (recorder_is_number(recording, buffer))
+                return fail(STATUS_DYNAMIC, "%s writes to a number",
+                            call == NULL ? "an assignment" : call->schema->name);
+        buffer->written = true;
+        return STATUS_OK;
+}
+
+// The live tensor of output k and, when the call makes it, its value (call and place are filled in
+// by the caller).
+static Status make_out(Recorder *recorder, const OpCall *call, const OutSpec *spec, Tensor **out_tensor,
+                       Recorded **out_value)
+{
+        switch (spec->kind) {
+        case OUT_FRESH:
+                if (spec->undefined)
+                        return STATUS_OK;
+                TRY(recording_add_fresh(recorder->recording, &spec->meta, out_value));
+                return recorder_live_tensor(*out_value, out_tensor);
+        case OUT_VIEW:
+                TRY(recording_add_value(recorder->recording, FROM_CALL, call->args[spec->arg].tensor->storage,
+                                        &spec->meta, spec->offset, out_value));
+                return recorder_live_tensor(*out_value, out_tensor);
+        case OUT_SAME:
+                *out_tensor = tensor_ref(call->args[spec->arg].tensor);
+                return recorder_value(recorder, *out_tensor, out_value);
+        case OUT_VALUE:
+                return STATUS_OK;
+        case OUT_UNSET:
+                break;
+        }
+        return fail(STATUS_INTERNAL, "%s: infer left an output open", call->schema->name);
+}
+
+static Status snapshot_args(Recorder *recorder, const OpCall *call, Value *out_args)
+{
+        Status status = STATUS_OK;
+        uint32_t n = 0;
+        for (; n < call->n_args && status == STATUS_OK; n++) {
+                out_args[n] = value_none();
+                status = value_map(call->args[n], recorder_leaf, recorder, &out_args[n]);
+        }
+        for (uint32_t i = 0; i < n && status != STATUS_OK; i++)
+                value_clear(&out_args[i]);
+        return status;
+}
+
+static Status record_call(Recorder *recorder, OpCall *call, bool computes, Recorded **values)
+{
+        Value args[SCHEMA_MAX_ARGS];
+        RecordedCall *added;
+        TRY(snapshot_args(recorder, call, args));
+        TRY(recorder_add_call(recorder, call, args, &added));
+        added->computes = computes && call->op->run != NULL;
+        for (uint32_t k = 0; k < call->n_outs; k++) {
+                added->outs[k] = values[k];
+                if (values[k] != NULL && values[k]->from == FROM_CALL && values[k]->call == NULL) {
+                        values[k]->call = added;
+                        values[k]->out = k;
+                }
+        }
+        return STATUS_OK;
+}
+
+static Status record_outs(Recorder *recorder, OpCall *call, Tensor **tensors, Recorded **values, Value *out)
+{
+        bool computes = call->inplace || call->n_outs == 0, views = false;
+        if (call->inplace) {
+                TRY(check_written(recorder->recording, call, call->args[0].tensor));
+                tensors[0] = tensor_ref(call->args[0].tensor);
+                TRY(recorder_value(recorder, tensors[0], &values[0]));
+        } else {
+                for (uint32_t k = 0; k < call->n_outs; k++) {
+                        TRY(make_out(recorder, call, &call->outs[k], &tensors[k], &values[k]));
+                        computes |= call->outs[k].kind == OUT_FRESH;
+                        views |= call->outs[k].kind == OUT_VIEW;
+                }
+        }
+        if (computes || views)
+                TRY(record_call(recorder, call, computes, values));
+        return call_outs_take(call, tensors, out);
+}
+
+Status record_op(Emitter *emitter, OpCall *call, Value *out)
+{
+        Recorder *recorder = recorder_of(emitter);
+        TRY(run_poll(recorder->poll));
+        if (recorder->recording->n_values >= recorder->max_values)
+                return fail(STATUS_DYNAMIC, "the graph makes more than %u values", recorder->max_values);
+        size_t n = call->n_outs;
+        _cleanup_(freep) void **block = new_array(n, 2 * sizeof(void *));
+        if (block == NULL)
+                return fail_memory();
+        Tensor **tensors = (Tensor **)block;
+        Status status = record_outs(recorder, call, tensors, (Recorded **)(block + n), out);
+        for (size_t k = 0; k < n; k++)
+                tensor_unref(tensors[k]);
+        return status;
+}
+
+// ---- writes ----
+static Status record_copy(Recorder *recorder, Tensor *to, Tensor *from)
+{
+        OpCall call;
+        Value args[3] = { { .kind = VALUE_TENSOR, .tensor = to },
+                          { .kind = VALUE_TENSOR, .tensor = from },
+                          value_bool(false) };
+        TRY(call_open(&recorder->base, op_for(ROLE_WRITE), args, 3, &call));
+        call.op = &write_op;
+        Recorded *self;
+        Status status = out_same(&call, 0, 0);
+        if (status == STATUS_OK)
+                status = recorder_value(recorder, to, &self);
+        if (status == STATUS_OK)
+                status = record_call(recorder, &call, true, &self);
+        call_close(&call);
+        return status;
+}
+
+Status record_write(Emitter *emitter, Tensor *to, const Tensor *from)
+{
+        Recorder *recorder = recorder_of(emitter);
+        int rank;
+        int64_t size[MAX_RANK];
+        TRY(run_poll(recorder->poll));
+        TRY(inplace_check_internal_overlap(&to->meta));
+        TRY(shape_broadcast(&to->meta, &from->meta, &rank, size));
+        TensorMeta wanted;
+        meta_init(&wanted, to->meta.dtype, rank, size);
+        TRY(inplace_check_write(to, &wanted));
+        Overlap overlap = tensor_overlap(to, from);
+        if (overlap == OVERLAP_FULL)
+                return STATUS_OK;
+        TRY(check_written(recorder->recording, NULL, to));
+        Tensor *source = (Tensor *)(uintptr_t)from;
+        if (overlap == OVERLAP_NONE)
+                return record_copy(recorder, to, source);
+        _cleanup_(value_clear) Value copy = value_none();
+        Value args[] = { { .kind = VALUE_TENSOR, .tensor = source }, value_none() };
+        TRY(emit(emitter, op_for(ROLE_CLONE), args, 1, &copy));
+        return record_copy(recorder, to, copy.tensor);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// record_state.c: what a graph reads besides its inputs. State that somebody may write is a buffer,
+// all other state is constant; child graphs are walked in place.
+#include "core/compile/recorder.h"
+
+#include "core/base/limits.h"
+
+// ---- state ----
+// The storage that stands for `origin`: tied entries share it.
+static Status state_storage(Recorder *recorder, Storage *origin, Storage **out_storage)
+{
+        Recording *recording = recorder->recording;
+        for (uint32_t i = 0; i < recording->n_buffers; i++) {
+                if (recording->buffers[i]->origin == origin) {
+                        *out_storage = recording->buffers[i]->storage;
+                        return STATUS_OK;
+                }
+        }
+        Buffer *buffer;
+        TRY(recording_add_buffer(recording, BUFFER_STATE, origin->n_bytes, &buffer));
+        buffer->origin = storage_ref(origin);
+        *out_storage = buffer->storage;
+        return STATUS_OK;
+}
+
+Status record_state(Emitter *emitter, const Graph *graph, const char *path, Value *out)
+{
+        Recorder *recorder = recorder_of(emitter);
+        const State *state = graph_state(graph, path);
+        if (state == NULL) {
+                const Module *module = graph_module(graph, path);
+                if (module == NULL || module->graph == NULL)
+                        return fail(STATUS_RUN, "Node referenced nonexistent target %s", path);
+                *out = (Value){ .kind = VALUE_GRAPH, .graph = module->graph };
+                return STATUS_OK;
+        }
+        for (uint32_t i = 0; i < recorder->n_views; i++) {
+                if (recorder->views[i].entry == state->tensor) {
+                        *out = value_tensor_take(tensor_ref(recorder->views[i].seen));
+                        return STATUS_OK;
+                }
+        }
+        TRY(array_reserve(&recorder->views, &recorder->views_capacity, recorder->n_views + 1,
+                          sizeof(*recorder->views)));
+        Storage *storage = state->tensor->storage;
+        if (storage == NULL)
+                return fail(STATUS_DYNAMIC, "the state %s has no bytes", path);
+        if (state->written || recorder->state_unknown)
+                TRY(state_storage(recorder, storage, &storage));
+        Recorded *value;
+        Tensor *seen;
+        TRY(recording_add_value(recorder->recording, FROM_STATE, storage, &state->tensor->meta,
+                                state->tensor->offset, &value));
+        value->path = value->name = state->path;
+        TRY(recorder_live_tensor(value, &seen));
+        recorder->views[recorder->n_views++] = (StateView){ .entry = state->tensor, .seen = seen };
+        *out = value_tensor_take(tensor_ref(seen));
+        return STATUS_OK;
+}
+
+// ---- child graphs ----
+Status record_child(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out)
+{
+        TRY(run_poll(recorder_of(emitter)->poll));
+        if (emitter->depth >= limits.max_child_graphs)
+                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels",
+                            (int)limits.max_child_graphs);
+        const Graph *outer = emitter->graph;
+        emitter->graph = graph;
+        emitter->depth++;
+        WalkOptions options = { .inputs = inputs };
+        Status status = walk_graph(emitter, graph, &options, out, NULL);
+        emitter->depth--;
+        emitter->graph = outer;
+        return status;
+}
+
+Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false,
+                   ValueSpan operands, Value *out)
+{
+        if (predicate.kind == VALUE_BOOL || predicate.kind == VALUE_INT)
+                return record_child(
+                        emitter,
+                        (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true : if_false,
+                        operands, out);
+        return fail(STATUS_DYNAMIC, "which branch is taken is not known before the run");
+}
+
+Status record_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
+                   ValueSpan additional, Value *out)
+{
+        (void)emitter, (void)condition, (void)body, (void)carried, (void)additional, (void)out;
+        return fail(STATUS_DYNAMIC, "how often a loop runs is not known before the run");
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// recorder.c: live tensors and their values. Tensors in the walk are live ones as in an eager run, on
+// storages that stand for buffers without bytes. Views share the storage, so that aliasing while
+// recording is the aliasing of the run.
+//
+// A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not:
+// calls point to Recorded values, and a live tensor whose geometry has moved away from its value
+// gets a new one, by as_strided.
+#include "core/compile/recorder.h"
+
+#include <string.h>
+#include "core/base/limits.h"
+
+// ---- live tensors and their values ----
+Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor)
+{
+        TRY(tensor_new_view(value->tensor.storage, &value->tensor.meta, value->tensor.offset, out_tensor));
+        (*out_tensor)->tag = (Tag *)(uintptr_t)&value->tag;
+        return STATUS_OK;
+}
+
+Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor)
+{
+        Recorded *value;
+        TRY(recording_add_fresh(recorder->recording, meta, &value));
+        return recorder_live_tensor(value, out_tensor);
+}
+
+bool recorder_same_geometry(const Tensor *a, const Tensor *b)
+{
+        size_t bytes = a->meta.rank * sizeof(int64_t);
+        return a->offset == b->offset && a->meta.dtype == b->meta.dtype && a->meta.rank == b->meta.rank &&
+               memcmp(a->meta.size, b->meta.size, bytes) == 0 &&
+               memcmp(a->meta.stride, b->meta.stride, bytes) == 0;
+}
+
+static void drop_values(const Value *take_values, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                value_unref(take_values[i]);
+}
+
+Status recorder_add_call(Recorder *recorder, const OpCall *call, Value *take_args, RecordedCall **out_call)
+{
+        if (recorder->recording->n_calls >= recorder->max_calls) {
+                drop_values(take_args, call->n_args);
+                return fail(STATUS_DYNAMIC, "the graph unrolls to more than %u calls", recorder->max_calls);
+        }
+        TRY(recording_add_call(recorder->recording, call, take_args, out_call));
+        return recorder->base.node == NULL
+                       ? STATUS_OK
+                       : recording_add_node(recorder->recording, *out_call, recorder->base.node);
+}
+
+// A value of the geometry of `tensor`, made from `from`, which has the same storage.
+static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *from, Recorded **out_value)
+{
+        const Overload *overload = op_for(ROLE_AS_STRIDED);
+        OpCall call;
+        Value args[4] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = &from->tensor }), value_none(),
+                          value_none(), value_int(tensor->offset) };
+        Status status = value_ints_new(VALUE_LIST, tensor->meta.size, tensor->meta.rank, &args[1]);
+        if (status == STATUS_OK)
+                status = value_ints_new(VALUE_LIST, tensor->meta.stride, tensor->meta.rank, &args[2]);
+        if (status == STATUS_OK)
+                status = call_open(&recorder->base, overload, args, 15, &call);
+        if (status != STATUS_OK) {
+                drop_values(args, ARRAY_LENGTH(args));
+                return status;
+        }
+        RecordedCall *added = NULL;
+        status = out_view(&call, 0, 0, &tensor->meta, tensor->offset);
+        if (status == STATUS_OK)
+                status = recorder_add_call(recorder, &call, args, &added);
+        else
+                drop_values(args, ARRAY_LENGTH(args));
+        call_close(&call);
+        TRY(status);
+        TRY(recording_add_value(recorder->recording, FROM_CALL, tensor->storage, &tensor->meta,
+                                tensor->offset, out_value));
+        (*out_value)->call = added;
+        added->outs[0] = *out_value;
+        return STATUS_OK;
+}
+
+// The value that a live tensor stands for now. Tensors nobody told us of are literals, or views an
+// expansion made by itself.
+Status recorder_value(Recorder *recorder, Tensor *tensor, Recorded **out_value)
+{
+        Recorded *value = recorded_of(tensor);
+        if (value != NULL && value->tensor.storage == tensor->storage &&
+            recorder_same_geometry(&value->tensor, tensor)) {
+                *out_value = value;
+                return STATUS_OK;
+        }
+        if (tensor->storage == NULL)
+                return fail(STATUS_INTERNAL, "a tensor without storage in a recording");
+        if (value == NULL && tensor_is_known(tensor))
+                return recording_add_value(recorder->recording, FROM_LITERAL, tensor->storage, &tensor->meta,
+                                           tensor->offset, out_value);
+        if (value == NULL || value->tensor.storage != tensor->storage)
+                value = tensor_is_known(tensor) ? NULL : buffer_of(tensor->storage)->base;
+        if (value == NULL)
+                return fail(STATUS_INTERNAL, "a tensor of unknown origin in a recording");
+        TRY(add_restrided(recorder, tensor, value, &value));
+        tensor->tag = &value->tag;
+        *out_value = value;
+        return STATUS_OK;
+}
+
+Status recorder_leaf(void *context, const Value *leaf, Value *out)
+{
+        *out = *leaf;
+        if (leaf->kind == VALUE_TENSOR) {
+                Recorded *value;
+                TRY(recorder_value(context, leaf->tensor, &value));
+                out->tensor = &value->tensor;
+        }
+        value_ref(*out);
+        return STATUS_OK;
+}
+
+// ---- life ----
+static const EmitterVtbl vtbl = {
+        .number = record_number,
+        .number_read = record_number_read,
+        .check = record_check,
+        .op = record_op,
+        .write = record_write,
+        .state = record_state,
+        .call = record_child,
+        .cond = record_cond,
+        .loop = record_loop,
+};
+
+void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll)
+{
+        *recorder = (Recorder){ .poll = poll,
+                                .recording = recording,
+                                .max_calls = (uint32_t)limits.max_nodes,
+                                .max_values = UINT32_MAX };
+        run_context_within(&recorder->ctx, poll);
+        recorder->ctx.budget = NULL;
+        recorder->ctx.pool = NULL;
+        recorder->base = (Emitter){ .vtbl = &vtbl, .ctx = &recorder->ctx, .graph = recording->graph };
+}
+
+void recorder_deinit(Recorder *recorder)
+{
+        for (uint32_t i = 0; i < recorder->n_views; i++)
+                tensor_unref(recorder->views[i].seen);
+        free(recorder->views);
+        for (uint32_t i = 0; i < OPEN_MAX; i++)
+                tensor_unref(recorder->numbers[i]);
+}

@@ -3,16 +3,15 @@
 // less than keeping what is seldom printed.
 #include "core/compile/compile.h"
 
+// `optimise` NULL: as recorded.
 static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options,
-                           ProgramStage stage, const RunContext *poll, PassContext *passed,
-                           Recording **out_recording)
+                           const RunContext *poll, PassContext *optimise, Recording **out_recording)
 {
         RecordOptions record = { .inputs = inputs, .fetch = options->fetch, .n_fetch = options->n_fetch };
         _cleanup_(recording_freep) Recording *recording = NULL;
         TRY(record_graph(graph, &record, poll, &recording));
-        *passed = (PassContext){ .poll = poll, .n_threads = options->n_threads, .cache = options->cache };
-        if (stage == STAGE_OPTIMISED && !options->no_passes)
-                TRY(passes_run(recording, passed));
+        if (optimise != NULL && !options->no_passes)
+                TRY(passes_run(recording, optimise));
         *out_recording = take_ptr(recording);
         return STATUS_OK;
 }
@@ -51,13 +50,13 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
                      const RunContext *poll, Program **out_program)
 {
         Recording *recording;
-        PassContext passed;
+        PassContext passed = { .poll = poll, .n_threads = options->n_threads, .cache = options->cache };
         ProgramKey key;
         _cleanup_(program_unrefp) Program *program = NULL;
         EmitOptions emit = {
                 .n_threads = options->n_threads, .cache = options->cache, .tune = options->tune, .poll = poll
         };
-        TRY(record_stage(graph, inputs, options, STAGE_OPTIMISED, poll, &passed, &recording));
+        TRY(record_stage(graph, inputs, options, poll, &passed, &recording));
         Status status = check_worth(recording);
         if (status != STATUS_OK) {
                 recording_free(recording);
@@ -78,8 +77,9 @@ Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions 
                      Graph **out_graph)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
-        PassContext passed;
-        TRY(record_stage(graph, inputs, options, stage, NULL, &passed, &recording));
+        PassContext passed = { .n_threads = options->n_threads, .cache = options->cache };
+        TRY(record_stage(graph, inputs, options, NULL, stage == STAGE_OPTIMISED ? &passed : NULL,
+                         &recording));
         return recording_graph(recording, out_graph);
 }
 

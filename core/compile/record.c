@@ -127,27 +127,42 @@ static Status check_state_views(const Recorder *recorder, const Split *split)
         return STATUS_OK;
 }
 
-static Status walk_and_keep(Recorder *recorder, const Graph *graph, const RecordOptions *options,
-                            Split *split, Value *inputs, Value *fetched, bool *out_again)
+// One try to record the graph, with what is known by now to belong to the rest.
+typedef struct Attempt {
+        const Graph *graph;
+        const RecordOptions *options;
+        const RunContext *poll; // may be NULL
+        Split *split;
+        uint64_t open; // bit i: placeholder i is a number whose value is left open
+        bool again;    // out: more nodes have to be left to the rest
+} Attempt;
+
+static Status keep(const Attempt *attempt, Recorder *recorder, Value result, const Value *fetched)
 {
+        TRY(check_state_views(recorder, attempt->split));
+        return split_is_whole(attempt->split)
+                       ? keep_results(recorder, result, fetched, attempt->options->n_fetch)
+                       : keep_for_rest(recorder, attempt->split);
+}
+
+static Status walk_and_keep(Attempt *attempt, Recorder *recorder, const Value *inputs, Value *fetched)
+{
+        const RecordOptions *options = attempt->options;
+        Split *split = attempt->split;
         WalkOptions walk = { .inputs = { inputs, options->inputs.n },
                              .fetch = options->fetch,
                              .n_fetch = options->n_fetch,
                              .split = split_walk(split) };
         _cleanup_(value_clear) Value result = value_none();
-        Status status = walk_graph(&recorder->base, graph, &walk, &result, fetched);
+        Status status = walk_graph(&recorder->base, attempt->graph, &walk, &result, fetched);
         recorder->base.node = NULL;
         for (uint32_t i = 0; i < options->n_fetch && status == STATUS_OK && !split_is_whole(split); i++)
                 status = split_keep(split, options->fetch[i], fetched[i]);
-        if (status == STATUS_OK ||
-            (!is_ours(status) &&
-             split_gave_up(split))) // half of a node may stand in the way of those after it
-                status = split_settle(split, out_again);
-        if (status == STATUS_OK && !*out_again)
-                status = check_state_views(recorder, split);
-        if (status == STATUS_OK && !*out_again)
-                status = split_is_whole(split) ? keep_results(recorder, result, fetched, options->n_fetch)
-                                               : keep_for_rest(recorder, split);
+        // A node that gave up half-way may stand in the way of those after it.
+        if (status == STATUS_OK || (!is_ours(status) && split_gave_up(split)))
+                status = split_settle(split, &attempt->again);
+        if (status == STATUS_OK && !attempt->again)
+                status = keep(attempt, recorder, result, fetched);
         for (uint32_t i = 0; i < options->n_fetch; i++)
                 value_clear(&fetched[i]);
         TRY(status);
@@ -155,63 +170,64 @@ static Status walk_and_keep(Recorder *recorder, const Graph *graph, const Record
         return STATUS_OK;
 }
 
-static Status record_walk(Recorder *recorder, const Graph *graph, const RecordOptions *options, Split *split,
-                          bool *out_again)
+static Status record_walk(Attempt *attempt, Recorder *recorder)
 {
-        uint32_t n = options->inputs.n;
-        _cleanup_(freep) Value *inputs = new_array((size_t)n + options->n_fetch, sizeof(Value));
+        ValueSpan given = attempt->options->inputs;
+        _cleanup_(freep) Value *inputs =
+                new_array((size_t)given.n + attempt->options->n_fetch, sizeof(Value));
         if (inputs == NULL)
                 return fail_memory();
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < given.n; i++)
                 inputs[i].kind = VALUE_ABSENT;
-        Status status = record_inputs(recorder, graph, options->inputs, inputs);
+        Status status = record_inputs(recorder, attempt->graph, given, inputs);
         if (status == STATUS_OK)
-                status = walk_and_keep(recorder, graph, options, split, inputs, inputs + n, out_again);
-        for (uint32_t i = 0; i < n; i++)
+                status = walk_and_keep(attempt, recorder, inputs, inputs + given.n);
+        for (uint32_t i = 0; i < given.n; i++)
                 value_unref(inputs[i]);
         return status;
 }
 
-static Status record_once(const Graph *graph, const RecordOptions *options, const RunContext *poll,
-                          uint64_t open, Split *split, bool *out_again, Recording **out_recording)
+static Status record_once(Attempt *attempt, Recording **out_recording)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
-        TRY(recording_new(graph, &recording));
+        TRY(recording_new(attempt->graph, &recording));
         Recorder recorder;
-        recorder_init(&recorder, recording, poll);
-        recorder.open = open;
-        recorder.base.open_numbers = open != 0;
-        if (options->max_calls != 0)
-                recorder.max_calls = options->max_calls;
-        split_start(split, recording);
-        Status status = record_walk(&recorder, graph, options, split, out_again);
-        split_start(split, NULL); // it may hold tensors of the recording
+        recorder_init(&recorder, recording, attempt->poll);
+        recorder.open = attempt->open;
+        recorder.base.open_numbers = attempt->open != 0;
+        if (attempt->options->max_calls != 0)
+                recorder.max_calls = attempt->options->max_calls;
+        attempt->again = false;
+        split_start(attempt->split, recording);
+        Status status = record_walk(attempt, &recorder);
+        split_start(attempt->split, NULL); // it may hold tensors of the recording
         recorder_deinit(&recorder);
         TRY(status);
-        recording->by_value = ~(open & ~recorder.read);
+        recording->by_value = ~(attempt->open & ~recorder.read);
         *out_recording = take_ptr(recording);
         return STATUS_OK;
 }
 
-// Every attempt leaves more nodes to the rest than the one before. Few are needed: those that ask
-// for numbers are found in the first, those that come too near to them in the second.
+// Every attempt leaves more nodes to the rest than the one before. Few are needed: nodes that ask
+// for numbers are found in the first, calls that conflict with them in the second.
 enum { MAX_ATTEMPTS = 12 };
 
-static Status record_split(const Graph *graph, const RecordOptions *options, const RunContext *poll,
-                           uint64_t open, bool *out_closed, Recording **out_recording)
+// *out_closed: somebody asked for an open number after all, and nothing is recorded.
+static Status record_split(Attempt attempt, bool *out_closed, Recording **out_recording)
 {
         _cleanup_(split_freep) Split *split = NULL;
-        TRY(split_new(graph, poll, &split));
+        TRY(split_new(attempt.graph, attempt.poll, &split));
+        attempt.split = split;
         for (int i = 0; i < MAX_ATTEMPTS; i++) {
                 _cleanup_(recording_freep) Recording *recording = NULL;
-                bool again = false;
-                Status status = record_once(graph, options, poll, open, split, &again, &recording);
-                if (open != 0 && ((status != STATUS_OK && !is_ours(status)) || split_asks_number(split))) {
+                Status status = record_once(&attempt, &recording);
+                if (attempt.open != 0 &&
+                    ((status != STATUS_OK && !is_ours(status)) || split_asks_number(split))) {
                         *out_closed = true;
                         return STATUS_OK;
                 }
                 TRY(status);
-                if (again)
+                if (attempt.again)
                         continue;
                 *out_recording = take_ptr(recording);
                 return STATUS_OK;
@@ -222,8 +238,12 @@ static Status record_split(const Graph *graph, const RecordOptions *options, con
 Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll,
                     Recording **out_recording)
 {
-        uint64_t open = open_numbers(graph, options->inputs, options->fetch, options->n_fetch);
-        bool closed = false; // somebody asked for an open number after all: then all of them count by value
-        TRY(record_split(graph, options, poll, open, &closed, out_recording));
-        return closed ? record_split(graph, options, poll, 0, &closed, out_recording) : STATUS_OK;
+        Attempt attempt = { .graph = graph, .options = options, .poll = poll };
+        bool closed = false;
+        attempt.open = open_numbers(graph, options->inputs, options->fetch, options->n_fetch);
+        TRY(record_split(attempt, &closed, out_recording));
+        if (!closed)
+                return STATUS_OK;
+        attempt.open = 0; // all of them count by value
+        return record_split(attempt, &closed, out_recording);
 }

@@ -269,10 +269,14 @@ static Status make_args(const Making *making, Value *out_args)
         out_args[0] = value_seq_take(VALUE_LIST, inputs);
         for (uint32_t i = 0; i < making->n_inputs; i++)
                 inputs->items[i] = rewrite_tensor(making->inputs[i]);
+        RecordedGroup members = { .calls = making->calls,
+                                  .n_calls = making->n_calls,
+                                  .inputs = making->inputs,
+                                  .n_inputs = making->n_inputs,
+                                  .outputs = making->outputs,
+                                  .n_outputs = making->n_outputs };
         Graph *body = NULL;
-        Status status =
-                recording_body(making->fusing->recording, making->calls, making->n_calls, making->inputs,
-                               making->n_inputs, making->outputs, making->n_outputs, &body);
+        Status status = recording_body(making->fusing->recording, &members, &body);
         if (status != STATUS_OK) {
                 value_clear(&out_args[0]);
                 return status;

@@ -215,12 +215,15 @@ void standing_deinit(Standing *standing);
 // All values on the buffer of `from` come to stand on `to`: the same bytes at the same offsets.
 void standing_move(Standing *standing, const Storage *from, Storage *to);
 
-// `calls` as a graph of its own, of a kind that a call may hold as an argument: one placeholder per
-// value in `inputs`, the tuple of `outputs` as result. All tensors that the calls read are inputs,
-// made by an earlier one of them, or wrapped numbers. Finished; owned by the recording.
-Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls,
-                      Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
-                      uint32_t n_outputs, Graph **out_graph);
+typedef struct RecordedGroup { // some calls, in order, and what goes in and comes out
+        RecordedCall *const *calls;
+        Recorded *const *inputs, *const *outputs;
+        uint32_t n_calls, n_inputs, n_outputs;
+} RecordedGroup;
+// The group as a graph of its own, of a kind that a call may hold as an argument: one placeholder
+// per value in `inputs`, the tuple of `outputs` as result. All tensors that the calls read are
+// inputs, made by an earlier one of them, or wrapped numbers. Finished; owned by the recording.
+Status recording_body(Recording *recording, const RecordedGroup *group, Graph **out_graph);
 // The recording as a finished graph: placeholders, get_attr, call_function torch.ops.*, output.
 // State entries share the recording's storages.
 Status recording_graph(const Recording *recording, Graph **out_graph);

@@ -234,35 +234,33 @@ Status recording_graph(const Recording *recording, Graph **out_graph)
 }
 
 // ---- a group of calls ----
-static Status write_body(Writing *writing, RecordedCall *const *calls, uint32_t n_calls,
-                         Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
-                         uint32_t n_outputs)
+static Status write_body(Writing *writing, const RecordedGroup *group)
 {
-        for (uint32_t i = 0; i < n_inputs; i++) {
+        for (uint32_t i = 0; i < group->n_inputs; i++) {
+                const Recorded *input = group->inputs[i];
                 char name[16];
-                Node **node = &writing->nodes[inputs[i]->index];
+                Node **node = &writing->nodes[input->index];
                 snprintf(name, sizeof(name), "x%u", i);
                 TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(),
                                    node));
-                TRY(describe(writing, *node, &inputs[i]->tensor.meta));
+                TRY(describe(writing, *node, &input->tensor.meta));
         }
-        for (uint32_t i = 0; i < n_calls; i++)
-                TRY(write_call(writing, calls[i]));
+        for (uint32_t i = 0; i < group->n_calls; i++)
+                TRY(write_call(writing, group->calls[i]));
         Seq *results, *args;
         Node *node;
-        TRY(seq_new(n_outputs, &results));
+        TRY(seq_new(group->n_outputs, &results));
         _cleanup_(value_clear) Value tuple = value_seq_take(VALUE_TUPLE, results);
-        for (uint32_t k = 0; k < n_outputs; k++)
-                results->items[k] = (Value){ .kind = VALUE_NODE, .node = writing->nodes[outputs[k]->index] };
+        for (uint32_t k = 0; k < group->n_outputs; k++)
+                results->items[k] =
+                        (Value){ .kind = VALUE_NODE, .node = writing->nodes[group->outputs[k]->index] };
         TRY(seq_new(1, &args));
         args->items[0] = value_ref(tuple);
         return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args),
                               value_none(), &node);
 }
 
-Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t n_calls,
-                      Recorded *const *inputs, uint32_t n_inputs, Recorded *const *outputs,
-                      uint32_t n_outputs, Graph **out_graph)
+Status recording_body(Recording *recording, const RecordedGroup *group, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(freep) Node **nodes = new_array(recording->n_values, sizeof(*nodes));
@@ -270,7 +268,7 @@ Status recording_body(Recording *recording, RecordedCall *const *calls, uint32_t
                 return fail_memory();
         TRY(graph_new(GRAPH_FX_JSON, &graph));
         Writing writing = { .recording = recording, .graph = graph, .nodes = nodes };
-        TRY(write_body(&writing, calls, n_calls, inputs, n_inputs, outputs, n_outputs));
+        TRY(write_body(&writing, group));
         TRY(graph_finish(graph));
         TRY(array_reserve(&recording->bodies, &recording->bodies_capacity, recording->n_bodies + 1,
                           sizeof(Graph *)));

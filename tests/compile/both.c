@@ -220,15 +220,15 @@ static Status compile_open(const Graph *graph, ValueSpan inputs, ValueSpan other
 BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *options, double rtol,
                     double atol, char words[600])
 {
-        return run_both_open(graph, inputs, inputs, options, rtol, atol, words);
+        return run_both_open(graph, inputs, inputs, options, (Tolerance){ rtol, atol }, words);
 }
 
 BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options,
-                         double rtol, double atol, char words[600])
+                         Tolerance tolerance, char words[600])
 {
         _cleanup_(value_clear) Value want = value_none();
         _cleanup_(program_unrefp) Program *program = NULL;
-        Pairs pairs = { .rtol = rtol, .atol = atol };
+        Pairs pairs = { .rtol = tolerance.rtol, .atol = tolerance.atol };
         words[0] = '\0';
         Status eager = run_eager(graph, inputs, &want);
         Status compiled = compile_open(graph, inputs, other, options, &program);

@@ -15,7 +15,10 @@ extern int64_t both_deadline_ms;
 // same status.
 BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *options, double rtol,
                     double atol, char words[600]);
+typedef struct Tolerance {
+        double rtol, atol;
+} Tolerance;
 // The same; the program is compiled for `other` (numbers of other values), unless it says that it
 // depends on them.
 BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options,
-                         double rtol, double atol, char words[600]);
+                         Tolerance tolerance, char words[600]);

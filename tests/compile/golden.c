@@ -115,8 +115,8 @@ static void run_group(const char *group, bool constants, bool numbers)
                         uint32_t n = constants ? 0 : made.n_inputs;
                         change_numbers(&made, other);
                         result = run_both_open(made.graph, (ValueSpan){ made.inputs, n },
-                                               (ValueSpan){ other, n }, &options, golden.rtol, golden.atol,
-                                               words);
+                                               (ValueSpan){ other, n }, &options,
+                                               (Tolerance){ golden.rtol, golden.atol }, words);
                 }
                 counts[result]++;
                 if (result == BOTH_DIFFER)

@@ -70,7 +70,7 @@ static void expect_for(Dtype dtype, const char *nodes, const char *result, const
                 Program *program = NULL;
                 CompileOptions options = { .n_threads = 1, .no_passes = i == 1 };
                 cr_expect_eq(run_both_open(graph, (ValueSpan){ second, 3 }, (ValueSpan){ first, 3 }, &options,
-                                           0, 0, words),
+                                           (Tolerance){ 0 }, words),
                              BOTH_EQUAL, "%s: %s", nodes, words);
                 cr_assert_eq(compile_graph(graph, (ValueSpan){ first, 3 }, &options, NULL, &program),
                              STATUS_OK);

@@ -9,26 +9,12 @@
 //
 // One thing does change: where both a call and an earlier node of the rest fail, the failure of the
 // call is the one that is seen.
-//
-// Bytes are told apart by storage. State that some node may write is one item as a whole: modules
-// and child graphs read it by themselves.
 #include "core/compile/split.h"
 
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/compile/rest_bytes.h"
 #include "core/targets/targets.h"
-
-enum { NEVER = UINT32_MAX, MAX_SET_WORDS = 1 << 20 }; // all sets of bytes together: 8 MiB
-
-typedef struct Bytes { // one storage that the rest touches
-        const Storage *storage;
-        uint32_t touched, written; // index of the first node of the rest that does; NEVER
-} Bytes;
-
-typedef struct BytesSet {
-        uint64_t *words; // bit by index in Split.bytes
-        uint32_t n_words;
-} BytesSet;
 
 struct Split {
         const Graph *graph;
@@ -39,13 +25,8 @@ struct Split {
         bool failed;              // a node was left out that may have recorded a part of itself
         bool asks_number;         // ... and it takes an open number; kept from attempt to attempt
         bool state_written;       // some state of the graph, or of a child graph, may be written
-        Arena arena;              // of the attempt
+        RestBytes bytes;          // that nodes left out touch, in this attempt
         BytesSet *results;        // by node left out: bytes that its result may share
-        size_t set_words;
-        Bytes *bytes;
-        uint32_t n_bytes, bytes_capacity;
-        uint32_t *slots; // open addressing over bytes; 0 = free, else index + 1
-        uint32_t n_slots;
         uint32_t first_draw;
         bool *walked; // by node: not left out, but the rest runs it by itself (get_attr, plain inputs)
         bool *is_met; // by node: walked or kept
@@ -86,11 +67,9 @@ Split *split_free(Split *split)
         free(split->walked);
         free(split->is_met);
         free(split->results);
-        free(split->bytes);
-        free(split->slots);
         free(split->kept);
         free(split->kept_values);
-        arena_deinit(&split->arena);
+        rest_bytes_deinit(&split->bytes);
         free(split);
         return NULL;
 }
@@ -103,7 +82,7 @@ Status split_new(const Graph *graph, const RunContext *poll, Split **out_split)
         if (split == NULL)
                 return fail_memory();
         uint32_t n = graph->n_nodes;
-        arena_init(&split->arena, 0);
+        rest_bytes_init(&split->bytes);
         split->graph = graph;
         split->poll = poll;
         split->left = new_array(n, sizeof(bool));
@@ -126,17 +105,12 @@ void split_start(Split *split, const Recording *recording)
         split->recording = recording;
         split->failed = false;
         split->first_draw = NEVER;
-        split->n_bytes = 0;
-        split->set_words = 0;
+        rest_bytes_clear(&split->bytes);
         forget_kept(split);
         memcpy(split->left_before, split->left, n * sizeof(bool));
         memset(split->walked, 0, n * sizeof(bool));
         memset(split->is_met, 0, n * sizeof(bool));
         memset(split->results, 0, n * sizeof(BytesSet));
-        if (split->n_slots > 0)
-                memset(split->slots, 0, split->n_slots * sizeof(*split->slots));
-        arena_deinit(&split->arena);
-        arena_init(&split->arena, 0);
 }
 
 const WalkSplit *split_walk(const Split *split)
@@ -164,94 +138,15 @@ bool split_is_whole(const Split *split)
 }
 
 // ---- bytes ----
-static uint32_t slot_of(const Split *split, const Storage *storage)
-{
-        uint32_t at = (uint32_t)(((uintptr_t)storage * 0x9e3779b97f4a7c15u) >> 32) & (split->n_slots - 1);
-        while (split->slots[at] != 0 && split->bytes[split->slots[at] - 1].storage != storage)
-                at = (at + 1) & (split->n_slots - 1);
-        return at;
-}
-
-static Status grow_slots(Split *split)
-{
-        uint32_t n = split->n_slots == 0 ? 64 : 2 * split->n_slots;
-        uint32_t *slots = new_array(n, sizeof(*slots));
-        if (slots == NULL)
-                return fail_memory();
-        free(split->slots);
-        split->slots = slots;
-        split->n_slots = n;
-        for (uint32_t i = 0; i < split->n_bytes; i++)
-                split->slots[slot_of(split, split->bytes[i].storage)] = i + 1;
-        return STATUS_OK;
-}
-
-// NULL stands for all state that may be written.
-static const Storage *storage_key(const Tensor *tensor)
-{
-        const Buffer *buffer = buffer_of(tensor->storage);
-        return buffer != NULL && buffer->kind == BUFFER_STATE ? NULL : tensor->storage;
-}
-
-static Status index_of(Split *split, const Storage *storage, uint32_t *out_index)
-{
-        if (2 * (split->n_bytes + 1) > split->n_slots)
-                TRY(grow_slots(split));
-        uint32_t slot = slot_of(split, storage);
-        if (split->slots[slot] == 0) {
-                TRY(array_reserve(&split->bytes, &split->bytes_capacity, split->n_bytes + 1,
-                                  sizeof(*split->bytes)));
-                split->bytes[split->n_bytes++] =
-                        (Bytes){ .storage = storage, .touched = NEVER, .written = NEVER };
-                split->slots[slot] = split->n_bytes;
-        }
-        *out_index = split->slots[slot] - 1;
-        return STATUS_OK;
-}
-
 // NULL when the rest does not touch them.
 static const Bytes *find_bytes(const Split *split, const Recorded *value)
 {
-        if (value == NULL || split->n_bytes == 0)
-                return NULL;
-        uint32_t slot = slot_of(split, storage_key(&value->tensor));
-        return split->slots[slot] == 0 ? NULL : &split->bytes[split->slots[slot] - 1];
+        return value == NULL ? NULL : rest_bytes_find(&split->bytes, rest_bytes_key(&value->tensor));
 }
 
 static const Bytes *state_bytes(const Split *split)
 {
-        uint32_t slot = split->n_bytes == 0 ? 0 : split->slots[slot_of(split, NULL)];
-        return slot == 0 ? NULL : &split->bytes[slot - 1];
-}
-
-static Status set_room(Split *split, BytesSet *set, uint32_t n_words)
-{
-        if (n_words <= set->n_words)
-                return STATUS_OK;
-        split->set_words += n_words;
-        uint64_t *words =
-                split->set_words > MAX_SET_WORDS ? NULL : arena_array(&split->arena, n_words, sizeof(*words));
-        if (words == NULL)
-                return fail(STATUS_DYNAMIC, "too much of the graph depends on numbers that only a run knows");
-        if (set->n_words > 0)
-                memcpy(words, set->words, set->n_words * sizeof(*words));
-        *set = (BytesSet){ words, n_words };
-        return STATUS_OK;
-}
-
-static Status set_add(Split *split, BytesSet *set, uint32_t index)
-{
-        TRY(set_room(split, set, MAX(index / 64 + 1, (split->n_bytes + 63) / 64)));
-        set->words[index / 64] |= (uint64_t)1 << (index % 64);
-        return STATUS_OK;
-}
-
-static Status set_merge(Split *split, BytesSet *set, const BytesSet *from)
-{
-        TRY(set_room(split, set, from->n_words));
-        for (uint32_t i = 0; i < from->n_words; i++)
-                set->words[i] |= from->words[i];
-        return STATUS_OK;
+        return rest_bytes_find(&split->bytes, NULL);
 }
 
 // ---- what a node of the rest reads ----
@@ -270,8 +165,8 @@ static Status touch_leaf(void *context, const Value *leaf)
         leaving->reads_state |= leaf->kind == VALUE_GRAPH;
         if (leaf->kind != VALUE_TENSOR || leaf->tensor->storage == NULL)
                 return STATUS_OK;
-        TRY(index_of(leaving->split, storage_key(leaf->tensor), &index));
-        return set_add(leaving->split, &leaving->reads, index);
+        TRY(rest_bytes_index(&leaving->split->bytes, rest_bytes_key(leaf->tensor), &index));
+        return bytes_set_add(&leaving->split->bytes, &leaving->reads, index);
 }
 
 // Whether the rest can take the node's value where an eager run takes it.
@@ -307,7 +202,8 @@ static Status read_input(void *context, Node *input)
         Leaving *leaving = context;
         const Value *value = &leaving->values[input->index];
         if (value->kind == VALUE_DYNAMIC)
-                return set_merge(leaving->split, &leaving->reads, &leaving->split->results[input->index]);
+                return bytes_set_merge(&leaving->split->bytes, &leaving->reads,
+                                       &leaving->split->results[input->index]);
         TRY(value_walk(*value, touch_leaf, leaving));
         return split_keep(leaving->split, input, *value);
 }
@@ -316,7 +212,7 @@ static void note_touched(Split *split, const BytesSet *reads, uint32_t at, bool 
 {
         for (uint32_t w = 0; w < reads->n_words; w++) {
                 for (uint64_t bits = reads->words[w]; bits != 0; bits &= bits - 1) {
-                        Bytes *bytes = &split->bytes[64 * w + (uint32_t)__builtin_ctzll(bits)];
+                        Bytes *bytes = &split->bytes.items[64 * w + (uint32_t)__builtin_ctzll(bits)];
                         bytes->touched = MIN(bytes->touched, at);
                         bytes->written = writes ? MIN(bytes->written, at) : bytes->written;
                 }
@@ -377,8 +273,8 @@ static Status leave(void *context, const Node *node, const Value *values)
         TRY(node_visit_inputs(node, read_input, &leaving));
         if (leaving.reads_state && split->state_written) {
                 uint32_t index;
-                TRY(index_of(split, NULL, &index));
-                TRY(set_add(split, &leaving.reads, index));
+                TRY(rest_bytes_index(&split->bytes, NULL, &index));
+                TRY(bytes_set_add(&split->bytes, &leaving.reads, index));
         }
         uint32_t effects = node_effects(split->graph, node);
         BytesSet shared = leaving.reads;
@@ -409,7 +305,7 @@ static Status look_at_read(void *context, Recorded *value)
         Conflict *conflict = context;
         const Bytes *bytes = find_bytes(conflict->split, value);
         conflict->found |= bytes != NULL && conflict->at > bytes->written;
-        conflict->reads_state |= value != NULL && storage_key(&value->tensor) == NULL;
+        conflict->reads_state |= value != NULL && rest_bytes_key(&value->tensor) == NULL;
         return STATUS_OK;
 }
 
@@ -427,7 +323,7 @@ static void look_at_writes(const RecordedCall *call, Conflict *conflict, bool *o
                 const Recorded *self = recorded_of(call->call.args[i].tensor);
                 const Bytes *bytes = find_bytes(conflict->split, self);
                 conflict->found |= bytes != NULL && conflict->at > bytes->touched;
-                *out_writes_state |= storage_key(&self->tensor) == NULL;
+                *out_writes_state |= rest_bytes_key(&self->tensor) == NULL;
         }
 }
 
@@ -463,7 +359,7 @@ static Status mark_conflicts(Split *split, bool *out_again)
 static Status look_for_state(void *context, const Value *leaf)
 {
         *(bool *)context |= leaf->kind == VALUE_TENSOR && leaf->tensor->storage != NULL &&
-                            storage_key(leaf->tensor) == NULL;
+                            rest_bytes_key(leaf->tensor) == NULL;
         return STATUS_OK;
 }
 
@@ -513,8 +409,8 @@ Status split_settle(Split *split, bool *out_again)
 // The calls' bytes that the rest may write are barriers to the passes, as if a call wrote them.
 static Status mark_written(Split *split)
 {
-        for (uint32_t i = 0; i < split->n_bytes; i++) {
-                const Bytes *bytes = &split->bytes[i];
+        for (uint32_t i = 0; i < split->bytes.n; i++) {
+                const Bytes *bytes = &split->bytes.items[i];
                 if (bytes->written == NEVER || bytes->storage == NULL)
                         continue;
                 Buffer *buffer = buffer_of(bytes->storage);

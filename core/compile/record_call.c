@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_call.c: an inferred call is written down with its arguments as they are now. In-place twins
-// are checked by the same code as eagerly. Whoever asks for a number that no buffer holds yet gets
-// STATUS_DYNAMIC.
+// record_call.c: an inferred call is written down with its arguments as they are now. In-place
+// twins are checked by the same code as eagerly. Whoever asks for a number that no buffer holds yet
+// gets STATUS_DYNAMIC.
 #include "core/compile/recorder.h"
 
 #include "core/ops/inplace.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// recorder.c: live tensors and their values. Tensors in the walk are live ones as in an eager run, on
-// storages that stand for buffers without bytes. Views share the storage, so that aliasing while
+// recorder.c: live tensors and their values. Tensors in the walk are live ones as in an eager run,
+// on storages that stand for buffers without bytes. Views share the storage, so that aliasing while
 // recording is the aliasing of the run.
 //
 // A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not:

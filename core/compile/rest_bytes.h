@@ -28,8 +28,8 @@ void rest_bytes_init(RestBytes *bytes);
 void rest_bytes_clear(RestBytes *bytes); // its sets are gone, too
 void rest_bytes_deinit(RestBytes *bytes);
 
-// The storage by which the bytes of `tensor` are known. NULL stands for all state that some node may
-// write: modules and child graphs read it by themselves, so it is one item as a whole.
+// The storage by which the bytes of `tensor` are known. NULL stands for all state that some node
+// may write: modules and child graphs read it by themselves, so it is one item as a whole.
 const Storage *rest_bytes_key(const Tensor *tensor);
 // The index of a key; it is added when it is new.
 Status rest_bytes_index(RestBytes *bytes, const Storage *key, uint32_t *out_index);

@@ -11,7 +11,7 @@ ARG BASE=debian:12-slim
 
 FROM ${BASE} AS build
 WORKDIR /src
-COPY tools/dev/packages.sh tools/
+COPY tools/dev/packages.sh tools/dev/
 RUN . tools/dev/packages.sh \
  && export DEBIAN_FRONTEND=noninteractive \
  && apt-get update \

@@ -33,7 +33,8 @@ def values_of(row):
     if "enum" in schema:
         return ", ".join(f"`{name}`" for name in schema["enum"])
     if schema["type"] == "integer":
-        return f"{schema['minimum']} to {schema['maximum']}" if "maximum" in schema else f"from {schema['minimum']} on"
+        least = schema["minimum"]
+        return f"{least} to {schema['maximum']}" if "maximum" in schema else f"from {least} on"
     return "`true`, `false`" if schema["type"] == "boolean" else "text"
 
 
@@ -133,7 +134,8 @@ class Agreement:
         for method, path, operation in self.operations():
             for row in operation["parameters"]:
                 if row["in"] == "query" and "{v}" not in path:
-                    key = (row["name"], values_of(row), str(row["schema"].get("default", "")), row["description"])
+                    default = str(row["schema"].get("default", ""))
+                    key = (row["name"], values_of(row), default, row["description"])
                     routes.setdefault(key, []).append(f"`{method} {path}`")
                     if path.endswith("/run"):
                         places[key] = "both" if row["name"] in properties else "query"

@@ -189,6 +189,8 @@ STEPS = [
     ("load", "load, shortened", python("tests/load/load.py", SERVER)),
     ("readme", "examples of README and docs", python("tests/service/readme.py", SERVER)),
     ("deploy", "deployment files fit the program", python("tests/deploy/manifests.py", SERVER)),
+    ("install", "what meson install brings: page, completion, unit, documents",
+     python("tests/deploy/install.py", "build")),
     ("stress", "stress programs (TSan)", stress),
     ("service-tsan", "service scenarios (TSan)", python("tests/service/run.py", "build-tsan/fxserve")),
 ]

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `meson install` brings, put into a folder: install.py BUILD. The program runs from there; the
+unit starts it; the manual page names every command, flag and variable and is well formed (mandoc,
+if it is here); bash completes every command, every flag and the values of those that take one of a
+few words; links between the documents hold. The last line is `N passed, N failed`."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
+from service import ROOT, Failed, Tally
+
+FILES = ["bin/fxserve", "lib/systemd/system/fxserve.service", "share/bash-completion/completions/fxserve",
+         "share/man/man1/fxserve.1", "share/doc/fxserve/README.md", "share/doc/fxserve/CHANGELOG.md",
+         "share/doc/fxserve/LICENSE", "share/doc/fxserve/SECURITY.md"]
+
+
+def output(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=True, **options).stdout
+
+
+class Installed:
+    """The folder, and what the program in it says of itself."""
+
+    def __init__(self, build, folder):
+        output("meson", "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", folder)
+        binaries = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names
+                    if os.path.join(place, name).endswith("/bin/fxserve")]
+        if len(binaries) != 1:
+            raise Failed(f"bin/fxserve was installed {len(binaries)} times")
+        self.folder, self.binary = folder, binaries[0]
+        self.prefix = os.path.dirname(os.path.dirname(self.binary))
+        self.help = output(self.binary, "--help")
+        self.commands = re.findall(r"^  fxserve ([a-z]+)\b", self.help, re.M)
+        rows = re.findall(r"^\| `--([a-z0-9-]+)([^`]*)` \| `(FXSERVE_\w+)`",
+                          output(self.binary, "--help=markdown"), re.M)
+        self.flags = {f"--{flag}": value.strip() for flag, value, _ in rows}
+        self.variables = [variable for _, _, variable in rows]
+        if len(self.commands) < 5 or len(self.flags) < 20:
+            raise Failed(f"--help lists {len(self.commands)} commands and {len(self.flags)} flags")
+
+    def path(self, place):
+        return os.path.join(self.prefix, place)
+
+    def read(self, place):
+        with open(self.path(place), encoding="utf-8") as file:
+            return file.read()
+
+    def flags_of(self, command):
+        if command in ("serve", "help"):
+            return set(self.flags) if command == "serve" else set()
+        return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", output(self.binary, "help", command)))
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fxserve; ' \
+                 'printf "%s\\n" "${COMPREPLY[@]}"'
+        environment = dict(os.environ, PATH=os.path.dirname(self.binary) + ":" + os.environ["PATH"])
+        file = self.path("share/bash-completion/completions/fxserve")
+        return set(output("bash", "-c", script, "bash", file, "fxserve", *words, env=environment,
+                          cwd=self.path("share/doc/fxserve")).split())
+
+
+def check_files(installed):
+    lacking = [path for path in FILES if not os.path.isfile(installed.path(path))]
+    documents = [os.path.join("share/doc/fxserve/docs", name)
+                 for name in os.listdir(os.path.join(ROOT, "docs")) if name.endswith(".md")]
+    lacking += [path for path in documents if not os.path.isfile(installed.path(path))]
+    if lacking or not documents:
+        raise Failed(f"not installed: {', '.join(lacking) or 'any document'}")
+    if not os.access(installed.binary, os.X_OK) or "fxserve" not in output(installed.binary, "--version"):
+        raise Failed("the program does not run from there")
+
+
+def check_unit(installed):
+    starts = re.findall(r"^ExecStart=(\S+)", installed.read("lib/systemd/system/fxserve.service"), re.M)
+    if [installed.folder + path for path in starts] != [installed.binary]:
+        raise Failed(f"the unit starts {starts}, the program is {installed.binary}")
+
+
+def check_page(installed):
+    page = installed.read("share/man/man1/fxserve.1").replace("\\-", "-")
+    lacking = [f"fxserve {name}" for name in installed.commands if f".B fxserve {name}" not in page]
+    lacking += [flag for flag in installed.flags if not re.search(rf"^\.B {flag}( |$)", page, re.M)]
+    lacking += [name for name in installed.variables if not re.search(rf"^{name}\b", page, re.M)]
+    for command in installed.commands:
+        lacking += [f"{command} {flag}" for flag in installed.flags_of(command) if flag not in page]
+    if lacking or re.search(r"@[A-Z_]+@", page):
+        raise Failed(f"the page does not name {', '.join(lacking)}" if lacking else "a mark is left")
+
+
+def check_page_form(installed):
+    if shutil.which("mandoc") is None:
+        print("mandoc is not here: the form of the manual page is left out")
+        return
+    page = installed.path("share/man/man1/fxserve.1")
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", page], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0 or done.stdout:
+        raise Failed(done.stdout[-1000:])
+
+
+def check_completion(installed):
+    wrong = [] if installed.complete("") == set(installed.commands) else ["the commands"]
+    for command in installed.commands:
+        told = installed.complete(command, "-") if command != "help" else set()
+        if told != installed.flags_of(command):
+            wrong.append(f"{command}: {sorted(told ^ installed.flags_of(command))}")
+    if installed.complete("--log-f") != {"--log-format", "--log-file"}:
+        wrong.append("flags without a command")
+    if installed.complete("help", "") != set(installed.commands):
+        wrong.append("help")
+    if wrong:
+        raise Failed("; ".join(wrong))
+
+
+def check_values(installed):
+    chosen = {flag: value for flag, value in installed.flags.items()
+              if re.fullmatch(r"[a-z]+(\|[a-z]+)+", value)}
+    wrong = [flag for flag, value in chosen.items()
+             if installed.complete("serve", flag, "") != set(value.split("|"))]
+    forms = set(re.search(r"--form (\S+?)\]", installed.help)[1].split("|"))
+    wrong += [] if installed.complete("print", "x.json", "--form", "") == forms else ["print --form"]
+    wrong += [words for words in ("push READ", "serve --token-file READ", "call x -o READ", "serve READ")
+              if installed.complete(*words.split()) != {"README.md"}]
+    wrong += [] if installed.complete("serve", "--workers", "") == set() else ["serve --workers"]
+    if wrong or not chosen:
+        raise Failed(f"values of {wrong}")
+
+
+def check_links(installed):
+    """Links from one document to another that is installed beside it."""
+    folder, broken, seen = installed.path("share/doc/fxserve"), [], 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            for link in re.findall(r"\]\(([\w./-]+\.md)[)#]", installed.read(os.path.join(place, name))):
+                at = os.path.normpath(os.path.join(place, link))
+                if os.path.dirname(at) in (folder, os.path.join(folder, "docs")):
+                    seen += 1
+                    # for those who change the code, and not installed
+                    if not os.path.isfile(at) and os.path.basename(at) != "CONTRIBUTING.md":
+                        broken.append(f"{name}: {link}")
+    if broken or seen < 3:
+        raise Failed(", ".join(broken) or "there are no links")
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__)
+        return 2
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            installed = Installed(os.path.abspath(sys.argv[1]), folder)
+        except (Failed, subprocess.CalledProcessError) as problem:
+            tally.check("installed", f"{problem} {getattr(problem, 'stderr', '')}")
+            return tally.end()
+        for name, check in (("files", check_files), ("systemd unit", check_unit), ("manual page", check_page),
+                            ("form of the page", check_page_form), ("completion", check_completion),
+                            ("values and files", check_values), ("links", check_links)):
+            problem = None
+            try:
+                check(installed)
+            except Failed as failure:
+                problem = str(failure)
+            tally.check(name, problem)
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,13 +11,13 @@ enum { CALL_HEADER_MAX = 256, REPLY_MAX_HEADERS = 10 };
 typedef enum CallEncoding { CALL_PLAIN, CALL_GZIP, CALL_DEFLATE } CallEncoding;
 
 typedef struct ApiCall {
-        const Route *route;                 // NULL: not known, or none
+        const Route *route;                 // NULL: unknown, or none
         char name[65];                      // {name}, trailing .pt2/.json dropped for uploads
         int64_t version;                    // {v}; 0: the default one, or what `alias` names
         char alias[65];                     // {v} as a name; "": none
         char id[65];                        // {id}
         char *query[ROUTE_MAX_PARAMETERS];  // of the route's parameters: decoded, owned; NULL: not given
-        char content_type[CALL_HEADER_MAX]; // "" if absent; a hint only
+        char content_type[CALL_HEADER_MAX]; // a hint only; "" if absent
         char accept[CALL_HEADER_MAX];
         char if_match[CALL_HEADER_MAX], if_none_match[CALL_HEADER_MAX]; // "" if absent
         char request_id[PROFILE_ID_MAX + 1];
@@ -33,8 +33,8 @@ typedef struct ReplyHeader {
         char value[CALL_HEADER_MAX];
 } ReplyHeader;
 
-// Bytes that are sent from where they lie, between texts of the body: `body` up to `after` goes
-// before them.
+// Bytes that are sent from where they lie, between parts of the body's text: `body` up to `after`
+// is sent before them.
 typedef struct ReplyPiece {
         size_t after;
         const uint8_t *data;
@@ -56,7 +56,7 @@ typedef struct ApiReply {
 
 void api_call_deinit(ApiCall *call);
 void api_reply_deinit(ApiReply *reply);
-// The `n` bytes at `data`, which lie in `owner`, follow what is in the body so far.
+// The `n` bytes at `data`, which lie in `owner`, follow the body's text so far.
 Status api_reply_piece(ApiReply *reply, Storage *owner, const uint8_t *data, size_t n);
 size_t api_reply_bytes(const ApiReply *reply); // body and pieces
 // Calls `part` for each stretch of the reply's bytes, in order; stops when it fails.
@@ -66,32 +66,32 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
         __attribute__((format(printf, 3, 4)));
 
 // Method and raw request target (path?query, percent-encoded) -> route, name, version, id, query.
-// STATUS_NOT_FOUND, STATUS_METHOD (*out_allow receives the Allow list), STATUS_UNKNOWN_MEMBER for
-// query parameters the route does not know (all listed), STATUS_VALUE for bad names or a parameter
-// given twice. HEAD is routed as GET. `call` is zeroed by the caller; what was set stays valid on
+// STATUS_NOT_FOUND. STATUS_METHOD: *out_allow receives the Allow list. STATUS_UNKNOWN_MEMBER: query
+// parameters that the route lacks; all are listed. STATUS_VALUE: bad names, or a parameter given
+// twice. HEAD is routed as GET. `call` is zeroed by the caller; members that were set stay valid on
 // failure (for logs).
 Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64]);
-// Whether it may stand where a version's number stands: a name that begins with a letter or '_'.
+// Whether it may stand in place of a version's number: a name that begins with a letter or '_'.
 bool route_is_alias(const char *text);
 const char *call_query(const ApiCall *call, const char *key); // NULL if absent
-// A parameter of the query, which the call's route has. Text; NULL: not given.
+// A query parameter that the call's route has, as text; NULL: not given.
 const char *param_text(const ApiCall *call, ParameterId id);
-// Its value, or the row's default; without either *out is left alone. STATUS_VALUE with what is
-// allowed. A choice is the index of its name.
+// Its value, or the row's default; without either *out is unchanged. STATUS_VALUE lists the allowed
+// values. A choice is the index of its name.
 Status param_bool(const ApiCall *call, ParameterId id, bool *out);
 Status param_int(const ApiCall *call, ParameterId id, int64_t *out);
 Status param_choice(const ApiCall *call, ParameterId id, int *out);
-// The index of a name of TYPE_CHOICE. STATUS_VALUE with what is allowed.
+// The index of a name of TYPE_CHOICE. STATUS_VALUE lists the allowed names.
 Status param_choose(ParameterId id, const char *name, int *out);
 
-// The failure as a JSON reply: {"error", "code", "node", "details"}; INTERNAL failures show
-// "internal error" and the request id only.
+// The failure as a JSON reply: {"error", "code", "node", "details"}. INTERNAL failures show only
+// "internal error" and the request id.
 void reply_failure(const Failure *failure, const char *request_id, ApiReply *reply);
 int status_http(Status status);
 
 enum { SERVER_MAX_FILES = 2 };
 
-// What the server knows and api shows. Filled by the server for each call that needs it.
+// The server's facts that replies show. Filled in by the server for each call that needs them.
 typedef struct ServerFacts {
         const char *version, *revision, *torch_level, *cpu_level;
         int n_cores, n_workers, n_stalled;
@@ -105,7 +105,7 @@ typedef struct ServerFacts {
         int n_files;                         // that are read again when they change
         struct {
                 const char *what;
-                bool stale; // what is on disk could not be taken
+                bool stale; // the file on disk could not be read
         } files[SERVER_MAX_FILES];
         const struct Metrics *metrics;      // metrics.h; NULL unless /metrics is asked for
         const struct ProcessFacts *process; // the same
@@ -122,5 +122,5 @@ typedef struct ApiContext {
 // (NEEDS_GRAPH) and handed in.
 void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null,
                 ApiReply *reply);
-// The version that the path names, counted; its number is in the call from then on.
+// The version that the path names, counted; the call has its number from then on.
 Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version);

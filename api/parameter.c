@@ -51,7 +51,7 @@ Status param_int(const ApiCall *call, ParameterId id, int64_t *out)
         return STATUS_OK;
 }
 
-// As JSON writes them where the parameter is a member of bodies, too.
+// Spelt as in JSON where the parameter is a member of bodies, too.
 static Status fail_choice(const Parameter *row, const char *text)
 {
         const char *quote = row->place == IN_BOTH ? "\"" : "";

@@ -32,7 +32,7 @@ void api_reply_deinit(ApiReply *reply)
         *reply = (ApiReply){ .status = 0 };
 }
 
-// The run's budget ends with the run; a reply may be on its way for longer.
+// The run's budget ends with the run, but its reply may take longer to send.
 static void uncharge(Storage *storage)
 {
         for (; storage != NULL; storage = storage->origin) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routing over routes.def: the raw path is split at '/', each segment is percent-decoded on its own
 // (so %2F never becomes a separator) and compared with the template's. Names are checked against
-// the one pattern; what does not match is refused, never cleaned up.
+// one pattern; others are refused, never cleaned up.
 #include <stdio.h>
 #include <string.h>
 #include "api/call.h"
@@ -46,7 +46,7 @@ static bool decode(const char *from, const char *end, bool plus_is_blank, char *
         return true;
 }
 
-// What stands below a graph, for whoever asked for something else there.
+// Appends the paths that exist below a graph, for a request of another one.
 static void add_graph_paths(void)
 {
         static const char below[] = "/v1/graphs/{name}/";
@@ -197,7 +197,7 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
                 known = true;
                 if (strcmp(routes[i].method, method) == 0) {
                         call->route = &routes[i];
-                        out_allow[0] = '\0'; // only a refusal says what there is beside it
+                        out_allow[0] = '\0'; // only a refusal lists the other methods
                         return STATUS_OK;
                 }
                 n += (size_t)snprintf(out_allow + n, 64 - n, "%s%s%s", n == 0 ? "" : ", ", routes[i].method,
@@ -209,7 +209,7 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
 }
 
 // ---- query ----
-// The place of a parameter among the route's; -1: it has none of that name.
+// The index of a parameter in the route's list; -1: the route does not have it.
 static int place_of(const Route *route, const char *name)
 {
         for (int i = 0; route->parameters[i] != PARAM_NONE; i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two tables that say what the wire offers: routes (routes.def) and their parameters
-// (parameters.def). Routing, tokens, limits, loading, messages, labels of metrics and the OpenAPI
-// document ask a row; no code outside a route's handler tests which route it has.
+// The two tables that define the wire: routes (routes.def) and their parameters (parameters.def).
+// Routing, tokens, limits, loading, messages, metrics labels and the OpenAPI document read the
+// rows. No code outside of a route's handler tests which route a request has.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,9 +9,10 @@
 
 typedef enum RouteKind {
         KIND_ANSWER, // a handler answers, on a worker
-        KIND_UPLOAD, // the same; a large body goes to disk, and a name loses ".pt2" or ".json" at its end
-        KIND_RUN,    // run by server/job.c
-        KIND_PROBE   // a handler answers on the loop thread, even when the server is full or stopping
+        // the same; a large body goes to disk, and a name loses a trailing ".pt2" or ".json"
+        KIND_UPLOAD,
+        KIND_RUN,  // run by server/job.c
+        KIND_PROBE // a handler answers on the loop thread, even when the server is full or stopping
 } RouteKind;
 
 // What a token may do; a token's scopes are a sum of these.
@@ -22,7 +23,7 @@ typedef enum RouteNeed {
         NEEDS_VERSION = 1,               // the version that the path names
         NEEDS_GRAPH = 2 | NEEDS_VERSION, // that version, decoded
         SHOWS_DAMAGE = 4,                // answers without its graph when that is damaged
-        BRINGS_GRAPH = 8,                // the graph stands in the body
+        BRINGS_GRAPH = 8,                // the body holds the graph
         NEEDS_FACTS = 16,                // ServerFacts: uptime, readiness
         NEEDS_COUNTS = 32 | NEEDS_FACTS  // ServerFacts: all of it
 } RouteNeed;
@@ -32,11 +33,11 @@ typedef struct Media {
         const char *type, *schema;
 } Media;
 
-// What may be sent. Of two limits the smaller one holds; of equal ones the first. They are fields
-// of `limits`; the second may be NULL.
+// The body of a request. The smaller of two limits holds; of equal ones the first. Limits are
+// fields of `limits`; the second may be NULL.
 typedef struct RouteBody {
         const Media *media;         // NULL: no body is expected
-        const int64_t *limits[2];   // of the body as it comes
+        const int64_t *limits[2];   // of the body as it arrives
         const int64_t *inflated[2]; // of a body with a Content-Encoding, inflated
 } RouteBody;
 
@@ -102,7 +103,7 @@ typedef struct Route {
 } Route;
 extern const Route routes[ROUTE_COUNT];
 
-// The questions that are asked about a call's route, which is NULL while it is not known.
+// Questions about a call's route, which is NULL while it is unknown.
 bool route_is(const Route *route, RouteKind kind);
 bool route_has(const Route *route, RouteNeed need); // all of it
 // Path template for metrics and logs ("/v1/graphs/{name}/run"); "-" for NULL.
@@ -111,5 +112,5 @@ const char *route_template(const Route *route);
 const int64_t *route_limit(const int64_t *const limits[2]);
 // The first route with the same path.
 const Route *route_first_with_path(const Route *route);
-// All routes, those with one path one after the other. NULL begins; NULL: that was the last one.
+// Iterates over all routes; those with the same path are neighbours. NULL begins; NULL ends.
 const Route *route_next(const Route *route);

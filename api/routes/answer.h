@@ -14,7 +14,7 @@ struct Answer {
 
 enum { LIST_MAX = 1000, LIST_DEFAULT = 100 };
 
-// Places of the names of "stage" and of the weights' "as" (parameters.def).
+// Indices of the names of "stage" and of the weights' "as" (parameters.def).
 typedef enum TextStage {
         TEXT_AUTHORED,
         TEXT_ATEN,

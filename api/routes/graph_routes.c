@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes about stored graphs. What changes one looks at the preconditions and changes it in one
-// engine change, so that nobody comes between.
+// Routes about stored graphs. A change checks its preconditions and is made within one engine
+// change, so that no other change comes between.
 #include <stdio.h>
 #include <string.h>
 #include "api/routes/answer.h"
@@ -24,7 +24,8 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
                       .graph = graph,
                       .programs = programs };
         Status status = engine_versions(engine, version->name, &list);
-        if (status != STATUS_OK && status != STATUS_NOT_FOUND) // deleted meanwhile: answer all the same
+        // deleted meanwhile: answer all the same
+        if (status != STATUS_OK && status != STATUS_NOT_FOUND)
                 return status;
         of.list = status == STATUS_OK ? &list : NULL;
         of.n_programs = engine_programs(engine, version, programs);
@@ -41,14 +42,14 @@ static void add_tag(const Answer *answer, const GraphVersion *version, const cha
         api_reply_header(answer->reply, "ETag", "\"%s%s\"", condition_tag(&version->stored).hex, suffix);
 }
 
-// For what shows a stored graph and nothing that may change: its tag, and whether the client has it
-// already. Then the reply is complete.
+// For replies that depend only on the stored graph: sets its tag, and checks whether the client
+// already has it. Then the reply is complete (304).
 static Status check_unchanged(const Answer *answer, bool *out_unchanged)
 {
         const char *suffix;
         TRY(condition_check_get(answer->call, condition_tag(&answer->version->stored).hex, &suffix));
         *out_unchanged = suffix != NULL;
-        // a reply that is made now, and large, gets its own: gzip.c
+        // a large reply gets its own tag in gzip.c
         add_tag(answer, answer->version, *out_unchanged ? suffix : "");
         if (!*out_unchanged)
                 return STATUS_OK;
@@ -57,7 +58,7 @@ static Status check_unchanged(const Answer *answer, bool *out_unchanged)
         return STATUS_OK;
 }
 
-// Preconditions against what the name holds now. Within an engine change.
+// Preconditions against the current version of the name. Within an engine change.
 static Status check_current(const Answer *answer, const char *name, int64_t number)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *current = NULL;
@@ -115,7 +116,7 @@ Status put_graph(const Answer *answer)
         if (answer->call->body == NULL || answer->call->body->n_bytes == 0)
                 return fail(STATUS_WRONG_FILE,
                             "the body is empty; send the file with curl -T model.pt2 .../v1/graphs/model");
-        // once more when it is put; a model that is not wanted need not be read
+        // checked again within the change; a refused upload need not be decoded
         if (answer->call->name[0] != '\0')
                 TRY(check_current(answer, answer->call->name, 0));
         TRY(upload_split(answer->call->body, answer->call->content_type, &upload));
@@ -154,8 +155,8 @@ Status get_list(const Answer *answer)
         return STATUS_OK;
 }
 
-// Never 304: the tag speaks of the content, and aliases, versions, programs and what is decoded
-// change without it.
+// Never 304: the tag identifies the content, but aliases, versions, programs and residency change
+// without it.
 Status get_graph(const Answer *answer)
 {
         TRY(condition_check_info(answer->call, condition_tag(&answer->version->stored).hex));
@@ -190,7 +191,7 @@ Status get_versions(const Answer *answer)
         return STATUS_OK;
 }
 
-// An alias in the path names a version of now. Within a change.
+// Resolves an alias in the path to the version it names now. Within an engine change.
 static Status find_number(const Answer *answer)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
@@ -333,7 +334,7 @@ Status patch_graph(const Answer *answer)
 }
 
 // ---- text ----
-// The later stages belong to one specialisation: ?program=ID, or the one that ran last.
+// The later stages belong to one program: ?program=ID, or the one that ran last.
 static Status find_program(const Answer *answer, Program **out_program)
 {
         const char *wish = param_text(answer->call, PARAM_PROGRAM);
@@ -406,8 +407,8 @@ Status get_example(const Answer *answer)
         return example_write(answer->graph, answer->version->stats, answer_begin(answer, json_type));
 }
 
-// Strided entries become dense ones, within what a run may hold: a few bytes of an upload may stand
-// for many.
+// Strided entries become dense ones, within the budget of a run: a few bytes of an upload may
+// expand to many.
 static Status write_weights(const Graph *graph, const Codec *codec, Budget *budget, NamedTensor *tensors,
                             ApiReply *reply)
 {
@@ -426,7 +427,7 @@ static Status write_weights(const Graph *graph, const Codec *codec, Budget *budg
         return codec_write(codec, tensors, graph->n_state, reply);
 }
 
-// Tied entries are written each: whoever loads the file finds every name.
+// Tied entries are each written, so that a reader of the file finds every name.
 Status get_weights(const Answer *answer)
 {
         const Graph *graph = answer->graph;
@@ -436,7 +437,7 @@ Status get_weights(const Answer *answer)
         TRY(check_unchanged(answer, &unchanged));
         if (unchanged)
                 return STATUS_OK;
-        Budget budget; // no tensor outlives it: the reply's are no longer charged
+        Budget budget; // no tensor outlives it: the reply's tensors are no longer charged
         budget_init(&budget, (size_t)limits.max_run_memory);
         NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
         if (tensors == NULL)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph info. What a graph does not say of its inputs and outputs is taken from a run: from its
-// program, which knows all, else from the rows of an eager run.
+// Graph info. Facts that the graph does not state about its inputs and outputs come from a run:
+// from its program, which has all of them, else from the rows of an eager run.
 #include "api/routes/info.h"
 #include <string.h>
 #include <time.h>
@@ -84,7 +84,7 @@ static void write_literal(Value value, Text *out)
 }
 
 // ---- what a run has shown ----
-// Inputs and outputs are of one and the same run: a program's, else the latest.
+// Inputs and outputs come from the same run: a program's, else the latest.
 typedef struct Shown {
         const Program *program; // borrowed; knows the inputs and the whole result. NULL: none
         SignatureSummary *runs; // the latest; may be none
@@ -112,7 +112,7 @@ static Status look(const GraphVersion *version, const ProgramInfo *programs, uin
         TRY(profile_stats_shapes(version->stats, 1, &out->runs, &out->n_runs));
         for (uint32_t i = 0; out->n_runs > 0 && i < out->runs[0].n_nodes; i++) {
                 NodeSummary *row = &out->runs[0].nodes[i];
-                // of fused ones the last is the result
+                // the last of fused nodes is the result
                 const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1] : row->node;
                 if (node != NULL && row->has_tensor)
                         TRY(string_map_set(&out->rows, node->name, &row->meta, NULL));
@@ -269,8 +269,8 @@ static Status write_ops(const Graph *graph, Text *out)
         return STATUS_OK;
 }
 
-// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "run_us"}, the one
-// that ran last first.
+// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "run_us"}; the
+// program that ran last comes first.
 static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph *graph, Text *out)
 {
         text_add(out, ", \"programs\": [");
@@ -313,7 +313,7 @@ static void write_time(int64_t wall_ms, Text *out)
         text_add_json(out, text);
 }
 
-// Of a version whose entry is damaged nothing but its number is known.
+// Of a version with a damaged entry only the number is known.
 static void write_upload(const GraphVersion *version, Text *out)
 {
         const StoreVersion *stored = &version->stored;
@@ -398,7 +398,7 @@ Status info_write(const InfoOf *of, Text *out)
         write_head(of->version, of->is_resident, out);
         if (graph != NULL) {
                 _cleanup_(shown_deinit) Shown shown = { .n_runs = 0 };
-                if (graph->format == GRAPH_FX_JSON) // exports say all
+                if (graph->format == GRAPH_FX_JSON) // exports state everything
                         TRY(look(of->version, of->programs, of->n_programs, &shown));
                 text_add(out, ", ");
                 write_inputs(graph, &shown, out);

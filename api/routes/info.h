@@ -7,7 +7,7 @@
 typedef struct InfoOf {
         const GraphVersion *version;
         bool is_resident;            // its graph is decoded
-        const Graph *graph;          // NULL: not decoded here; what only it knows is left out
+        const Graph *graph;          // NULL: not decoded; then its members are left out
         const VersionList *list;     // of the name; NULL: the name has gone
         const ProgramInfo *programs; // that are ready
         uint32_t n_programs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names are stable. Labels are route templates, statuses and the names of graphs; the last are
-// checked names, at most METRICS_MAX_GRAPHS of them, so that no client can grow the page without
-// end. Several routes may share one path (GET, PUT, DELETE): they share its series, too.
+// Names are stable. Labels are route templates, statuses and names of graphs. Names are checked,
+// and at most METRICS_MAX_GRAPHS of them get a label, so that no client can grow the page without
+// end. Routes with the same path (GET, PUT, DELETE) share a series.
 #include "api/routes/metrics.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001
                                                   1,      2.5,     5,      10,    30 };
 
 // ---- counting ----
-// Looked up once: this is asked for every request.
+// Cached: it is asked for every request.
 static const Route *first_with_path(Metrics *metrics, const Route *route)
 {
         if (!metrics->knows_paths) {
@@ -49,7 +49,7 @@ void metrics_count_request(Metrics *metrics, const Route *route, int status, dou
         metrics->requests[i].n++;
 }
 
-// The row of a name, made if there is room among the first `room` rows. NULL: there is none.
+// The row of a name; it is made if there is room among the first `room` rows. NULL: there is none.
 static MetricsGraph *graph_named(Metrics *metrics, const char *name, bool may_make, uint32_t room)
 {
         uint32_t i = 0;
@@ -78,7 +78,8 @@ static void count_error(MetricsGraph *graph, int status)
 
 void metrics_count_run(Metrics *metrics, const RunCount *run)
 {
-        enum { ALL = METRICS_MAX_GRAPHS + 2 }; // the last two have places beyond those of the names
+        // the last two are not names: all others, and inline graphs
+        enum { ALL = METRICS_MAX_GRAPHS + 2 };
         const char *name = run->graph[0] == '\0' ? "_inline" : run->graph;
         MetricsGraph *graph =
                 graph_named(metrics, name, run->known, run->graph[0] == '\0' ? ALL : METRICS_MAX_GRAPHS);
@@ -156,7 +157,7 @@ static void add_bucket(Text *out, const char *name, const Label *label, const ch
         text_addf(out, "%sle=\"%s\"} %llu\n", label == NULL ? "{" : ",", bound, (unsigned long long)n);
 }
 
-// Every `step`-th bound is shown; what lies between is in the next bucket.
+// Every `step`-th bound is shown; the counts between go into the next bucket.
 static void add_histogram(Text *out, const char *name, const Label *label, const Histogram *histogram,
                           int step)
 {
@@ -199,7 +200,7 @@ static void add_requests(const Metrics *metrics, Text *out)
         add_histogram(out, "fxserve_queue_wait_seconds", NULL, &metrics->wait_seconds, 1);
 }
 
-// A hundred graphs make long pages: every second bound will do.
+// A hundred graphs make long pages, so only every second bound is shown.
 static void add_graphs(const Metrics *metrics, Text *out)
 {
         family(out, "fxserve_graph_request_duration_seconds", "histogram",

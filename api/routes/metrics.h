@@ -12,7 +12,7 @@ typedef struct Histogram {
         double sum;
 } Histogram;
 
-// What is counted for one name.
+// The counts of one name.
 typedef struct MetricsGraph {
         char name[65];
         uint64_t n;        // runs that ended well
@@ -20,7 +20,7 @@ typedef struct MetricsGraph {
         struct {
                 int status;
                 uint64_t n;
-        } errors[METRICS_MAX_ERRORS]; // as many as there are statuses in errors.def, at least
+        } errors[METRICS_MAX_ERRORS]; // at least as many as errors.def has statuses
         uint32_t n_errors;
 } MetricsGraph;
 
@@ -31,11 +31,11 @@ struct Metrics {
                 uint64_t n;
         } requests[METRICS_MAX_COUNTS];
         uint32_t n_requests;
-        // by the first route with that path; the last is of no route
+        // by the first route with that path; the last is for requests without a route
         Histogram request_seconds[ROUTE_COUNT + 1];
         Histogram run_seconds;
         Histogram wait_seconds;
-        // the names seen first; then all others; and graphs sent along with their inputs
+        // the names seen first; then all other names; then inline graphs (POST /v1/run)
         MetricsGraph graphs[METRICS_MAX_GRAPHS + 2];
         uint32_t n_graphs;
         uint64_t runs_cancelled;
@@ -44,7 +44,7 @@ struct Metrics {
 };
 typedef struct Metrics Metrics;
 
-// What the system says about this process; negative: it does not.
+// Facts of the operating system about this process; negative: unknown.
 struct ProcessFacts {
         double cpu_seconds, start_seconds; // the latter since 1970
         int64_t resident_bytes, virtual_bytes, n_fds, max_fds, n_threads;
@@ -56,12 +56,12 @@ void metrics_count_request(Metrics *metrics, const Route *route, int status, dou
 
 typedef struct RunCount {
         const char *graph; // "": sent along with its inputs
-        bool known;        // there is such a graph: a name that a client made up gets no place of its own
+        bool known;        // the graph exists: a name that a client made up gets no label
         int status;
         double seconds, run_seconds; // of the request, and of the run itself
 } RunCount;
 void metrics_count_run(Metrics *metrics, const RunCount *run);
-// What a request waited until a worker took it.
+// The time a request waited for a worker.
 void metrics_count_wait(Metrics *metrics, double seconds);
 
 // Quick enough for the loop thread: no disk, no lock held for long.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenAPI document: operations from routes.def, parameters from parameters.def, failures from
-// errors.def. Schemas describe what a client must know to send and read; API details stand in their
-// descriptions.
+// errors.def. Schemas state what a client needs to send and read; their descriptions have the
+// details.
 #include "api/routes/openapi.h"
 #include <string.h>
 

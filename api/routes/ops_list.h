@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs: GET /v1/ops and `fxserve ops`.
+// The list of operators: GET /v1/ops and `fxserve ops`.
 #pragma once
 #include "core/base/text.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes about where time went.
+// Routes about profiles and statistics.
 #include <stdio.h>
 #include <string.h>
 #include "api/routes/answer.h"

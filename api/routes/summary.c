@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members that are missing are left out: the server may be older or newer than this program.
+// Missing members are left out: the server may be older or newer than this program.
 #include "api/routes/summary.h"
 #include <jansson.h>
 #include <string.h>

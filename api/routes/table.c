@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of routes.def and parameters.def, and what they refer to: bodies and replies with their
-// schemas for the OpenAPI document, and arrays of names.
+// The rows of routes.def and parameters.def and their parts: bodies and replies with their schemas
+// for the OpenAPI document, and arrays of names.
 #include "api/formats/profile_text.h"
 #include "api/routes/answer.h"
 #include "api/run/run.h"
@@ -48,8 +48,8 @@ static const Media weights_reply[] = { { "application/x-safetensors", "{}" },
                                        { NULL, NULL } };
 
 // ---- bodies ----
-// A run's body is held within the budget of all bodies: beyond that it would never fit. Uploads go
-// to disk; what is inflated is held in memory.
+// A run's body is held within the budget of all bodies; a larger one would never fit. Uploads go to
+// disk, but inflated ones are held in memory.
 #define RUN_LIMITS                                                                                           \
         { &limits.max_run_body, &limits.max_body_budget },                                                   \
         {                                                                                                    \

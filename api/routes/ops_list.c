@@ -2,32 +2,7 @@
 // Every overload with its schema, how it runs, its dtypes and how many golden cases it has; then
 // the names of torch, Tensor methods and module classes that lead to them.
 #include "api/routes/ops_list.h"
-#include <stdlib.h>
-#include <string.h>
 #include "core/targets/targets.h"
-
-typedef struct Cases {
-        const char *op;
-        int n;
-} Cases;
-
-static const Cases golden_cases[] = {
-#define CASES(op, n) { op, n },
-#include "api/routes/golden_cases.def"
-#undef CASES
-};
-
-static int by_op(const void *op, const void *row)
-{
-        return strcmp(op, ((const Cases *)row)->op);
-}
-
-static int n_golden_cases(const Overload *overload)
-{
-        const char *op = overload->target + sizeof("torch.ops.") - 1;
-        const Cases *row = bsearch(op, golden_cases, ARRAY_LENGTH(golden_cases), sizeof(*row), by_op);
-        return row == NULL ? 0 : row->n;
-}
 
 static void write_dtypes(const OpDef *op, Text *out)
 {
@@ -74,7 +49,7 @@ Status ops_list_json(Text *out)
                 text_addf(out, ", \"runs_as\": \"%s\"",
                           overload->inplace ? "in-place twin" : op_kind(overload->op));
                 write_dtypes(overload->op, out);
-                text_addf(out, ", \"golden_cases\": %d}", n_golden_cases(overload));
+                text_addf(out, ", \"golden_cases\": %u}", op_golden_cases(overload));
         }
         text_add_char(out, ']');
         write_names("functions", TARGET_FUNCTIONS, out);

@@ -270,6 +270,8 @@ typedef enum OpAlias {
 OpAlias op_alias(const Overload *overload);
 // Whether a number among the arguments may stay open: the row looks at none by itself.
 bool op_leaves_open(const Overload *overload);
+// How many cases recorded from PyTorch test it (golden_cases.def).
+uint32_t op_golden_cases(const Overload *overload);
 const Overload *op_at(uint32_t index);
 uint32_t n_ops(void);
 // Closes an op file: OP_FILE(view_ops) makes `const OpGroup view_ops_group`; ops.def lists it.

@@ -570,8 +570,8 @@ def check_documents(binary):
 
 def check_golden_counts(binary):
     counts = counted()
-    if read("api/routes/golden_cases.def") != table(counts):
-        raise Failed("api/routes/golden_cases.def is not what tools/generate/count_goldens.py makes "
+    if read("core/ops/golden_cases.def") != table(counts):
+        raise Failed("core/ops/golden_cases.def is not what tools/generate/count_goldens.py makes "
                      "of tests/golden")
     server = Server(binary, ["--data", "none"]).start()
     try:

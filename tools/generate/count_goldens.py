@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the golden cases of each operator: api/routes/golden_cases.def, which GET /v1/ops shows.
+"""Counts the golden cases of each operator: core/ops/golden_cases.def, which GET /v1/ops shows.
 make_goldens.py does it when it has written them.
 
     python3 tools/generate/count_goldens.py
@@ -10,7 +10,7 @@ import json
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-TABLE = ROOT / "api" / "routes" / "golden_cases.def"
+TABLE = ROOT / "core" / "ops" / "golden_cases.def"
 
 
 def counted(folder=ROOT / "tests" / "golden"):

@@ -276,11 +276,18 @@ static Status result_offsets(const RunContext *ctx, const IndexArgs *args, const
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-// The table of both sides: `self_meta` lends strides of the indexed side, `other` (result's shape)
-// those of the other; from self when `reading`.
-static Status make_table(const OpRun *run, const IndexArgs *args, const TensorMeta *self_meta,
-                         const TensorMeta *other, bool reading, Scratch *offsets, IndexTable *out)
+typedef struct IndexSides {
+        const TensorMeta *self;  // lends strides of the indexed side
+        const TensorMeta *other; // those of the other; of the result's shape
+        bool reading;            // from self
+} IndexSides;
+
+// The table of both sides.
+static Status make_table(const OpRun *run, const IndexArgs *args, const IndexSides *sides, Scratch *offsets,
+                         IndexTable *out)
 {
+        const TensorMeta *self_meta = sides->self, *other = sides->other;
+        bool reading = sides->reading;
         int64_t n = 1;
         for (int d = 0; d < args->rank; d++)
                 n *= args->size[d];
@@ -313,7 +320,8 @@ static Status index_run(const OpRun *run)
         TRY(index_args(run->call, run->ctx, &args));
         _cleanup_(scratch_deinit) Scratch offsets = { 0 };
         IndexTable table;
-        TRY(make_table(run, &args, run->in_meta[0], run->out_meta[0], true, &offsets, &table));
+        TRY(make_table(run, &args, &(IndexSides){ run->in_meta[0], run->out_meta[0], true }, &offsets,
+                       &table));
         return index_table(run->ctx, &table, false, false, run->in[0], run->out[0]);
 }
 
@@ -373,7 +381,7 @@ static Status put_run(const OpRun *run)
         copy.in_meta = metas;
         _cleanup_(scratch_deinit) Scratch offsets = { 0 };
         IndexTable table;
-        TRY(make_table(&copy, &args, run->out_meta[0], &spread, false, &offsets, &table));
+        TRY(make_table(&copy, &args, &(IndexSides){ run->out_meta[0], &spread, false }, &offsets, &table));
         return index_table(run->ctx, &table, true, arg_bool(run->call, 3, false), run->in[run->n_in - 1],
                            run->out[0]);
 }

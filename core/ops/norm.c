@@ -223,18 +223,27 @@ static Status group_infer(OpCall *call)
         return STATUS_OK;
 }
 
+// A group norm: dense data in the compute type `as`.
+typedef struct GroupNorm {
+        GroupArgs args;
+        Dtype as;
+        const void *in, *weight, *bias; // weight, bias: by channel, NULL: none
+        void *out, *mean, *rstd;        // mean, rstd: by image and group
+} GroupNorm;
+
 // Per (image, channel): scale = rstd * weight, shift = bias - mean * scale.
-static Status group_scales(const RunContext *ctx, const GroupArgs *args, Dtype as, const void *mean,
-                           const void *rstd, const void *weight, const void *bias, void *scale, void *shift)
+static Status group_scales(const RunContext *ctx, const GroupNorm *norm, void *scale, void *shift)
 {
+        const GroupArgs *args = &norm->args;
+        Dtype as = norm->as;
         int64_t per_group = args->channels / args->groups;
         Work work = { .ctx = ctx };
         for (int64_t i = 0; i < args->n * args->channels && !work_stops(&work, 16); i++) {
                 int64_t channel = i % args->channels, group = i / per_group;
-                double s = compute_as_f64(as, rstd, group) *
-                           (weight == NULL ? 1 : compute_as_f64(as, weight, channel));
-                double b = bias == NULL ? 0 : compute_as_f64(as, bias, channel),
-                       m = compute_as_f64(as, mean, group);
+                double s = compute_as_f64(as, norm->rstd, group) *
+                           (norm->weight == NULL ? 1 : compute_as_f64(as, norm->weight, channel));
+                double b = norm->bias == NULL ? 0 : compute_as_f64(as, norm->bias, channel),
+                       m = compute_as_f64(as, norm->mean, group);
                 if (as == DTYPE_F32) {
                         ((float *)scale)[i] = (float)s;
                         ((float *)shift)[i] = (float)b - (float)s * (float)m;
@@ -246,10 +255,10 @@ static Status group_scales(const RunContext *ctx, const GroupArgs *args, Dtype a
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense *in, const Dense *weight,
-                            const Dense *bias, DenseOut *out, void *mean, void *rstd)
+static Status group_compute(const OpRun *run, const GroupNorm *group)
 {
-        Dtype as = out->as;
+        const GroupArgs *args = &group->args;
+        Dtype as = group->as;
         _cleanup_(scratch_deinit) Scratch scales = { 0 };
         int64_t n = args->n * args->channels;
         TRY(scratch_init(&scales, run->ctx, n, 2 * sizeof(double)));
@@ -260,15 +269,15 @@ static Status group_compute(const OpRun *run, const GroupArgs *args, const Dense
                           .n_rows = args->n * args->groups,
                           .n = args->channels / args->groups * args->inner,
                           .eps = eps,
-                          .mean = mean,
-                          .rstd = rstd };
-        TRY(norm_row_stats(run->ctx, &norm, in->data));
-        TRY(group_scales(run->ctx, args, as, mean, rstd, weight->data, bias->data, scale, shift));
+                          .mean = group->mean,
+                          .rstd = group->rstd };
+        TRY(norm_row_stats(run->ctx, &norm, group->in));
+        TRY(group_scales(run->ctx, group, scale, shift));
         // Channels of all images are channels of one; two or more elements each are planes.
         NormScale by = {
                 .dtype = as, .outer = 1, .channels = n, .inner = args->inner, .scale = scale, .shift = shift
         };
-        return norm_scale_channels(run->ctx, &by, in->data, out->data);
+        return norm_scale_channels(run->ctx, &by, group->in, group->out);
 }
 
 static Status group_run(const OpRun *run)
@@ -293,7 +302,15 @@ static Status group_run(const OpRun *run)
                 mean.data = stats.data;
                 rstd.data = (char *)stats.data + (size_t)(args.n * args.groups) * sizeof(double);
         }
-        TRY(group_compute(run, &args, &in, &weight, &bias, &out, mean.data, rstd.data));
+        GroupNorm norm = { .args = args,
+                           .as = as,
+                           .in = in.data,
+                           .weight = weight.data,
+                           .bias = bias.data,
+                           .out = out.data,
+                           .mean = mean.data,
+                           .rstd = rstd.data };
+        TRY(group_compute(run, &norm));
         TRY(dense_out_store(&out));
         TRY(dense_out_store(&mean));
         TRY(dense_out_store(&rstd));

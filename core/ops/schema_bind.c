@@ -133,28 +133,33 @@ static bool gathers(const Schema *schema, const CallArgs *call, uint32_t n_posit
 }
 
 // Borrows for checking and choosing; a list of its own only when the caller keeps the arguments.
-static FaultKind gather(const Schema *schema, const CallArgs *call, uint32_t at, BindMode mode, bool keep,
-                        Value *out_args, uint32_t *out_item)
+static Fault gather(const Schema *schema, const CallArgs *call, uint32_t at, BindMode mode, bool keep,
+                    Value *out_args)
 {
+        Fault fault = { .arg = at, .positional = true };
         const SchemaArg *arg = &schema->args[at];
         uint32_t n = call->n_args > at ? call->n_args - at : 0;
         BindMode item_mode = arg->type == ARG_TENSOR ? BIND_STRICT : mode;
         for (uint32_t i = 0; i < n; i++) {
                 if (!item_fits(arg->type, arg->item_optional, call->args[at + i], item_mode)) {
-                        *out_item = i;
-                        return FAULT_ITEM;
+                        fault.kind = FAULT_ITEM;
+                        fault.item = i;
+                        fault.found = call->args[at + i].kind;
+                        return fault;
                 }
         }
         out_args[at] = value_none();
         if (!keep)
-                return FAULT_NONE;
+                return fault;
         Seq *seq;
-        if (seq_new(n, &seq) != STATUS_OK)
-                return FAULT_MEMORY;
+        if (seq_new(n, &seq) != STATUS_OK) {
+                fault.kind = FAULT_MEMORY;
+                return fault;
+        }
         for (uint32_t i = 0; i < n; i++)
                 seq->items[i] = value_ref(call->args[at + i]);
         out_args[at] = value_seq_take(VALUE_LIST, seq);
-        return FAULT_NONE;
+        return fault;
 }
 
 static bool keyword_names(const char *keyword, const char *name)
@@ -288,10 +293,7 @@ static Fault bind(const Schema *schema, const CallArgs *call, BindMode mode, boo
                 return keyword_fault;
         if (gathered == UINT32_MAX)
                 return fault;
-        fault = (Fault){ .arg = gathered, .positional = true };
-        fault.kind = gather(schema, call, gathered, mode, keep, out_args, &fault.item);
-        if (fault.kind == FAULT_ITEM)
-                fault.found = call->args[gathered + fault.item].kind;
+        fault = gather(schema, call, gathered, mode, keep, out_args);
         if (fault.kind == FAULT_NONE && keep)
                 *out_given |= SCHEMA_GATHERED;
         return fault;

@@ -123,41 +123,47 @@ static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
         return value != value;
 }
 
-// One element of each sorted row, for kthvalue and median. `values` and `indices`: [n_rows /
-// inner][n][inner].
-static Status pick_elements(const RunContext *ctx, const SortArgs *args, bool median, int64_t n_rows,
-                            int64_t inner, const SortTask *sorted, void *out_values, int64_t *out_indices)
+// One element of each sorted row, for kthvalue and median.
+typedef struct Pick {
+        const SortArgs *args;
+        bool median;
+        const RowPlan *plan;
+        SortTask *sorted; // values and indices: [n_rows / inner][n][inner]
+        void *out_values;
+        int64_t *out_indices;
+} Pick;
+
+static Status pick_elements(const RunContext *ctx, const Pick *pick)
 {
+        const SortTask *sorted = pick->sorted;
+        int64_t n = pick->args->n, inner = sorted->inner;
         Work work = { .ctx = ctx };
-        for (int64_t row = 0; row < n_rows && !work_stops(&work, 8); row++) {
-                int64_t base = row / inner * args->n * inner + row % inner, at = base + args->pick * inner;
-                if (median && row_has_nan(sorted->dtype, sorted->values, base + (args->n - 1) * inner)) {
+        for (int64_t row = 0; row < pick->plan->n_rows && !work_stops(&work, 8); row++) {
+                int64_t base = row / inner * n * inner + row % inner, at = base + pick->args->pick * inner;
+                if (pick->median && row_has_nan(sorted->dtype, sorted->values, base + (n - 1) * inner)) {
                         at = base;
                         while (!work_stops(&work, 1) && !row_has_nan(sorted->dtype, sorted->values, at))
                                 at += inner;
                 }
-                out_indices[row] = sorted->indices[at];
+                pick->out_indices[row] = sorted->indices[at];
                 if (sorted->dtype == DTYPE_F32)
-                        ((float *)out_values)[row] = ((const float *)sorted->values)[at];
+                        ((float *)pick->out_values)[row] = ((const float *)sorted->values)[at];
                 else
-                        ((uint64_t *)out_values)[row] = ((const uint64_t *)sorted->values)[at];
+                        ((uint64_t *)pick->out_values)[row] = ((const uint64_t *)sorted->values)[at];
         }
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
-static Status run_pick(const OpRun *run, const SortArgs *args, const ReduceInput *input, const RowPlan *plan,
-                       SortTask *task, void *values, int64_t *indices)
+static Status run_pick(const OpRun *run, const ReduceInput *input, const Pick *pick)
 {
         _cleanup_(scratch_deinit) Scratch sorted_values = { 0 }, sorted_indices = { 0 };
-        int64_t n = plan->n_rows * plan->row_length;
+        int64_t n = pick->plan->n_rows * pick->plan->row_length;
         TRY(scratch_init(&sorted_values, run->ctx, n, sizeof(int64_t)));
         TRY(scratch_init(&sorted_indices, run->ctx, n, sizeof(int64_t)));
-        task->values = sorted_values.data;
-        task->indices = sorted_indices.data;
-        TRY(sort_rows(run->ctx, plan, task, input->data));
-        const SortRow *row = run->call->op->row;
-        return pick_elements(run->ctx, args, row->kind == SORT_MEDIAN, plan->n_rows, task->inner, task,
-                             values, indices);
+        pick->sorted->values = sorted_values.data;
+        pick->sorted->indices = sorted_indices.data;
+        TRY(sort_rows(run->ctx, pick->plan, pick->sorted, input->data));
+        return pick_elements(run->ctx, pick);
 }
 
 static Status sort_run(const OpRun *run)
@@ -186,7 +192,13 @@ static Status sort_run(const OpRun *run)
         for (int d = args.dim + 1; d < self->rank; d++)
                 task.inner *= self->size[d];
         if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN)
-                TRY(run_pick(run, &args, &input, &plan, &task, values.data, indices.data));
+                TRY(run_pick(run, &input,
+                             &(Pick){ .args = &args,
+                                      .median = row->kind == SORT_MEDIAN,
+                                      .plan = &plan,
+                                      .sorted = &task,
+                                      .out_values = values.data,
+                                      .out_indices = indices.data }));
         else
                 TRY(sort_rows(run->ctx, &plan, &task, input.data));
         TRY(dense_out_store(&values));

@@ -9,17 +9,21 @@
 #include <string.h>
 
 // ---- norms ----
-static Status vector_norm(Emitter *emitter, Value input, Value p, Value dim, Value keepdim, Value dtype,
-                          Value *out)
+typedef struct VectorNorm {
+        Value input, p, dim, keepdim, dtype;
+} VectorNorm;
+
+static Status vector_norm(Emitter *emitter, const VectorNorm *norm, Value *out)
 {
         _cleanup_(value_clear) Value dims = value_none();
-        if (python_is_integral(dim)) {
-                int64_t one = python_int(dim);
+        if (python_is_integral(norm->dim)) {
+                int64_t one = python_int(norm->dim);
                 TRY(value_ints_new(VALUE_LIST, &one, 1, &dims));
         } else {
-                dims = value_ref(dim);
+                dims = value_ref(norm->dim);
         }
-        return EMIT(emitter, "aten::linalg_vector_norm", out, input, p, dims, keepdim, dtype);
+        return EMIT(emitter, "aten::linalg_vector_norm", out, norm->input, norm->p, dims, norm->keepdim,
+                    norm->dtype);
 }
 
 static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -30,8 +34,12 @@ static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(refuse_norm(call));
         if (p.kind == VALUE_STR || p.kind == VALUE_NONE)
                 p = value_float(2);
-        return vector_norm(emitter, call->args[INPUT], p, call->args[DIM], call->args[KEEPDIM],
-                           call->args[DTYPE], out);
+        VectorNorm norm = { .input = call->args[INPUT],
+                            .p = p,
+                            .dim = call->args[DIM],
+                            .keepdim = call->args[KEEPDIM],
+                            .dtype = call->args[DTYPE] };
+        return vector_norm(emitter, &norm, out);
 }
 
 // One operand as wide as both, integers in the common dtype.
@@ -50,7 +58,12 @@ static Status unit_length(Emitter *emitter, Value x, Value dim, Value eps, Value
 {
         _cleanup_(value_clear) Value norm = value_none();
         _cleanup_(value_clear) Value below = value_none();
-        TRY(vector_norm(emitter, x, value_float(2), dim, value_bool(true), value_none(), &norm));
+        VectorNorm euclidean = { .input = x,
+                                 .p = value_float(2),
+                                 .dim = dim,
+                                 .keepdim = value_bool(true),
+                                 .dtype = value_none() };
+        TRY(vector_norm(emitter, &euclidean, &norm));
         TRY(ATEN(emitter, "aten::clamp_min", &below, norm, eps));
         return operator_binary(emitter, PY_TRUEDIV, x, below, out);
 }

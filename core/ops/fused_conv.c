@@ -132,7 +132,8 @@ static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
                 PointParams one = { .of = { { .f = 1 } } };
                 PointOperand operands[] = { { .data = run->out[0], .meta = out },
                                             { .data = run->in[RESIDUAL_OPERAND], .meta = residual } };
-                TRY(pointwise_run(&point_add, DTYPE_F32, &one, operands, run->out[0], out, run->ctx));
+                TRY(pointwise_run(run->ctx, &(PointCall){ &point_add, DTYPE_F32, &one, operands },
+                                  run->out[0], out));
                 pass.residual = NULL;
         }
         if (pass.residual == NULL && pass.loop == NULL)

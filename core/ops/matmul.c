@@ -140,7 +140,7 @@ static Status multiply(const OpRun *run, Operand *a, Operand *b, Operand *add, d
         size[rank - 1] = b->meta.size[rank - 1];
         TensorMeta out_meta;
         meta_init(&out_meta, run->out_meta[0]->dtype, rank, size);
-        return matmul_tensors(run->ctx, a, b, add, alpha, beta, run->out[0], &out_meta);
+        return matmul_tensors(run->ctx, &(MatmulTensors){ a, b, add, alpha, beta }, run->out[0], &out_meta);
 }
 
 // ---- mm, bmm ----

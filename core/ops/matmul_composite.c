@@ -280,12 +280,14 @@ static Status addbmm_run(const OpRun *run)
                 Operand none = empty;
                 none.meta.size[0] = 0;
                 none.meta.size[1] = out->size[1];
-                return matmul_tensors(run->ctx, &empty, &none, &add, 1, beta, run->out[0], out);
+                return matmul_tensors(run->ctx, &(MatmulTensors){ &empty, &none, &add, 1, beta }, run->out[0],
+                                      out);
         }
         for (int64_t i = 0; i < n; i++) {
                 Operand a = batch_item(run, 1, i), b = batch_item(run, 2, i);
                 void *to = buffers[(n - 1 - i) % 2];
-                TRY(matmul_tensors(run->ctx, &a, &b, &add, alpha, i == 0 ? beta : 1, to, out));
+                TRY(matmul_tensors(run->ctx, &(MatmulTensors){ &a, &b, &add, alpha, i == 0 ? beta : 1 }, to,
+                                   out));
                 add = (Operand){ to, *out };
         }
         return STATUS_OK;

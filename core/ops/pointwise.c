@@ -263,8 +263,8 @@ Status pointwise_run_op(const OpRun *run)
                 operand->exact = k == 1 && bound->op->exact_scalar && meta_numel(operand->meta) == 1 &&
                                  dtype_is_float(bound->common);
         }
-        return pointwise_run(bound->kernel, bound->common, &bound->params, operands, run->out[0],
-                             run->out_meta[0], run->ctx);
+        return pointwise_run(run->ctx, &(PointCall){ bound->kernel, bound->common, &bound->params, operands },
+                             run->out[0], run->out_meta[0]);
 }
 
 Cost pointwise_cost(const OpCall *call)

@@ -64,8 +64,8 @@ static Status glu_run(const OpRun *run)
         const GluState *state = run->state;
         PointOperand halves[] = { { .data = run->in[0], .meta = &state->half }, { .meta = &state->half } };
         halves[1].data = run->in[0] == NULL ? NULL : (const char *)run->in[0] + state->second;
-        return pointwise_run(&point_glu, state->half.dtype, &(PointParams){ 0 }, halves, run->out[0],
-                             run->out_meta[0], run->ctx);
+        return pointwise_run(run->ctx, &(PointCall){ &point_glu, state->half.dtype, NULL, halves },
+                             run->out[0], run->out_meta[0]);
 }
 
 // ---- prelu: one weight, or one per channel (dimension 1) ----
@@ -125,8 +125,8 @@ static Status prelu_run(const OpRun *run)
 {
         PointOperand operands[] = { { .data = run->in[0], .meta = run->in_meta[0] },
                                     { .data = run->in[1], .meta = run->state } };
-        return pointwise_run(&point_prelu, run->in_meta[0]->dtype, &(PointParams){ 0 }, operands, run->out[0],
-                             run->out_meta[0], run->ctx);
+        return pointwise_run(run->ctx, &(PointCall){ &point_prelu, run->in_meta[0]->dtype, NULL, operands },
+                             run->out[0], run->out_meta[0]);
 }
 
 // ---- log_sigmoid_forward: the result and the exp(-|x|) that its gradient would use ----
@@ -145,8 +145,8 @@ static Status log_sigmoid_run(const OpRun *run)
         PointOperand operand = { .data = run->in[0], .meta = run->in_meta[0] };
         const PointKernel *kernels[] = { &point_log_sigmoid, &point_log_sigmoid_buffer };
         for (int k = 0; k < 2; k++)
-                TRY(pointwise_run(kernels[k], operand.meta->dtype, &(PointParams){ 0 }, &operand, run->out[k],
-                                  run->out_meta[k], run->ctx));
+                TRY(pointwise_run(run->ctx, &(PointCall){ kernels[k], operand.meta->dtype, NULL, &operand },
+                                  run->out[k], run->out_meta[k]));
         return STATUS_OK;
 }
 

@@ -293,8 +293,11 @@ static Status set_axes(const OpRun *run, const PoolRow *row, const PoolArgs *arg
                 if (row->kind > POOL_AVERAGE || from < 0)
                         TRY(pool_adaptive_windows(run->ctx, axis, at));
                 else
-                        TRY(pool_windows(run->ctx, axis, args->kernel[from], args->stride[from],
-                                         args->pad[from], args->dilation[from], args->count_padding, at));
+                        TRY(pool_windows(run->ctx, axis,
+                                         &(PoolWindow){ args->kernel[from], args->stride[from],
+                                                        args->pad[from], args->dilation[from],
+                                                        args->count_padding },
+                                         at));
                 at += 3 * axis->out_size;
         }
         pool->planes = 1;

@@ -57,8 +57,8 @@ static Status softmax_op_run(const OpRun *run)
                 TRY(dense_init(&converted, run->ctx, run->in[0], self, given.dtype));
         TRY(dense_init(&in, run->ctx, converts ? converted.data : run->in[0], converts ? &given : self, as));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
-        TRY(softmax_run(run->ctx, kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner, in.data,
-                        out.data));
+        TRY(softmax_run(run->ctx, &(Softmax){ kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner },
+                        in.data, out.data));
         TRY(dense_out_store(&out));
         return STATUS_OK;
 }

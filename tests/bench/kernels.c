@@ -69,9 +69,15 @@ static Status run_conv(const RunContext *ctx, const void *task)
 }
 
 // Square images and kernels, padding that keeps the size at stride 1.
-static void bench_conv(const RunContext *ctx, const char *label, int64_t groups, int64_t in, int64_t out,
-                       int64_t size, int64_t kernel, int64_t stride)
+typedef struct ConvShape {
+        int64_t groups, in, out; // channels
+        int64_t size, kernel, stride;
+} ConvShape;
+
+static void bench_conv(const RunContext *ctx, const char *label, ConvShape shape)
 {
+        int64_t groups = shape.groups, in = shape.in, out = shape.out, size = shape.size,
+                kernel = shape.kernel, stride = shape.stride;
         int64_t pad = kernel / 2, out_size = (size + 2 * pad - kernel) / stride + 1;
         ConvTask task = { .conv = { .dtype = DTYPE_F32,
                                     .n = 1,
@@ -109,7 +115,8 @@ typedef struct RowsTask {
 static Status run_softmax(const RunContext *ctx, const void *task)
 {
         const RowsTask *rows = task;
-        return softmax_run(ctx, SOFTMAX, DTYPE_F32, rows->rows, rows->n, 1, rows->in, rows->out);
+        return softmax_run(ctx, &(Softmax){ SOFTMAX, DTYPE_F32, rows->rows, rows->n, 1 }, rows->in,
+                           rows->out);
 }
 
 static Status run_layer_norm(const RunContext *ctx, const void *task)
@@ -142,14 +149,14 @@ int main(int argc, char **argv)
         bench_product(&ctx, "linear, batch 16", 16, 3072, 768, true);
         bench_product(&ctx, "linear, batch 64", 64, 3072, 768, true);
         bench_product(&ctx, "row vector", 1, 3072, 768, false);
-        bench_conv(&ctx, "conv, ResNet-18 layer 1", 1, 64, 64, 56, 3, 1);
-        bench_conv(&ctx, "conv, ResNet-18 layer 2", 1, 128, 128, 28, 3, 1);
-        bench_conv(&ctx, "conv, ResNet-18 layer 3", 1, 256, 256, 14, 3, 1);
-        bench_conv(&ctx, "conv, ResNet-18 layer 4", 1, 512, 512, 7, 3, 1);
-        bench_conv(&ctx, "conv, ResNet-18 stem", 1, 3, 64, 224, 7, 2);
-        bench_conv(&ctx, "conv, strided", 1, 64, 128, 56, 3, 2);
-        bench_conv(&ctx, "conv, one by one", 1, 256, 256, 14, 1, 1);
-        bench_conv(&ctx, "conv, depthwise", 96, 96, 96, 56, 3, 1);
+        bench_conv(&ctx, "conv, ResNet-18 layer 1", (ConvShape){ 1, 64, 64, 56, 3, 1 });
+        bench_conv(&ctx, "conv, ResNet-18 layer 2", (ConvShape){ 1, 128, 128, 28, 3, 1 });
+        bench_conv(&ctx, "conv, ResNet-18 layer 3", (ConvShape){ 1, 256, 256, 14, 3, 1 });
+        bench_conv(&ctx, "conv, ResNet-18 layer 4", (ConvShape){ 1, 512, 512, 7, 3, 1 });
+        bench_conv(&ctx, "conv, ResNet-18 stem", (ConvShape){ 1, 3, 64, 224, 7, 2 });
+        bench_conv(&ctx, "conv, strided", (ConvShape){ 1, 64, 128, 56, 3, 2 });
+        bench_conv(&ctx, "conv, one by one", (ConvShape){ 1, 256, 256, 14, 1, 1 });
+        bench_conv(&ctx, "conv, depthwise", (ConvShape){ 96, 96, 96, 56, 3, 1 });
         bench_rows(&ctx, "softmax", run_softmax, 512, 128);
         bench_rows(&ctx, "softmax", run_softmax, 64, 1000);
         bench_rows(&ctx, "layer_norm", run_layer_norm, 128, 768);

@@ -140,7 +140,8 @@ static void run_rows(const TensorMeta *meta, const PointKernel *const *kernels, 
         for (size_t i = 0; i < n; i++) {
                 PointOperand in[] = { { .data = i == 0 ? x : buffers[(i + 1) % 2], .meta = meta },
                                       { .data = &number, .meta = &number_meta } };
-                check(pointwise_run(kernels[i], DTYPE_F32, &params, in, buffers[i % 2], meta, NULL));
+                check(pointwise_run(NULL, &(PointCall){ kernels[i], DTYPE_F32, &params, in }, buffers[i % 2],
+                                    meta));
         }
 }
 

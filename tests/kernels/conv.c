@@ -19,9 +19,13 @@ static int64_t source(const Conv *conv, int axis, int64_t o, int64_t k)
         return -1;
 }
 
-static double reference(const Conv *conv, const void *input, const void *weight, const void *bias, int64_t n,
-                        int64_t channel, const int64_t *at)
+typedef struct Arrays {
+        const void *input, *weight, *bias; // bias NULL: none
+} Arrays;
+
+static double reference(const Conv *conv, const Arrays *arrays, int64_t n, int64_t channel, const int64_t *at)
 {
+        const void *input = arrays->input, *weight = arrays->weight, *bias = arrays->bias;
         int64_t group = channel / conv->group_out, taps = volume(conv->kernel);
         double sum = bias == NULL ? 0 : compute_as_f64(conv->dtype, bias, channel);
         for (int64_t c = 0; c < conv->group_in; c++) {
@@ -97,7 +101,7 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
                         n = i / volume(conv.out_size) / out_channels;
                 int64_t at[] = { pixel / conv.out_size[2] / conv.out_size[1],
                                  pixel / conv.out_size[2] % conv.out_size[1], pixel % conv.out_size[2] };
-                double want = reference(&conv, input, weight, given_bias, n, channel, at);
+                double want = reference(&conv, &(Arrays){ input, weight, given_bias }, n, channel, at);
                 double got = compute_as_f64(dtype, out,
                                             n * conv.out_stride[0] + channel * conv.out_stride[1] +
                                                     at[0] * conv.out_stride[2] + at[1] * conv.out_stride[3] +

@@ -297,9 +297,8 @@ Test(direct, products_of_planes_are_chains_too)
                 if (direct_isa() != NULL) {
                         cr_assert_eq(direct_products_new(&planes, &products), STATUS_OK);
                         cr_assert_not_null(products);
-                        cr_assert_eq(direct_products_run(products, &ctx, n_rows, a, n_rows * n_k, out,
-                                                         n_rows * n_columns),
-                                     STATUS_OK);
+                        DirectRows rows = { n_rows, a, out, n_rows * n_k, n_rows * n_columns };
+                        cr_assert_eq(direct_products_run(products, &ctx, &rows), STATUS_OK);
                         for (int64_t i = 0; i < n_planes * n_rows * n_columns; i++) {
                                 int64_t p = i / n_columns / n_rows;
                                 float want = 0;

@@ -138,9 +138,9 @@ static void check_case(const Case *test, Dtype common, const Strided *in, Stride
                 operands[k] = (PointOperand){ .data = strided_data(&in[k]), .meta = &in[k].meta };
         uint8_t *before = malloc(out->n_block);
         memcpy(before, out->block, out->n_block);
-        cr_assert_eq(
-                pointwise_run(test->kernel, common, &params, operands, strided_data(out), &out->meta, &ctx),
-                STATUS_OK);
+        cr_assert_eq(pointwise_run(&ctx, &(PointCall){ test->kernel, common, &params, operands },
+                                   strided_data(out), &out->meta),
+                     STATUS_OK);
         int64_t index[MAX_RANK] = { 0 };
         int rank = out->meta.rank;
         do {
@@ -205,11 +205,11 @@ Test(pointwise, conversions_into_small_dtypes_happen_before_the_operation)
         PointOperand in[] = { { .data = &element, .meta = &byte }, { .data = &big, .meta = &scalar } };
         TensorMeta mask;
         meta_init(&mask, DTYPE_BOOL, 0, NULL);
-        cr_assert_eq(pointwise_run(&point_lt, DTYPE_U8, &(PointParams){ 0 }, in, &out, &mask, NULL),
+        cr_assert_eq(pointwise_run(NULL, &(PointCall){ &point_lt, DTYPE_U8, NULL, in }, &out, &mask),
                      STATUS_OK);
         cr_expect_eq(out, 1, "7 < 44");
         element = 100;
-        cr_assert_eq(pointwise_run(&point_lt, DTYPE_U8, &(PointParams){ 0 }, in, &out, &mask, NULL),
+        cr_assert_eq(pointwise_run(NULL, &(PointCall){ &point_lt, DTYPE_U8, NULL, in }, &out, &mask),
                      STATUS_OK);
         cr_expect_eq(out, 0, "100 < 44");
 }
@@ -222,11 +222,11 @@ Test(pointwise, integer_division_by_zero_is_reported_and_does_not_trap)
         PointOperand in[] = { { .data = x, .meta = &meta }, { .data = y, .meta = &meta } };
         const PointKernel *kernels[] = { &point_div_floor, &point_div_trunc, &point_remainder, &point_fmod };
         for (size_t k = 0; k < ARRAY_LENGTH(kernels); k++) {
-                cr_expect_eq(pointwise_run(kernels[k], DTYPE_I64, &(PointParams){ 0 }, in, out, &meta, NULL),
+                cr_expect_eq(pointwise_run(NULL, &(PointCall){ kernels[k], DTYPE_I64, NULL, in }, out, &meta),
                              STATUS_RUN);
                 cr_expect_str_eq(failure_current()->message, "ZeroDivisionError");
                 y[1] = 2;
-                cr_expect_eq(pointwise_run(kernels[k], DTYPE_I64, &(PointParams){ 0 }, in, out, &meta, NULL),
+                cr_expect_eq(pointwise_run(NULL, &(PointCall){ kernels[k], DTYPE_I64, NULL, in }, out, &meta),
                              STATUS_OK);
                 y[1] = 0;
                 cr_expect_eq(out[0], k < 2 ? INT64_MIN : 0);
@@ -238,7 +238,7 @@ Test(pointwise, an_empty_output_runs_nothing)
         TensorMeta meta;
         meta_init(&meta, DTYPE_F32, 2, (int64_t[]){ 3, 0 });
         PointOperand in = { .data = NULL, .meta = &meta };
-        cr_expect_eq(pointwise_run(&point_exp, DTYPE_F32, &(PointParams){ 0 }, &in, NULL, &meta, NULL),
+        cr_expect_eq(pointwise_run(NULL, &(PointCall){ &point_exp, DTYPE_F32, NULL, &in }, NULL, &meta),
                      STATUS_OK);
 }
 
@@ -252,7 +252,7 @@ Test(pointwise, a_cancelled_run_stops_between_pieces)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.cancelled = 1;
-        cr_expect_eq(pointwise_run(&point_cos, DTYPE_F32, &(PointParams){ 0 }, &in, data, &meta, &ctx),
+        cr_expect_eq(pointwise_run(&ctx, &(PointCall){ &point_cos, DTYPE_F32, NULL, &in }, data, &meta),
                      STATUS_CANCELLED);
         cr_expect_eq(data[n - 1], 0);
         free(data);

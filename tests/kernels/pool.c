@@ -2,27 +2,24 @@
 #include "core/kernels/pool/pool.h"
 #include "tests/kernels/sample.h"
 
-typedef struct Window {
-        int64_t kernel, stride, pad, dilation;
-} Window;
-
-static Window random_window(Sample *sample, bool dilated)
+static PoolWindow random_window(Sample *sample, bool dilated)
 {
-        Window window = { .kernel = sample_int(sample, 1, 4),
-                          .stride = sample_int(sample, 1, 3),
-                          .dilation = dilated ? sample_int(sample, 1, 2) : 1 };
+        PoolWindow window = { .kernel = sample_int(sample, 1, 4),
+                              .stride = sample_int(sample, 1, 3),
+                              .dilation = dilated ? sample_int(sample, 1, 2) : 1 };
         window.pad = sample_int(sample, 0, window.kernel / 2);
         return window;
 }
 
+typedef struct Wanted {
+        double max, sum;
+        int64_t index, count;
+} Wanted;
+
 // Largest and sum over the window of output position `at`, straight from the definition.
-static void reference(const Pool *pool, const Window *windows, const float *in, const int64_t *at,
-                      double *out_max, int64_t *out_index, double *out_sum, int64_t *out_count)
+static Wanted reference(const Pool *pool, const PoolWindow *windows, const float *in, const int64_t *at)
 {
-        *out_max = -INFINITY;
-        *out_sum = 0;
-        *out_index = -1;
-        *out_count = 0;
+        Wanted want = { .max = -INFINITY, .index = -1 };
         int64_t height = pool->axis[1].in_size, width = pool->axis[2].in_size;
         for (int64_t a = 0; a < windows[0].kernel; a++) {
                 for (int64_t b = 0; b < windows[1].kernel; b++) {
@@ -37,21 +34,22 @@ static void reference(const Pool *pool, const Window *windows, const float *in, 
                                     x >= width)
                                         continue;
                                 double value = (double)in[(z * height + y) * width + x];
-                                if (value > *out_max || isnan(value)) {
-                                        *out_max = value;
-                                        *out_index = (z * height + y) * width + x;
+                                if (value > want.max || isnan(value)) {
+                                        want.max = value;
+                                        want.index = (z * height + y) * width + x;
                                 }
-                                *out_sum += value;
-                                (*out_count)++;
+                                want.sum += value;
+                                want.count++;
                         }
                 }
         }
+        return want;
 }
 
 static void check_pool(Sample *sample, bool average)
 {
         Pool pool = { .dtype = DTYPE_F32, .planes = sample_int(sample, 1, 3) };
-        Window windows[3];
+        PoolWindow windows[3];
         int64_t bounds[3][3 * 16], n_in = pool.planes, n_out = pool.planes;
         for (int d = 0; d < 3; d++) {
                 windows[d] = random_window(sample, !average);
@@ -62,8 +60,7 @@ static void check_pool(Sample *sample, bool average)
                                          windows[d].dilation, sample_int(sample, 0, 1) != 0);
                 if (axis->out_size < 1)
                         return;
-                pool_windows(NULL, axis, windows[d].kernel, windows[d].stride, windows[d].pad,
-                             windows[d].dilation, false, bounds[d]);
+                pool_windows(NULL, axis, &windows[d], bounds[d]);
                 n_in *= axis->in_size;
                 n_out *= axis->out_size;
         }
@@ -85,15 +82,14 @@ static void check_pool(Sample *sample, bool average)
                         at[d] = rest % pool.axis[d].out_size;
                         rest /= pool.axis[d].out_size;
                 }
-                double max, sum;
-                int64_t index, count;
-                reference(&pool, windows, in + rest * (n_in / pool.planes), at, &max, &index, &sum, &count);
-                double want = average ? (count == 0 ? 0 : sum / (double)count) : max;
+                Wanted at_i = reference(&pool, windows, in + rest * (n_in / pool.planes), at);
+                double mean = at_i.count == 0 ? 0 : at_i.sum / (double)at_i.count,
+                       want = average ? mean : at_i.max;
                 cr_assert(close_enough(DTYPE_F32, (double)out[i], want), "output %ld: %.9g instead of %.9g",
                           (long)i, (double)out[i], want);
-                cr_assert(close_enough(DTYPE_F32, (double)indexed[i], max));
-                if (index >= 0)
-                        cr_assert_eq(indices[i], index);
+                cr_assert(close_enough(DTYPE_F32, (double)indexed[i], at_i.max));
+                if (at_i.index >= 0)
+                        cr_assert_eq(indices[i], at_i.index);
         }
         guarded_check(in, (size_t)n_in * 4);
         guarded_check(out, (size_t)n_out * 4);
@@ -129,7 +125,7 @@ Test(pool, counts_padding_but_not_the_ceiling_overhang)
         PoolAxis axis = { .in_size = 4, .out_size = pool_output_size(4, 3, 2, 1, 1, true) };
         int64_t bounds[9];
         cr_assert_eq(axis.out_size, 3);
-        pool_windows(NULL, &axis, 3, 2, 1, 1, true, bounds);
+        pool_windows(NULL, &axis, &(PoolWindow){ 3, 2, 1, 1, true }, bounds);
         // Positions -1..1, 1..3, 3..5; padding ends with 4.
         cr_assert(axis.count[0] == 3 && axis.count[1] == 3 && axis.count[2] == 2);
 }

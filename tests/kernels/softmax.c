@@ -23,7 +23,7 @@ static void check_softmax(Sample *sample, Dtype dtype, SoftmaxKind kind)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = 2;
-        cr_assert_eq(softmax_run(&ctx, kind, dtype, outer, n, inner, in, out), STATUS_OK);
+        cr_assert_eq(softmax_run(&ctx, &(Softmax){ kind, dtype, outer, n, inner }, in, out), STATUS_OK);
         for (int64_t row = 0; row < outer * inner; row++) {
                 int64_t base = row / inner * n * inner + row % inner;
                 double max = -INFINITY, sum = 0;
@@ -76,11 +76,11 @@ Test(softmax, safe_rows_of_minus_infinity_give_zeros_and_others_nan)
         for (int round = 0; round < 30; round++)
                 check_softmax(&sample, DTYPE_F32, SOFTMAX_SAFE);
         float in[] = { -INFINITY, -INFINITY }, out[2];
-        cr_assert_eq(softmax_run(NULL, SOFTMAX, DTYPE_F32, 1, 2, 1, in, out), STATUS_OK);
+        cr_assert_eq(softmax_run(NULL, &(Softmax){ SOFTMAX, DTYPE_F32, 1, 2, 1 }, in, out), STATUS_OK);
         cr_assert(isnan(out[0]) && isnan(out[1]));
-        cr_assert_eq(softmax_run(NULL, SOFTMAX, DTYPE_F32, 1, 1, 2, in, out), STATUS_OK);
+        cr_assert_eq(softmax_run(NULL, &(Softmax){ SOFTMAX, DTYPE_F32, 1, 1, 2 }, in, out), STATUS_OK);
         cr_assert(isnan(out[0]) && isnan(out[1]));
-        cr_assert_eq(softmax_run(NULL, SOFTMAX_SAFE, DTYPE_F32, 1, 2, 1, in, out), STATUS_OK);
+        cr_assert_eq(softmax_run(NULL, &(Softmax){ SOFTMAX_SAFE, DTYPE_F32, 1, 2, 1 }, in, out), STATUS_OK);
         cr_assert(out[0] == 0 && out[1] == 0);
 }
 

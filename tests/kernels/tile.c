@@ -86,7 +86,8 @@ static void run_alone(const Row *row, const PointParams *params, Dtype common, c
         PointOperand operands[POINT_MAX_INPUTS];
         for (int k = 0; k < n; k++)
                 operands[k] = (PointOperand){ .data = in[k]->data, .meta = &in[k]->meta };
-        cr_assert_eq(pointwise_run(row->kernel, common, params, operands, out->data, &out->meta, NULL),
+        cr_assert_eq(pointwise_run(NULL, &(PointCall){ row->kernel, common, params, operands }, out->data,
+                                   &out->meta),
                      STATUS_OK);
 }
 
@@ -142,8 +143,9 @@ static void chain(int rank, const int64_t *size, int n_in, int n_ops, int n_out)
         for (int k = 0; k < n_out; k++) {
                 Made expected = { .data = filled_block(0xa5) };
                 PointOperand copied = { .data = wanted[k]->data, .meta = &wanted[k]->meta };
-                cr_assert_eq(pointwise_run(&point_copy, wanted[k]->meta.dtype, &(PointParams){ 0 }, &copied,
-                                           expected.data, &out_meta[k], NULL),
+                cr_assert_eq(pointwise_run(NULL,
+                                           &(PointCall){ &point_copy, wanted[k]->meta.dtype, NULL, &copied },
+                                           expected.data, &out_meta[k]),
                              STATUS_OK);
                 cr_assert_arr_eq(out[k], expected.data, MAX_BYTES, "output %d of %d, %d operators", k, n_out,
                                  n_ops);
@@ -181,7 +183,8 @@ Test(tile, numbers_are_taken_as_zero_dim_tensors_are)
                                     { .data = &number, .meta = &number_meta } };
         for (int exact = 0; exact < 2; exact++) {
                 operands[1].exact = exact;
-                cr_assert_eq(pointwise_run(&point_mul, DTYPE_BF16, &params, operands, want, &meta, NULL),
+                cr_assert_eq(pointwise_run(NULL, &(PointCall){ &point_mul, DTYPE_BF16, &params, operands },
+                                           want, &meta),
                              STATUS_OK);
                 TileProgram *program;
                 TileOp op = { .kernel = &point_mul,

@@ -56,7 +56,7 @@ static int64_t softmax_case(Sample *sample, Dtype dtype, void *out)
                 inner = sample_int(sample, 0, 1) == 0 ? 1 : sample_int(sample, 2, 12);
         float *in = floats(sample, outer * n * inner);
         SoftmaxKind kind = (SoftmaxKind)sample_int(sample, SOFTMAX, SOFTMAX_SAFE);
-        cr_assert_eq(softmax_run(NULL, kind, dtype, outer, n, inner, in, out), STATUS_OK);
+        cr_assert_eq(softmax_run(NULL, &(Softmax){ kind, dtype, outer, n, inner }, in, out), STATUS_OK);
         let_go(in, outer * n * inner);
         return outer * n * inner;
 }
@@ -72,7 +72,8 @@ static int64_t pool_case(Sample *sample, Dtype dtype, void *out)
                 pool.axis[d] =
                         (PoolAxis){ .in_size = sizes[d],
                                     .out_size = pool_output_size(sizes[d], kernel, stride, 0, 1, false) };
-                cr_assert_eq(pool_windows(NULL, &pool.axis[d], kernel, stride, 0, 1, false, bounds[d]),
+                cr_assert_eq(pool_windows(NULL, &pool.axis[d], &(PoolWindow){ kernel, stride, 0, 1, false },
+                                          bounds[d]),
                              STATUS_OK);
                 n_out *= pool.axis[d].out_size;
         }
@@ -217,9 +218,17 @@ static const Check checks[] = {
         { &winograd_family, winograd_case, ISA_AVX2, 432 },
 };
 
-static void compare(const char *what, Dtype dtype, bool bits, int64_t terms, int64_t n, const void *got,
-                    const void *want)
+typedef struct Results {
+        Dtype dtype;
+        int64_t n;
+        const void *got, *want;
+} Results;
+
+static void compare(const char *what, const Results *results, bool bits, int64_t terms)
 {
+        Dtype dtype = results->dtype;
+        int64_t n = results->n;
+        const void *got = results->got, *want = results->want;
         if (bits)
                 cr_assert(memcmp(got, want, (size_t)n * dtype_info[dtype].bytes) == 0, "%s: other bits",
                           what);
@@ -244,12 +253,13 @@ static void check_variant(const Check *check, const KernelVariant *variant, uint
         check->run(&sample, variant->dtype, got);
         snprintf(what, sizeof(what), "%s, %s, %s, seed %d", check->family->name,
                  dtype_info[variant->dtype].name, isa_name(variant->isa), (int)seed);
-        compare(what, variant->dtype, check->same_from == ISA_PORTABLE, check->terms, n, got, want);
+        compare(what, &(Results){ variant->dtype, n, got, want }, check->same_from == ISA_PORTABLE,
+                check->terms);
         if (variant->isa > check->same_from) {
                 sample.state = seed;
                 isa_use(check->same_from);
                 check->run(&sample, variant->dtype, before);
-                compare(what, variant->dtype, true, 0, n, got, before);
+                compare(what, &(Results){ variant->dtype, n, got, before }, true, 0);
         }
         guarded_check(got, bytes);
         guarded_check(want, bytes);

@@ -14,14 +14,14 @@ static Isa widest(void)
         return MIN(isa_machine(), (Isa)POINT_WIDEST);
 }
 
-static void apply(const PointKernel *kernel, Isa isa, const float *x, const float *y, const float *z,
-                  size_t n, void *out)
+// The loop of a set; x, y, z are the operands.
+static void apply(const PointKernel *kernel, Isa isa, const float *const in[3], size_t n, void *out)
 {
         PointParams params = { .of = { { .f = 0.5 }, { .f = 1.25 }, { .f = 0.75 }, { .f = 2 } },
                                .bits = 32,
                                .half = DTYPE_NONE };
         atomic_bool zero_divisor = false;
-        PointTile tile = { .in = (const void *[]){ x, y, z },
+        PointTile tile = { .in = (const void *[]){ in[0], in[1], in[2] },
                            .out = out,
                            .n = n,
                            .params = &params,
@@ -105,7 +105,7 @@ static void check_function(const Function *function, Isa isa)
                         more = bits < UINT32_MAX - step;
                         bits += step;
                 }
-                apply(function->kernel, isa, x, x, x, n, out);
+                apply(function->kernel, isa, (const float *[]){ x, x, x }, n, out);
                 for (size_t i = 0; i < n; i++) {
                         double want = function->exact((double)x[i]);
                         if (function->flushes && fabs(want) < 0x1p-119 && fabsf(out[i]) < 0x1p-119F)
@@ -146,10 +146,10 @@ Test(vector_math, special_values_are_those_of_libm)
         for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
                 for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
                         float got[ARRAY_LENGTH(special)], want[ARRAY_LENGTH(special)];
-                        apply(functions[i].kernel, isa, special, special, special, ARRAY_LENGTH(special),
-                              got);
-                        apply(functions[i].kernel, ISA_PORTABLE, special, special, special,
-                              ARRAY_LENGTH(special), want);
+                        apply(functions[i].kernel, isa, (const float *[]){ special, special, special },
+                              ARRAY_LENGTH(special), got);
+                        apply(functions[i].kernel, ISA_PORTABLE,
+                              (const float *[]){ special, special, special }, ARRAY_LENGTH(special), want);
                         for (size_t k = 0; k < ARRAY_LENGTH(special); k++) {
                                 cr_assert_eq(isnan(got[k]), isnan(want[k]), "%s(%g) in set %d",
                                              functions[i].name, (double)special[k], (int)isa);
@@ -172,11 +172,11 @@ Test(vector_math, bits_depend_neither_on_the_position_nor_on_the_set)
         for (size_t i = 0; i < ARRAY_LENGTH(functions); i++) {
                 if (widest() == ISA_PORTABLE)
                         return;
-                apply(functions[i].kernel, ISA_AVX2, x, x, x, 100, first);
+                apply(functions[i].kernel, ISA_AVX2, (const float *[]){ x, x, x }, 100, first);
                 for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
                         for (size_t begin = 0; begin < 40; begin++) {
                                 size_t n = 1 + begin;
-                                apply(functions[i].kernel, isa, x + begin, x, x, n, out);
+                                apply(functions[i].kernel, isa, (const float *[]){ x + begin, x, x }, n, out);
                                 for (size_t k = 0; k < n; k++)
                                         cr_assert(bits_of(out[k]) == bits_of(first[begin + k]) ||
                                                           (isnan(out[k]) && isnan(first[begin + k])),
@@ -215,13 +215,13 @@ static void check_row(const Named *row, Isa isa)
                 z[i] = (float)((i * 1299709) % N) / 70 - 5;
         }
         if (row->kernel->mask_out) {
-                apply(row->kernel, isa, x, y, z, N, got_mask);
-                apply(row->kernel, ISA_PORTABLE, x, y, z, N, want_mask);
+                apply(row->kernel, isa, (const float *[]){ x, y, z }, N, got_mask);
+                apply(row->kernel, ISA_PORTABLE, (const float *[]){ x, y, z }, N, want_mask);
                 cr_assert_arr_eq(got_mask, want_mask, N, "%s in set %d", row->name, (int)isa);
                 return;
         }
-        apply(row->kernel, isa, x, y, z, N, got);
-        apply(row->kernel, ISA_PORTABLE, x, y, z, N, want);
+        apply(row->kernel, isa, (const float *[]){ x, y, z }, N, got);
+        apply(row->kernel, ISA_PORTABLE, (const float *[]){ x, y, z }, N, want);
         for (size_t i = 0; i < N; i++) {
                 bool same = isnan(want[i]) ? isnan(got[i])
                                            : got[i] == want[i] || fabsf(got[i] - want[i]) <=

@@ -28,12 +28,16 @@ static inline int64_t source_position(const Conv *conv, int axis, int64_t o, int
         return i < conv->in_size[axis] ? i : -1;
 }
 
-// `n` elements of one output row from column `o` on, read through tap `tap`: zero where the input
-// has none.
-static inline __attribute__((always_inline)) void gather_row(const Conv *conv, const char *row, int64_t o,
-                                                             int64_t n, int64_t tap, char *out,
-                                                             const size_t size)
+// Neighbouring output positions.
+typedef struct Span {
+        int64_t first, n;
+} Span;
+
+// Columns of one output row, read through tap `tap`: zero where the input has none.
+static inline __attribute__((always_inline)) void gather_row(const Conv *conv, const char *row, Span columns,
+                                                             int64_t tap, char *out, const size_t size)
 {
+        int64_t o = columns.first, n = columns.n;
         int64_t step = conv->in_stride[4] * (int64_t)size;
         if (conv->transposed) {
                 for (int64_t x = 0; x < n; x++) {
@@ -88,11 +92,12 @@ static void tap_next(const Conv *conv, Tap *tap)
         tap->channel++;
 }
 
-// One row of a panel: `n` pixels from pixel `j` on, all through one tap.
+// One row of a panel: pixels, all through one tap.
 static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv, const char *input,
-                                                                const Tap *tap, int64_t j, int64_t n,
-                                                                char *out, const size_t size)
+                                                                const Tap *tap, Span pixels, char *out,
+                                                                const size_t size)
 {
+        int64_t j = pixels.first, n = pixels.n;
         int64_t width = conv->out_size[2], x = j % width, y = j / width % conv->out_size[1],
                 z = j / width / conv->out_size[1];
         const char *plane = input + tap->channel * conv->in_stride[1] * (int64_t)size;
@@ -106,7 +111,7 @@ static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv
                         gather_row(conv,
                                    plane + (in_z * conv->in_stride[2] + in_y * conv->in_stride[3]) *
                                                    (int64_t)size,
-                                   x, run, tap->at[2], out, size);
+                                   (Span){ x, run }, tap->at[2], out, size);
                 out += (size_t)run * size;
                 n -= run;
                 x = 0;
@@ -117,31 +122,36 @@ static inline __attribute__((always_inline)) void gather_pixels(const Conv *conv
         }
 }
 
-static void gather_columns(const void *context, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j,
-                           int width, void *panels)
+static void gather_columns(const void *context, const GemmBlock *block, int width, void *panels)
 {
         const ConvColumns *columns = context;
         const Conv *conv = columns->conv;
-        int64_t image = item / conv->groups, group = item % conv->groups;
+        int64_t image = block->item / conv->groups, group = block->item % conv->groups;
         const char *input =
                 columns->input + (image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1]) *
                                          (int64_t)columns->item_bytes;
         char *out = panels;
         size_t row_bytes = (size_t)width * columns->item_bytes;
-        for (int64_t panel = 0; panel < n_j; panel += width) {
-                int64_t n = MIN(n_j - panel, width);
-                Tap tap = tap_of(conv, k);
-                for (int64_t i = 0; i < n_k; i++, out += row_bytes) {
+        for (int64_t panel = 0; panel < block->n_j; panel += width) {
+                Span pixels = { block->j + panel, MIN(block->n_j - panel, width) };
+                int64_t n = pixels.n;
+                Tap tap = tap_of(conv, block->k);
+                for (int64_t i = 0; i < block->n_k; i++, out += row_bytes) {
                         if (columns->item_bytes == 4)
-                                gather_pixels(conv, input, &tap, j + panel, n, out, 4);
+                                gather_pixels(conv, input, &tap, pixels, out, 4);
                         else
-                                gather_pixels(conv, input, &tap, j + panel, n, out, 8);
+                                gather_pixels(conv, input, &tap, pixels, out, 8);
                         memset(out + (size_t)n * columns->item_bytes, 0,
                                row_bytes - (size_t)n * columns->item_bytes);
                         tap_next(conv, &tap);
                 }
         }
 }
+
+// A part of one output row.
+typedef struct RowPart {
+        int64_t z, y, x, n; // n columns from x on
+} RowPart;
 
 typedef struct ConvRows {
         const Conv *conv;

@@ -495,18 +495,17 @@ const char *direct_products_name(const DirectProducts *products)
 typedef struct ProductsRun {
         const RunContext *ctx;
         const DirectProducts *products;
-        const float *a;
-        float *out;
-        int64_t n_rows, a_step, out_step;
+        const DirectRows *rows;
 } ProductsRun;
 
 static void run_panels(void *argument, int64_t begin, int64_t end)
 {
         const ProductsRun *run = argument;
         const DirectProducts *products = run->products;
+        const DirectRows *rows = run->rows;
         int64_t n_k = products->run.n, n_columns = products->n_columns,
                 most = most_pixels(products->panels.isa, n_k);
-        int64_t n_parts = (run->n_rows + most - 1) / most;
+        int64_t n_parts = (rows->n + most - 1) / most;
         DirectTile tile = { .pixel_step = n_k, .runs = &products->run, .n_runs = 1, .out_step = n_columns };
         Work work = { .ctx = run->ctx };
         for (int64_t panel = begin; panel < end && !work.stops; panel++) {
@@ -515,26 +514,18 @@ static void run_panels(void *argument, int64_t begin, int64_t end)
                 use_panel(&products->panels, panel, &tile);
                 for (int64_t part = 0; part < n_parts && !work_stops(&work, most * n_k * DIRECT_VECTORS);
                      part++) {
-                        int64_t first = part * run->n_rows / n_parts,
-                                next = (part + 1) * run->n_rows / n_parts;
-                        tile.in = run->a + plane * run->a_step + first * n_k;
-                        tile.out = run->out + plane * run->out_step + first * n_columns + column;
+                        int64_t first = part * rows->n / n_parts, next = (part + 1) * rows->n / n_parts;
+                        tile.in = rows->a + plane * rows->a_step + first * n_k;
+                        tile.out = rows->out + plane * rows->out_step + first * n_columns + column;
                         products->panels.isa->of[DIRECT_VECTORS - 1][next - first - 1](&tile);
                 }
         }
 }
 
-Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows,
-                           const float *a, int64_t a_step, float *out, int64_t out_step)
+Status direct_products_run(const DirectProducts *products, const RunContext *ctx, const DirectRows *rows)
 {
-        ProductsRun run = { .ctx = ctx,
-                            .products = products,
-                            .a = a,
-                            .out = out,
-                            .n_rows = n_rows,
-                            .a_step = a_step,
-                            .out_step = out_step };
-        int64_t work = n_rows * products->run.n * panel_width(&products->panels);
+        ProductsRun run = { ctx, products, rows };
+        int64_t work = rows->n * products->run.n * panel_width(&products->panels);
         TRY(parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)),
                          run_panels, &run));
         return run_poll(ctx);

@@ -43,6 +43,10 @@ typedef struct DirectPlanes {
 Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_products);
 void direct_products_free(DirectProducts *products); // NULL-safe
 const char *direct_products_name(const DirectProducts *products);
-// `a_step`, `out_step`: floats between planes.
-Status direct_products_run(const DirectProducts *products, const RunContext *ctx, int64_t n_rows,
-                           const float *a, int64_t a_step, float *out, int64_t out_step);
+typedef struct DirectRows {
+        int64_t n;
+        const float *a;
+        float *out;
+        int64_t a_step, out_step; // floats between planes
+} DirectRows;
+Status direct_products_run(const DirectProducts *products, const RunContext *ctx, const DirectRows *rows);

@@ -562,8 +562,8 @@ Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float
         for (block.first = 0; block.first < winograd->n_tiles; block.first += winograd->block) {
                 block.n = MIN(winograd->block, winograd->n_tiles - block.first);
                 TRY(parallel_for(ctx, block.n, 8, take_tiles, &block));
-                TRY(direct_products_run(winograd->products, ctx, block.n, block.taken, block.n * n_in,
-                                        block.products, block.n * n_out));
+                DirectRows rows = { block.n, block.taken, block.products, block.n * n_in, block.n * n_out };
+                TRY(direct_products_run(winograd->products, ctx, &rows));
                 TRY(parallel_for(ctx, block.n, 8, give_tiles, &block));
                 if (atomic_load_explicit(&block.spoiled, memory_order_relaxed))
                         return direct_conv_run(winograd->direct, ctx, in, residual, out, scratch);

@@ -129,13 +129,13 @@ double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out)
         return rows->exp(work, n, in, max, out);
 }
 
-Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n,
-                   int64_t inner, const void *in, void *out)
+Status softmax_run(const RunContext *ctx, const Softmax *softmax, const void *in, void *out)
 {
+        int64_t outer = softmax->outer, n = softmax->n, inner = softmax->inner;
         if (outer == 0 || n == 0 || inner == 0)
                 return STATUS_OK;
-        SoftmaxTask task = { ctx, kind, n, inner, in, out };
-        bool single = dtype == DTYPE_F32;
+        SoftmaxTask task = { ctx, softmax->kind, n, inner, in, out };
+        bool single = softmax->dtype == DTYPE_F32;
         const SoftmaxRows *rows = rows_in_use();
         int64_t blocks = (inner + COLUMNS - 1) / COLUMNS,
                 work = inner == 1 ? n : n * MIN(inner, (int64_t)COLUMNS);

@@ -12,9 +12,14 @@ typedef enum SoftmaxKind {
         SOFTMAX_SAFE, // a row of -inf gives zeros instead of NaN
 } SoftmaxKind;
 
-// in, out: contiguous [outer][n][inner] of dtype DTYPE_F32 or DTYPE_F64; may be the same array.
-Status softmax_run(const RunContext *ctx, SoftmaxKind kind, Dtype dtype, int64_t outer, int64_t n,
-                   int64_t inner, const void *in, void *out);
+typedef struct Softmax {
+        SoftmaxKind kind;
+        Dtype dtype; // DTYPE_F32 or DTYPE_F64
+        int64_t outer, n, inner;
+} Softmax;
+
+// in, out: contiguous [outer][n][inner]; may be the same array.
+Status softmax_run(const RunContext *ctx, const Softmax *softmax, const void *in, void *out);
 // One row of float32; for attention.
 void softmax_row_f32(SoftmaxKind kind, Work *work, int64_t n, const float *in, float *out);
 void softmax_row_f64(SoftmaxKind kind, Work *work, int64_t n, const double *in, double *out);

@@ -306,20 +306,23 @@ static void run_range(void *argument, int64_t begin, int64_t end)
         }
 }
 
-Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params,
-                     const PointOperand *in, void *out, const TensorMeta *out_meta, const RunContext *ctx)
+Status pointwise_run(const RunContext *ctx, const PointCall *call, void *out, const TensorMeta *out_meta)
 {
+        const PointKernel *kernel = call->kernel;
+        const PointOperand *in = call->in;
         int64_t numel = meta_numel(out_meta);
         if (numel == 0)
                 return STATUS_OK;
-        PointClass class = point_class(common);
+        PointClass class = point_class(call->common);
         if (kernel->loop[class] == NULL)
                 return fail(STATUS_INTERNAL, "pointwise row %s has no loop for %s", kernel->label,
-                            dtype_info[common].name);
+                            dtype_info[call->common].name);
         bool exact = false;
         for (size_t k = 0; kernel->in[k] != '\0'; k++)
                 exact |= in[k].exact;
-        PointParams sized = point_params_for(params, common, exact);
+        static const PointParams none;
+        PointParams sized =
+                point_params_for(call->params == NULL ? &none : call->params, call->common, exact);
         atomic_bool zero_divisor = false;
         Plan plan = { .n_in = (int)strlen(kernel->in),
                       .loop = point_loop(kernel, class),
@@ -332,7 +335,7 @@ Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams 
         }
         plan.operands[OUT].data = out;
         plan_dims(&plan, in, out_meta);
-        plan_operands(&plan, kernel, common, in, out_meta);
+        plan_operands(&plan, kernel, call->common, in, out_meta);
         TRY(parallel_for(ctx, numel, GRAIN, run_range, &plan));
         if (atomic_load_explicit(&zero_divisor, memory_order_relaxed))
                 return fail(STATUS_RUN, "ZeroDivisionError");

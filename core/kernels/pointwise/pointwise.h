@@ -85,6 +85,13 @@ typedef struct PointOperand {
         bool exact;
 } PointOperand;
 
+typedef struct PointCall {
+        const PointKernel *kernel;
+        Dtype common;              // computed in
+        const PointParams *params; // NULL: the row has none
+        const PointOperand *in;    // as many as kernel->in has letters
+} PointCall;
+
 PointClass point_class(Dtype common);
 // The set whose loops this process takes: isa_level(), at most POINT_WIDEST.
 Isa point_isa(void);
@@ -97,9 +104,8 @@ static inline bool point_takes_uniform(const PointKernel *kernel, PointClass cla
 // What `params` become in `common`: width and signedness filled in. `exact`: an operand is not
 // rounded to f16 or bf16.
 PointParams point_params_for(const PointParams *params, Dtype common, bool exact);
-// out[i] = formula(in...[i]) in the class of `common`. `out` is writable, of any real dtype and
-// strides (no element twice); it may be the very same tensor as an input, but must not overlap one
-// otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL when the row lacks
-// the class.
-Status pointwise_run(const PointKernel *kernel, Dtype common, const PointParams *params,
-                     const PointOperand *in, void *out, const TensorMeta *out_meta, const RunContext *ctx);
+// out[i] = formula(in...[i]) in the class of `call->common`. `out` is writable, of any real dtype
+// and strides (no element twice); it may be the very same tensor as an input, but must not overlap
+// one otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL when the row
+// lacks the class.
+Status pointwise_run(const RunContext *ctx, const PointCall *call, void *out, const TensorMeta *out_meta);

@@ -24,14 +24,13 @@ static void set_bounds(PoolAxis *axis, int64_t *bounds)
         axis->count = bounds + 2 * axis->out_size;
 }
 
-Status pool_windows(const RunContext *ctx, PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad,
-                    int64_t dilation, bool count_padding, int64_t *bounds)
+Status pool_windows(const RunContext *ctx, PoolAxis *axis, const PoolWindow *window, int64_t *bounds)
 {
-        int64_t n = axis->out_size;
+        int64_t n = axis->out_size, stride = window->stride, pad = window->pad, dilation = window->dilation;
         axis->step = dilation;
         Work work = { .ctx = ctx };
         for (int64_t o = 0; o < n && !work_stops(&work, 4); o++) {
-                int64_t start = o * stride - pad, end = start + (kernel - 1) * dilation + 1,
+                int64_t start = o * stride - pad, end = start + (window->kernel - 1) * dilation + 1,
                         padded_end = MIN(end, axis->in_size + pad);
                 int64_t low = start;
                 if (low < 0)
@@ -39,8 +38,9 @@ Status pool_windows(const RunContext *ctx, PoolAxis *axis, int64_t kernel, int64
                 bounds[o] = low;
                 bounds[n + o] = MAX(low, MIN(end, axis->in_size));
                 bounds[2 * n + o] =
-                        count_padding ? padded_end - start
-                                      : MAX((int64_t)0, MIN(end, axis->in_size) - MAX(start, (int64_t)0));
+                        window->count_padding
+                                ? padded_end - start
+                                : MAX((int64_t)0, MIN(end, axis->in_size) - MAX(start, (int64_t)0));
         }
         set_bounds(axis, bounds);
         return work.stops ? run_poll(ctx) : STATUS_OK;

@@ -23,9 +23,14 @@ typedef struct Pool {
 // ceil_mode.
 int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
                          bool ceil_mode);
-// Bounds of all windows of an axis into out[3 * out_size] (low, high, count).
-Status pool_windows(const RunContext *ctx, PoolAxis *axis, int64_t kernel, int64_t stride, int64_t pad,
-                    int64_t dilation, bool count_padding, int64_t *bounds);
+// Windows of one size along an axis.
+typedef struct PoolWindow {
+        int64_t kernel, stride, pad, dilation;
+        bool count_padding; // padding is a part of the divisor
+} PoolWindow;
+
+// Bounds of all windows of an axis into bounds[3 * out_size] (low, high, count).
+Status pool_windows(const RunContext *ctx, PoolAxis *axis, const PoolWindow *window, int64_t *bounds);
 Status pool_adaptive_windows(const RunContext *ctx, PoolAxis *axis, int64_t *bounds);
 
 // in, out: contiguous, of the compute dtype. NaN wins; windows without elements give the lowest

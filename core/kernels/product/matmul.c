@@ -60,15 +60,19 @@ static void locate(const GemmRun *run, int64_t piece, int64_t *item, int64_t *i,
         *item = piece / run->m_blocks;
 }
 
-static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item, int64_t i, int64_t n_i,
-                       int64_t j, int64_t n_j, const char *tile)
+// A part of c.
+typedef struct Patch {
+        int64_t item, i, n_i, j, n_j;
+} Patch;
+
+static void merge_tile(const GemmRun *run, const GemmMerge *merge, const Patch *patch, const char *tile)
 {
-        char *c = element(run, &run->task->c, item, i, j);
-        const char *add = element(run, &run->task->add, item, i, j);
+        char *c = element(run, &run->task->c, patch->item, patch->i, patch->j);
+        const char *add = element(run, &run->task->add, patch->item, patch->i, patch->j);
         int64_t c_step = run->task->c.row * (int64_t)run->item_bytes,
                 add_step = run->task->add.row * (int64_t)run->item_bytes;
-        for (int64_t r = 0; r < n_i; r++) {
-                run->tile->merge_row(merge, n_j, tile, c, add);
+        for (int64_t r = 0; r < patch->n_i; r++) {
+                run->tile->merge_row(merge, patch->n_j, tile, c, add);
                 tile += (size_t)run->tile->columns * run->item_bytes;
                 c += c_step;
                 if (add != NULL)
@@ -76,15 +80,14 @@ static void merge_tile(const GemmRun *run, const GemmMerge *merge, int64_t item,
         }
 }
 
-static void pack_columns(const GemmRun *run, int64_t item, int64_t k, int64_t n_k, int64_t j, int64_t n_j,
-                         void *out)
+static void pack_columns(const GemmRun *run, const GemmBlock *block, void *out)
 {
         const Gemm *task = run->task;
         if (task->pack_b != NULL)
-                task->pack_b(task->pack_context, item, k, n_k, j, n_j, run->tile->columns, out);
+                task->pack_b(task->pack_context, block, run->tile->columns, out);
         else
-                run->tile->pack_b(element(run, &task->b, item, k, j), task->b.row, task->b.col, n_k, n_j,
-                                  out);
+                run->tile->pack_b(element(run, &task->b, block->item, block->k, block->j), task->b.row,
+                                  task->b.col, block->n_k, block->n_j, out);
 }
 
 static void macro_tile(const GemmRun *run, Work *work, int64_t item, int64_t i0, int64_t j0, char *buffer)
@@ -98,17 +101,17 @@ static void macro_tile(const GemmRun *run, Work *work, int64_t item, int64_t i0,
         for (int64_t k = 0; k < task->k; k += KC) {
                 int64_t n_k = MIN(task->k - k, KC);
                 GemmMerge merge = merge_of(task, k == 0, k + n_k == task->k);
-                pack_columns(run, item, k, n_k, j0, n_j, b_panels);
+                pack_columns(run, &(GemmBlock){ item, k, n_k, j0, n_j }, b_panels);
                 tile->pack_a(element(run, &task->a, item, i0, k), task->a.row, task->a.col, n_i, n_k,
                              a_panels);
                 for (int64_t j = 0; j < n_j && !work_stops(work, n_i * n_k * 2); j += tile->columns) {
                         const char *b = b_panels + (size_t)(j * n_k) * run->item_bytes;
                         for (int64_t i = 0; i < n_i; i += tile->rows) {
-                                int64_t rows = MIN(n_i - i, tile->rows);
-                                tile->product((int)rows, n_k, a_panels + (size_t)(i * n_k) * run->item_bytes,
-                                              b, out);
-                                merge_tile(run, &merge, item, i0 + i, rows, j0 + j,
-                                           MIN(n_j - j, tile->columns), out);
+                                Patch patch = { item, i0 + i, MIN(n_i - i, tile->rows), j0 + j,
+                                                MIN(n_j - j, tile->columns) };
+                                tile->product((int)patch.n_i, n_k,
+                                              a_panels + (size_t)(i * n_k) * run->item_bytes, b, out);
+                                merge_tile(run, &merge, &patch, out);
                         }
                 }
                 if (work->stops)
@@ -147,12 +150,14 @@ static void dot_pieces(void *argument, int64_t begin, int64_t end)
                 int64_t i_end = MIN(task->m, i0 + run->m_step), j_end = MIN(task->n, j0 + run->n_step);
                 for (int64_t j = j0; j < j_end; j += 4) {
                         for (int64_t i = i0; i < i_end && !work_stops(&work, DOT_STEPS); i += 4) {
-                                int n_i = (int)MIN(i_end - i, 4), n_j = (int)MIN(j_end - j, 4);
-                                run->tile->dot_block(&work, n_i, n_j, task->k,
-                                                     element(run, &task->a, item, i, 0), task->a.row,
-                                                     element(run, &task->b, item, 0, j), task->b.col, dots);
-                                for (int r = 0; r < n_i; r++)
-                                        run->tile->merge_row(&merge, n_j,
+                                GemmDots rows = { (int)MIN(i_end - i, 4),
+                                                  (int)MIN(j_end - j, 4),
+                                                  task->k,
+                                                  { element(run, &task->a, item, i, 0), task->a.row },
+                                                  { element(run, &task->b, item, 0, j), task->b.col } };
+                                run->tile->dot_block(&work, &rows, dots);
+                                for (int r = 0; r < rows.n_a; r++)
+                                        run->tile->merge_row(&merge, rows.n_b,
                                                              dots + (size_t)(r * 4) * run->item_bytes,
                                                              element(run, &task->c, item, i + r, j),
                                                              element(run, &task->add, item, i + r, j));
@@ -177,8 +182,9 @@ static void row_pieces(void *argument, int64_t begin, int64_t end)
                 memset(sum, 0, (size_t)n * run->item_bytes);
                 for (int64_t k = 0; k < task->k && !work_stops(&work, MIN(task->k - k, KC) * n / 4);
                      k += KC) {
-                        run->tile->add_rows(MIN(task->k - k, KC), n, element(run, &task->a, item, i, k),
-                                            task->a.col, element(run, &task->b, item, k, j), task->b.row,
+                        run->tile->add_rows(MIN(task->k - k, KC), n,
+                                            (GemmRows){ element(run, &task->a, item, i, k), task->a.col },
+                                            (GemmRows){ element(run, &task->b, item, k, j), task->b.row },
                                             sum);
                 }
                 run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j),

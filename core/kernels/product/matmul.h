@@ -10,11 +10,14 @@ typedef struct GemmMatrix {
         int64_t row, col, batch[MAX_RANK];
 } GemmMatrix;
 
-// Fills panels for b from anything (convolution reads its input here): out[column /
-// width][n_k][width] for rows k.. and columns j.. of b of the batch item `item`; columns past n_j
-// are zero.
-typedef void (*GemmPackInput)(const void *context, int64_t item, int64_t k, int64_t n_k, int64_t j,
-                              int64_t n_j, int width, void *out);
+// A part of b: rows k to k + n_k - 1 and columns j to j + n_j - 1 of one item of the batch.
+typedef struct GemmBlock {
+        int64_t item, k, n_k, j, n_j;
+} GemmBlock;
+
+// Fills panels for a block of b from anything (convolution reads its input here): out[column /
+// width][n_k][width]; columns past n_j are zero.
+typedef void (*GemmPackInput)(const void *context, const GemmBlock *block, int width, void *out);
 
 // c[m, n] = alpha * a[m, k] b[k, n] + beta * add[m, n] for every item of the batch. `add` may have
 // strides 0 (a bias); add.data NULL: none, and so is beta == 0 (then NaN in add does not matter).
@@ -43,5 +46,9 @@ typedef struct Operand {
 // out[..., m, n] = alpha * a[..., m, k] b[..., k, n] + beta * add[..., m, n] on tensors of any real
 // dtype, rounded once. All of one rank >= 2; leading sizes of a, b and add equal out's or are 1.
 // `add` NULL: none. Leading dimensions of a are folded into m where b has none.
-Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b, const Operand *add,
-                      double alpha, double beta, void *out, const TensorMeta *out_meta);
+typedef struct MatmulTensors {
+        const Operand *a, *b, *add;
+        double alpha, beta;
+} MatmulTensors;
+Status matmul_tensors(const RunContext *ctx, const MatmulTensors *task, void *out,
+                      const TensorMeta *out_meta);

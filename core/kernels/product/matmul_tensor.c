@@ -10,11 +10,6 @@ typedef struct Read {
         int64_t size[MAX_RANK], stride[MAX_RANK];
 } Read;
 
-static void read_deinit(Read *read)
-{
-        dense_deinit(&read->dense);
-}
-
 static Status read_init(Read *read, const RunContext *ctx, const Operand *operand, Dtype as)
 {
         memset(read, 0, sizeof(*read));
@@ -74,9 +69,21 @@ static void expand_add(Read *add, int rank, const int64_t *out_size)
         lay_out(add, rank, out_size);
 }
 
-static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, double alpha, double beta,
+typedef struct Factors {
+        Read a, b, add;
+} Factors;
+
+static void factors_deinit(Factors *factors)
+{
+        dense_deinit(&factors->a.dense);
+        dense_deinit(&factors->b.dense);
+        dense_deinit(&factors->add.dense);
+}
+
+static Status multiply(const RunContext *ctx, Factors *factors, double alpha, double beta,
                        const DenseOut *out)
 {
+        Read *a = &factors->a, *b = &factors->b, *add = &factors->add;
         int rank = out->meta->rank;
         const int64_t *size = out->meta->size;
         TensorMeta contiguous = *out->meta;
@@ -109,17 +116,16 @@ static Status multiply(const RunContext *ctx, Read *a, Read *b, Read *add, doubl
         return gemm(ctx, &task);
 }
 
-Status matmul_tensors(const RunContext *ctx, const Operand *a, const Operand *b, const Operand *add,
-                      double alpha, double beta, void *out, const TensorMeta *out_meta)
+Status matmul_tensors(const RunContext *ctx, const MatmulTensors *task, void *out, const TensorMeta *out_meta)
 {
         Dtype as = dtype_compute(out_meta->dtype);
-        _cleanup_(read_deinit) Read left = { 0 }, right = { 0 }, added = { 0 };
+        _cleanup_(factors_deinit) Factors factors = { 0 };
         _cleanup_(dense_out_deinit) DenseOut result = { 0 };
-        TRY(read_init(&left, ctx, a, as));
-        TRY(read_init(&right, ctx, b, as));
-        TRY(read_init(&added, ctx, beta == 0 ? NULL : add, as));
+        TRY(read_init(&factors.a, ctx, task->a, as));
+        TRY(read_init(&factors.b, ctx, task->b, as));
+        TRY(read_init(&factors.add, ctx, task->beta == 0 ? NULL : task->add, as));
         TRY(dense_out_init(&result, ctx, out, out_meta, as));
-        TRY(multiply(ctx, &left, &right, &added, alpha, beta, &result));
+        TRY(multiply(ctx, &factors, task->alpha, task->beta, &result));
         TRY(dense_out_store(&result));
         return STATUS_OK;
 }

@@ -14,6 +14,19 @@ typedef struct GemmMerge {
         double alpha, beta;
 } GemmMerge;
 
+// Rows of a matrix, `step` elements apart.
+typedef struct GemmRows {
+        const void *data;
+        int64_t step;
+} GemmRows;
+
+// n_a (1..4) rows of a and n_b (1..4) rows of b, all contiguous along k.
+typedef struct GemmDots {
+        int n_a, n_b;
+        int64_t n_k;
+        GemmRows a, b;
+} GemmDots;
+
 typedef struct GemmTile {
         int rows, columns; // of a tile; packed panels are this wide
         // tile[rows][columns] = a panel [n_k][rows] times b panel [n_k][columns]; rows from n_rows
@@ -21,13 +34,10 @@ typedef struct GemmTile {
         void (*product)(int n_rows, int64_t n_k, const void *a_panel, const void *b_panel, void *tile);
         void (*merge_row)(const GemmMerge *merge, int64_t n, const void *tile_row, void *c_row,
                           const void *add_row);
-        // dots[4][4] of n_a (1..4) rows of a and n_b (1..4) rows of b, all contiguous along k; row
-        // strides in elements. Not written when the work stops.
-        void (*dot_block)(Work *work, int n_a, int n_b, int64_t n_k, const void *a_rows, int64_t a_row,
-                          const void *b_rows, int64_t b_row, void *dots);
-        // y[n] += x[n_k] times b[n_k][n], rows of b contiguous.
-        void (*add_rows)(int64_t n_k, int64_t n, const void *x_row, int64_t x_step, const void *b_rows,
-                         int64_t b_row, void *y_row);
+        // dots[4][4]. Not written when the work stops.
+        void (*dot_block)(Work *work, const GemmDots *rows, void *dots);
+        // y[n] += x[n_k] times b[n_k][n], rows of b contiguous; x's step is that of its elements.
+        void (*add_rows)(int64_t n_k, int64_t n, GemmRows x, GemmRows b, void *y_row);
         void (*pack_a)(const void *from, int64_t row, int64_t col, int64_t n_rows, int64_t n_k, void *panels);
         void (*pack_b)(const void *from, int64_t row, int64_t col, int64_t n_k, int64_t n_columns,
                        void *panels);

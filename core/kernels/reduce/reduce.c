@@ -86,16 +86,22 @@ static int64_t offset_of(int n, const int64_t *size, const int64_t *stride, int6
         return offset;
 }
 
-static inline __attribute__((always_inline)) void gather_run(const RowPlan *plan, Work *work,
-                                                             const char *const *base, int64_t n_rows,
-                                                             int64_t offset, int64_t at, int64_t n,
-                                                             int64_t step, char *out, const size_t size)
+// Elements `step` apart of several rows that are gathered together, each row into row_length
+// elements.
+typedef struct Run {
+        const char *const *base;
+        int64_t n_rows, row_length;
+        int64_t offset, at, n, step; // where from and to, in elements
+} Run;
+
+static inline __attribute__((always_inline)) void gather_run(const Run *run, Work *work, char *out,
+                                                             const size_t size)
 {
-        for (int64_t from = 0, end; (end = work_end(work, from, n, n_rows)) > from; from = end) {
+        for (int64_t from = 0, end; (end = work_end(work, from, run->n, run->n_rows)) > from; from = end) {
                 for (int64_t i = from; i < end; i++) {
-                        for (int64_t r = 0; r < n_rows; r++)
-                                memcpy(out + (size_t)(r * plan->row_length + at + i) * size,
-                                       base[r] + (offset + i * step) * (int64_t)size, size);
+                        for (int64_t r = 0; r < run->n_rows; r++)
+                                memcpy(out + (size_t)(r * run->row_length + run->at + i) * size,
+                                       run->base[r] + (run->offset + i * run->step) * (int64_t)size, size);
                 }
         }
 }
@@ -106,13 +112,17 @@ static void gather(const RowVisit *visit, Work *work, const char *const *base, i
 {
         const RowPlan *plan = visit->plan;
         int inner = plan->n_reduce - 1;
-        int64_t run = plan->reduce_size[inner], step = plan->reduce_stride[inner];
-        for (int64_t at = 0; at < plan->row_length && !work->stops; at += run) {
-                int64_t offset = offset_of(inner, plan->reduce_size, plan->reduce_stride, at / run);
+        Run run = { .base = base,
+                    .n_rows = n_rows,
+                    .row_length = plan->row_length,
+                    .n = plan->reduce_size[inner],
+                    .step = plan->reduce_stride[inner] };
+        for (; run.at < plan->row_length && !work->stops; run.at += run.n) {
+                run.offset = offset_of(inner, plan->reduce_size, plan->reduce_stride, run.at / run.n);
                 if (visit->item_bytes == 4)
-                        gather_run(plan, work, base, n_rows, offset, at, run, step, out, 4);
+                        gather_run(&run, work, out, 4);
                 else
-                        gather_run(plan, work, base, n_rows, offset, at, run, step, out, 8);
+                        gather_run(&run, work, out, 8);
         }
 }
 

@@ -9,8 +9,8 @@
 //   loop wakes        the connection is resumed, the handler is called again and queues the reply
 //   completed         freed
 //
-// MHD never sees a resumed connection whose job is unfinished. A connection is suspended only while
-// its job is on a worker, parked or queued.
+// The transport never sees a resumed connection whose job is unfinished. A connection is suspended
+// only while its job is on a worker, parked or queued.
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -39,14 +39,14 @@ static const char *const method_names[] = { "GET", "HEAD", "POST", "PUT", "PATCH
 
 const char *header_of(const Exchange *exchange, const char *name)
 {
-        return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+        return transport_header(exchange->connection, name);
 }
 
 // Refuses before the body was read. Closing a connection while its client still sends would lose
 // the reply on the way. So a body of moderate size is read to its end first, and the connection is
 // kept. A client that waits for permission to send its body (Expect) is answered at once, and so is
 // a request whose end is uncertain.
-static enum MHD_Result refuse_head(Exchange *exchange)
+static bool refuse_head(Exchange *exchange)
 {
         Status status = failure_current()->status;
         bool bearable = declared_length(exchange) <= (uint64_t)limits.max_body_budget;
@@ -55,21 +55,19 @@ static enum MHD_Result refuse_head(Exchange *exchange)
                 api_reply_header(&exchange->job->reply, "WWW-Authenticate", "Bearer realm=\"fxserve\"");
         exchange->dropping = exchange->framed && bearable && header_of(exchange, "Expect") == NULL;
         exchange->refused = !exchange->dropping;
-        return exchange->dropping ? MHD_YES : send_reply(exchange);
+        return exchange->dropping || send_reply(exchange);
 }
 
 static void copy_header(Exchange *exchange, const char *name, char out[CALL_HEADER_MAX])
 {
-        const char *value = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+        const char *value = header_of(exchange, name);
         snprintf(out, CALL_HEADER_MAX, "%s", value == NULL ? "" : value);
 }
 
 static AuthAddress address_of(const Exchange *exchange)
 {
         AuthAddress address = { .bytes = { 0 } };
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        const struct sockaddr *from = info == NULL ? NULL : info->client_addr;
+        const struct sockaddr *from = transport_client(exchange->connection);
         if (from != NULL && from->sa_family == AF_INET6) {
                 memcpy(address.bytes, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
         } else if (from != NULL && from->sa_family == AF_INET) {
@@ -126,7 +124,7 @@ static Status open_request(Exchange *exchange, const char *method)
         return body_limit(exchange);
 }
 
-static enum MHD_Result submit(Exchange *exchange)
+static bool submit(Exchange *exchange)
 {
         Http *http = exchange->http;
         Job *job = exchange->job;
@@ -160,41 +158,33 @@ static enum MHD_Result submit(Exchange *exchange)
                 return refuse(exchange);
         away_add(exchange);
         // before the loop can see the job finished; both happen on this thread
-        MHD_suspend_connection(exchange->connection);
-        return MHD_YES;
+        transport_suspend(exchange->connection);
+        return true;
 }
 
-static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *data, size_t *n_data,
-                              void **state)
+static bool handle(void *state, const char *method, const char *data, size_t *n_data)
 {
-        Exchange *exchange = *state;
-        (void)context;
-        (void)url;
-        (void)version;
-        if (exchange == NULL)
-                return MHD_NO;
-        exchange->connection = connection;
+        Exchange *exchange = state;
         if (!exchange->checked) {
                 exchange->checked = true;
-                return open_request(exchange, method) == STATUS_OK ? MHD_YES : refuse_head(exchange);
+                return open_request(exchange, method) == STATUS_OK || refuse_head(exchange);
         }
         if (*n_data > 0) {
                 size_t n = *n_data;
                 // libmicrohttpd calls again for chunks it has already read; bytes that are not
                 // taken now are offered again
                 if (exchange->paused)
-                        return MHD_YES;
+                        return true;
                 *n_data = 0;
                 return body_take(exchange, data, n);
         }
         if (!exchange->submitted && !exchange->dropping)
-                return body_wait(exchange) ? MHD_YES : submit(exchange);
-        return exchange->done ? send_reply(exchange) : MHD_YES;
+                return body_wait(exchange) || submit(exchange);
+        return !exchange->done || send_reply(exchange);
 }
 
 // ---- begin and end of an exchange ----
-static void *begin(void *context, const char *target, struct MHD_Connection *connection)
+static void *begin(void *context, TransportConnection *connection, void *conn, const char *target)
 {
         Http *http = context;
         Exchange *exchange = calloc(1, sizeof(*exchange));
@@ -202,7 +192,7 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
                 return NULL;
         exchange->http = http;
         exchange->connection = connection;
-        exchange->conn = conn_of_connection(connection);
+        exchange->conn = conn;
         exchange->target = exchange->target_memory = copy_text(target, strlen(target));
         snprintf(exchange->method, sizeof(exchange->method), "-");
         if (exchange->target == NULL || job_new(http->options.workers, &exchange->job) != STATUS_OK) {
@@ -226,16 +216,10 @@ static void *begin(void *context, const char *target, struct MHD_Connection *con
         return exchange;
 }
 
-static void completed(void *context, struct MHD_Connection *connection, void **state,
-                      enum MHD_RequestTerminationCode code)
+static void completed(void *state)
 {
-        Http *http = context;
-        Exchange *exchange = *state;
-        (void)connection;
-        (void)code;
-        *state = NULL;
-        if (exchange == NULL)
-                return;
+        Exchange *exchange = state;
+        Http *http = exchange->http;
         count_unanswered(exchange);
         if (exchange->conn != NULL) {
                 exchange->conn->exchange = NULL;
@@ -263,18 +247,18 @@ static void on_timer(uv_timer_t *timer)
 
 void http_turn(Http *http)
 {
-        MHD_UNSIGNED_LONG_LONG wait_ms;
+        uint64_t wait_ms;
         if (http->stopped)
                 return;
         // At the limit of connections libmicrohttpd stops listening, and starts again when it is
         // next run, not when one has gone.
         do {
                 http->has_room = false;
-                MHD_run(http->daemon);
+                transport_run(http->transport);
         } while (http->has_room && !http->stopped);
         if (http->stopped)
                 return;
-        if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES)
+        if (transport_wait(http->transport, &wait_ms))
                 uv_timer_start(&http->timer, on_timer, wait_ms, 0);
         else
                 uv_timer_stop(&http->timer);
@@ -300,49 +284,26 @@ static void on_finished(uv_async_t *async)
                 if (!job_reap(job)) {
                         exchange->done = true;
                         away_remove(exchange);
-                        MHD_resume_connection(exchange->connection);
+                        transport_resume(exchange->connection);
                 }
                 job = next;
         }
         http_turn(http);
 }
 
-static size_t keep_escaped(void *context, struct MHD_Connection *connection, char *text)
-{
-        (void)context;
-        (void)connection;
-        return strlen(text); // the raw target is routed; MHD's decoded forms are not used
-}
-
 // ---- start and stop ----
-static struct MHD_Daemon *start_daemon(Http *http)
+static Status start_transport(Http *http)
 {
         enum { KEPT_FILES = 128 }; // descriptors for everything but connections
-        const HttpOptions *options = &http->options;
         size_t most = tap_capacity() > 2 * KEPT_FILES ? tap_capacity() - KEPT_FILES : KEPT_FILES;
         http->max_conns = MIN((size_t)limits.max_connections, most);
-        struct MHD_OptionItem plain[] = {
-                { MHD_OPTION_LISTEN_SOCKET, options->listen_fd, NULL },
-                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)http->max_conns, NULL },
-                { MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)limits.max_connections_per_address, NULL },
-                { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)limits.idle_timeout_s, NULL },
-                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)idle_pool_bytes(), NULL },
-                { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
-                { MHD_OPTION_END, 0, NULL },
-        };
-        struct MHD_OptionItem tls[] = {
-                { MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, options->tls_callback },
-                { MHD_OPTION_HTTPS_PRIORITIES, 0,
-                  (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE" },
-                { MHD_OPTION_END, 0, NULL },
-        };
-        bool with_tls = options->tls_callback != NULL;
-        unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (with_tls ? (unsigned)MHD_USE_TLS : 0);
-        return MHD_start_daemon(flags, 0, NULL, NULL, handle, http, MHD_OPTION_URI_LOG_CALLBACK, begin, http,
-                                MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION,
-                                conn_notify, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,
-                                MHD_OPTION_ARRAY, plain, MHD_OPTION_ARRAY, with_tls ? tls : &tls[2],
-                                MHD_OPTION_END);
+        TransportOptions options = { .listen_fd = http->options.listen_fd,
+                                     .max_connections = http->max_conns,
+                                     .pool_bytes = idle_pool_bytes(),
+                                     .tls_callback = http->options.tls_callback,
+                                     .events = { conn_opened, conn_closed, begin, handle, completed },
+                                     .context = http };
+        return transport_start(&options, &http->transport);
 }
 
 // Everything that can fail comes before the first handle of the loop.
@@ -351,13 +312,9 @@ static Status start_http(Http *http)
         TRY(cors_check(http->options.allow_origin));
         TRY(tap_start());
         TRY(random_fill(http));
-        http->daemon = start_daemon(http);
-        const union MHD_DaemonInfo *info =
-                http->daemon == NULL ? NULL : MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-        if (info == NULL)
-                return fail(STATUS_INTERNAL, "the HTTP server could not be started");
+        TRY(start_transport(http));
         TRY(conn_start(http));
-        uv_poll_init(http->options.loop, &http->poll, info->epoll_fd);
+        uv_poll_init(http->options.loop, &http->poll, transport_poll_fd(http->transport));
         uv_timer_init(http->options.loop, &http->timer);
         uv_async_init(http->options.loop, &http->async, on_finished);
         http->poll.data = http->timer.data = http->async.data = http;
@@ -378,8 +335,7 @@ Status http_start(const HttpOptions *options, Http **out_http)
         frame_init(&http->frame);
         Status status = start_http(http);
         if (status != STATUS_OK) {
-                if (http->daemon != NULL)
-                        MHD_stop_daemon(http->daemon);
+                transport_stop(http->transport);
                 http_free(http);
                 return status;
         }
@@ -392,7 +348,7 @@ void http_stop(Http *http)
 {
         http->stopped = true;
         spools_stop(http->spools); // nothing may be suspended from here on
-        MHD_stop_daemon(http->daemon);
+        transport_stop(http->transport);
         conn_stop(http);
         pthread_mutex_lock(&http->finished_mutex);
         http->deaf = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP over libmicrohttpd, driven from a libuv loop through MHD's external epoll descriptor.
+// HTTP, driven from a libuv loop through transport.h.
 // Everything here runs on the loop thread, except the hand-over of finished jobs.
 #pragma once
 #include <uv.h>

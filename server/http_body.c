@@ -12,8 +12,7 @@ enum { SPOOL_FROM_BYTES = 1 << 20 }; // larger uploads go to disk as they arrive
 
 uint64_t declared_length(const Exchange *exchange)
 {
-        const char *text =
-                MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Content-Length");
+        const char *text = header_of(exchange, "Content-Length");
         return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
@@ -102,14 +101,14 @@ static void wake(void *owner)
 {
         Exchange *exchange = owner;
         exchange->paused = false;
-        MHD_resume_connection(exchange->connection);
+        transport_resume(exchange->connection);
 }
 
 // Before the loop can be told to go on; both happen on this thread.
 static void pause_sender(Exchange *exchange)
 {
         exchange->paused = true;
-        MHD_suspend_connection(exchange->connection);
+        transport_suspend(exchange->connection);
 }
 
 static void turned(void *context)
@@ -171,13 +170,13 @@ static Status take(Exchange *exchange, const char *data, size_t n, bool *out_wai
 
 // Part of a body that is dropped. An endless one is cut off: there is no way to answer in the
 // middle of it.
-enum MHD_Result body_drop(Exchange *exchange, size_t n)
+bool body_drop(Exchange *exchange, size_t n)
 {
         exchange->n_dropped += n;
-        return exchange->n_dropped <= (uint64_t)limits.max_body_budget ? MHD_YES : MHD_NO;
+        return exchange->n_dropped <= (uint64_t)limits.max_body_budget;
 }
 
-enum MHD_Result body_take(Exchange *exchange, const char *data, size_t n)
+bool body_take(Exchange *exchange, const char *data, size_t n)
 {
         bool wait = false;
         if (exchange->dropping)
@@ -191,7 +190,7 @@ enum MHD_Result body_take(Exchange *exchange, const char *data, size_t n)
         }
         if (wait)
                 pause_sender(exchange);
-        return MHD_YES;
+        return true;
 }
 
 bool body_wait(Exchange *exchange)

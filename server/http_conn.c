@@ -165,46 +165,37 @@ void conn_sweep_slow(uv_timer_t *timer)
 }
 
 // ---- begin and end ----
-void conn_notify(void *context, struct MHD_Connection *connection, void **state,
-                 enum MHD_ConnectionNotificationCode code)
+void conn_closed(void *context, void *closed)
 {
         Http *http = context;
-        Conn *conn = *state;
-        if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-                http->has_room |= http->n_conns-- >= http->max_conns;
-                if (conn != NULL) {
-                        tap_remove(conn);
-                        drain_remove(conn);
-                        conn_settle(conn);
-                        idle_remove(conn);
-                        free(conn);
-                }
-                *state = NULL;
-                return;
-        }
-        const union MHD_ConnectionInfo *fd =
-                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        http->n_conns++;
-        conn = fd == NULL ? NULL : calloc(1, sizeof(*conn));
+        Conn *conn = closed;
+        http->has_room |= http->n_conns-- >= http->max_conns;
         if (conn == NULL)
-                return; // requests on it are not answered, because no heads are counted for it
+                return;
+        tap_remove(conn);
+        drain_remove(conn);
+        conn_settle(conn);
+        idle_remove(conn);
+        free(conn);
+}
+
+void *conn_opened(void *context, TransportConnection *connection, int fd)
+{
+        Http *http = context;
+        http->n_conns++;
+        Conn *conn = fd < 0 ? NULL : calloc(1, sizeof(*conn));
+        if (conn == NULL)
+                return NULL; // requests on it are not answered, because no heads are counted for it
         conn->http = http;
         conn->connection = connection;
-        conn->fd = fd->connect_fd;
+        conn->fd = fd;
         conn->tls = http->options.tls_callback != NULL;
         raw_init(&conn->raw);
         tap_add(conn);
         drain_add(conn);
         if (conn->tls)
                 start_clock(conn, CONN_HEAD); // one clock for the handshake and the first head
-        *state = conn;
-}
-
-Conn *conn_of_connection(struct MHD_Connection *connection)
-{
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-        return info == NULL ? NULL : info->socket_context;
+        return conn;
 }
 
 // ---- requests whose jobs are away ----
@@ -253,7 +244,7 @@ static void answer_deadline(Exchange *exchange)
         prepare_refusal(exchange);
         job_detach(job);
         away_remove(exchange);
-        MHD_resume_connection(exchange->connection);
+        transport_resume(exchange->connection);
 }
 
 void away_sweep(uv_timer_t *timer)

@@ -96,17 +96,17 @@ Status cors_preflight(Exchange *exchange, const char *method, bool *out_answered
         return STATUS_OK;
 }
 
-void cors_add_headers(Exchange *exchange, struct MHD_Response *response)
+void cors_add_headers(Exchange *exchange, TransportReply *out)
 {
         const Http *http = exchange->http;
         if (http->options.allow_origin[0] == '\0')
                 return;
-        MHD_add_response_header(response, "Vary", "Origin");
+        transport_reply_header(out, "Vary", "Origin");
         const char *origin = header_of(exchange, "Origin");
         if (origin == NULL || !origin_is_allowed(http, origin))
                 return;
-        MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
-        MHD_add_response_header(response, "Access-Control-Expose-Headers", EXPOSED);
+        transport_reply_header(out, "Access-Control-Allow-Origin", origin);
+        transport_reply_header(out, "Access-Control-Expose-Headers", EXPOSED);
         // performance.getEntries() shows Server-Timing
-        MHD_add_response_header(response, "Timing-Allow-Origin", origin);
+        transport_reply_header(out, "Timing-Allow-Origin", origin);
 }

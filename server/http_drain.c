@@ -118,10 +118,9 @@ static void end_sending(Conn *conn, int64_t now)
         bool waits;
         if (has_ended(conn->fd, &waits) || waits)
                 return; // it is about to be read
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(conn->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-        if (info != NULL && conn->n_begun > 0)
-                gnutls_bye(info->tls_session, GNUTLS_SHUT_WR);
+        gnutls_session_t session = transport_tls_session(conn->connection);
+        if (session != NULL && conn->n_begun > 0)
+                gnutls_bye(session, GNUTLS_SHUT_WR);
         shutdown(conn->fd, SHUT_WR);
         conn->ended_ns = now;
 }
@@ -169,9 +168,7 @@ static void sweep_listener(Http *http, int64_t now)
         if (!http->listening || now - http->drain_ns < LAST_SYN_NS || poll(&queue, 1, 0) > 0)
                 return;
         http->listening = false;
-        MHD_socket fd = MHD_quiesce_daemon(http->daemon);
-        if (fd != MHD_INVALID_SOCKET)
-                close(fd);
+        transport_stop_listening(http->transport);
 }
 
 // ---- the steps ----

@@ -16,11 +16,9 @@ typedef struct HeaderCount {
         AcceptedCodings accepted;
 } HeaderCount;
 
-static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *key,
-                                    const char *value)
+static void count_header(void *context, const char *key, const char *value)
 {
         HeaderCount *count = context;
-        (void)kind;
         value = value == NULL ? "" : value;
         if (strcasecmp(key, "Host") == 0) {
                 count->n_host++;
@@ -36,13 +34,12 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
                 count->n_content_encoding++;
                 count->content_encoding = value;
         }
-        return MHD_YES;
 }
 
 static HeaderCount count_headers(const Exchange *exchange)
 {
         HeaderCount count = { .n_host = 0 };
-        MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, count_header, &count);
+        transport_each_header(exchange->connection, count_header, &count);
         return count;
 }
 
@@ -177,7 +174,7 @@ void take_request_id(Exchange *exchange)
 {
         static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
         char *id = exchange->job->call.request_id;
-        const char *wish = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "X-Request-Id");
+        const char *wish = header_of(exchange, "X-Request-Id");
         size_t n = wish == NULL ? 0 : strlen(wish);
         if (n > 0 && n <= PROFILE_ID_MAX && strspn(wish, allowed) == n) {
                 memcpy(id, wish, n + 1);

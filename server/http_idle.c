@@ -78,7 +78,7 @@ static void sweep(uv_timer_t *timer)
         int64_t now = clock_ns();
         // This frees the connections that libmicrohttpd has closed, with their pools. Every
         // connection still on the list afterwards has a pool.
-        MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+        transport_n_connections(http->transport);
         for (int i = 0; i < MOST_PER_TICK && http->idle_first != NULL &&
                         now - http->idle_first->waits_since_ns >= IDLE_NS;
              i++) {
@@ -107,7 +107,7 @@ void idle_add(Conn *conn)
 
 bool http_pools_are_known(void)
 {
-        const char *version = MHD_get_version();
+        const char *version = transport_version();
         return strcmp(version, "0.9.75") == 0 || strcmp(version, "1.0.1") == 0;
 }
 

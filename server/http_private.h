@@ -1,42 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared by http*.c.
-//
-// Workarounds for libmicrohttpd, and their files. Both versions are tested: Debian 12 has 0.9.75,
-// Debian 13 has 1.0.1.
-//   both    repairs requests that RFC 9112 wants refused, before any callback sees them
-//           → http_tap.c, http_raw.c
-//   1.0.1   takes the LF behind a chunk's extension for the chunk's first byte
-//           → http_raw.c takes extensions out
-//   both    times out silence only, and does not see that the client of a suspended connection left
-//           → http_conn.c
-//   0.9.75  misses the end of a stream that comes with the last bytes
-//           → http_conn.c, has_left
-//   both    calls the handler of a connection it has suspended, for the chunks it has read already
-//           → http.c, handle
-//   both    listens again after the limit of connections only when it is run next
-//           → http.c, http_turn
-//   both    zeroes the whole pool of a connection after each request, so all of it becomes resident
-//           → http_idle.c
-//   both    closes a socket at once after the last reply, and all of them when it is stopped
-//           → http_drain.c
+// transport.h lists what libmicrohttpd does that has to be worked around, and where.
 #pragma once
-#include <microhttpd.h>
 #include <pthread.h>
 #include "api/routes/metrics.h"
 #include "server/http.h"
 #include "server/http_raw.h"
 #include "server/spool.h"
+#include "server/transport.h"
 
 typedef struct Conn Conn;
 typedef struct Linger Linger;
 typedef enum ConnPhase { CONN_HEAD, CONN_BODY, CONN_REPLY } ConnPhase;
 
-// One HTTP exchange: made when the request line is read, freed when MHD says that the request is
-// completed.
+// One HTTP exchange: made when the request line is read, freed when the transport says that the
+// request is completed.
 typedef struct Exchange {
         struct Exchange *next, *previous; // all under way
         Http *http;
-        struct MHD_Connection *connection;
+        TransportConnection *connection;
         Conn *conn;      // NULL: no memory for it
         uint64_t number; // of its connection's requests, from 1
         Job *job;
@@ -65,7 +47,7 @@ typedef struct Exchange {
 struct Conn {
         Conn *next, *previous; // those in the middle of a head, a body or a large reply
         Http *http;
-        struct MHD_Connection *connection;
+        TransportConnection *connection;
         Exchange *exchange; // under way, or NULL
         int fd;
         bool tls;
@@ -92,7 +74,7 @@ struct Conn {
 
 struct Http {
         HttpOptions options;
-        struct MHD_Daemon *daemon;
+        Transport *transport;
         uv_poll_t poll;
         uv_timer_t timer;
         uv_async_t async;
@@ -144,9 +126,9 @@ bool tap_add(Conn *conn);
 void tap_remove(const Conn *conn);
 
 // http_conn.c
-void conn_notify(void *context, struct MHD_Connection *connection, void **state,
-                 enum MHD_ConnectionNotificationCode code);
-Conn *conn_of_connection(struct MHD_Connection *connection); // NULL: none was made
+// Events of the transport; `context` is the Http, `conn` a Conn or NULL.
+void *conn_opened(void *context, TransportConnection *connection, int fd);
+void conn_closed(void *context, void *conn);
 // `n` bytes have come and been read by conn->raw.
 void conn_has_read(Conn *conn, size_t n);
 // A large reply begins; its end is the end of the exchange.
@@ -193,7 +175,7 @@ Status cors_check(const char *list);
 // Answers a preflight of an allowed origin: the job's reply is ready. STATUS_ORIGIN for another
 // origin.
 Status cors_preflight(Exchange *exchange, const char *method, bool *out_answered);
-void cors_add_headers(Exchange *exchange, struct MHD_Response *response);
+void cors_add_headers(Exchange *exchange, TransportReply *out);
 
 // http_body.c
 // What Content-Length says; 0 without one.
@@ -201,13 +183,13 @@ uint64_t declared_length(const Exchange *exchange);
 // STATUS_TOO_LARGE if the declared length, or the bytes so far, exceed the route's limit.
 Status body_limit(Exchange *exchange);
 // Takes part of the body. A body that is refused is read to its end and dropped, with the refusal
-// ready. The connection is suspended when the disk is behind.
-enum MHD_Result body_take(Exchange *exchange, const char *data, size_t n);
+// ready. The connection is suspended when the disk is behind. False: it ends.
+bool body_take(Exchange *exchange, const char *data, size_t n);
 // Before body_finish: true when the connection was suspended until the body is on disk; ask again
 // then.
 bool body_wait(Exchange *exchange);
-// Drops `n` bytes.
-enum MHD_Result body_drop(Exchange *exchange, size_t n);
+// Drops `n` bytes. False: there were too many, the connection ends.
+bool body_drop(Exchange *exchange, size_t n);
 // The body is complete: it becomes the job's.
 Status body_finish(Exchange *exchange);
 void body_deinit(Exchange *exchange);
@@ -222,8 +204,8 @@ void count_unanswered(Exchange *exchange);
 // Counts a connection refused with 408 before libmicrohttpd had a request line.
 void count_slow_head(Http *http);
 // Queues the job's reply, or a refusal when too many large replies are not taken yet; counts and
-// logs it.
-enum MHD_Result send_reply(Exchange *exchange);
+// logs it. False: the connection ends without it.
+bool send_reply(Exchange *exchange);
 // This thread's failure becomes the reply.
 void prepare_refusal(Exchange *exchange);
-enum MHD_Result refuse(Exchange *exchange);
+bool refuse(Exchange *exchange);

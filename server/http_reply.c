@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replies on their way out, on the loop thread: headers, the response handed to MHD, the counts of
-// /metrics and the log line.
+// Replies on their way out, on the loop thread: headers, the bytes handed to the
+// transport, the counts of /metrics and the log line.
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,9 +24,7 @@ ServerFacts facts_now(Http *http, const Route *route)
         facts.ready = !http->leaving && facts.n_stalled < facts.n_workers;
         if (!route_has(route, NEEDS_COUNTS))
                 return facts;
-        const union MHD_DaemonInfo *info =
-                MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-        facts.n_connections = info == NULL ? 0 : info->num_connections;
+        facts.n_connections = (int64_t)transport_n_connections(http->transport);
         workers_counts(http->options.workers, &facts.n_queued, &facts.n_running);
         facts.body_bytes = (int64_t)atomic_load(&http->bodies.used);
         facts.n_log_dropped = log_dropped();
@@ -44,22 +42,20 @@ typedef struct TraceHeader {
         const char *value;
 } TraceHeader;
 
-static enum MHD_Result find_trace(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
+static void find_trace(void *context, const char *key, const char *value)
 {
         TraceHeader *header = context;
-        (void)kind;
         if (strcasecmp(key, "traceparent") == 0) {
                 header->n++;
                 header->value = value;
         }
-        return MHD_YES;
 }
 
 void take_trace(Exchange *exchange)
 {
         TraceIds *trace = &exchange->job->call.trace;
         TraceHeader header = { .n = 0 };
-        MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, find_trace, &header);
+        transport_each_header(exchange->connection, find_trace, &header);
         if (header.n != 1 || header.value == NULL || !trace_parse(header.value, trace))
                 return;
         uint64_t span = random_next(exchange->http);
@@ -70,9 +66,7 @@ void take_trace(Exchange *exchange)
 // ---- counting and logging ----
 static void client_of(const Exchange *exchange, char out[INET6_ADDRSTRLEN])
 {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        const struct sockaddr *address = info == NULL ? NULL : info->client_addr;
+        const struct sockaddr *address = transport_client(exchange->connection);
         const void *bytes = NULL;
         out[0] = '\0';
         if (address != NULL && address->sa_family == AF_INET)
@@ -151,9 +145,9 @@ void count_slow_head(Http *http)
 enum { LARGE_REPLY = 1 << 16 };
 
 typedef struct SentPieces {
-        struct MHD_IoVec *vectors;
+        TransportPiece *vectors;
         uint32_t n;
-        ApiReply reply; // what the vectors point into; freed when MHD has sent it
+        ApiReply reply; // what the vectors point into; freed when it was sent
         Budget *budget;
         size_t n_charged;
 } SentPieces;
@@ -161,7 +155,7 @@ typedef struct SentPieces {
 static Status add_vector(void *context, const uint8_t *data, size_t n)
 {
         SentPieces *pieces = context;
-        pieces->vectors[pieces->n++] = (struct MHD_IoVec){ .iov_base = data, .iov_len = n };
+        pieces->vectors[pieces->n++] = (TransportPiece){ data, n };
         return STATUS_OK;
 }
 
@@ -176,10 +170,10 @@ static void free_pieces(void *context)
 
 // Bytes in other memory (tensors) are sent from there. Takes the reply's bytes and their charge;
 // NULL: out of memory.
-static struct MHD_Response *response_of_pieces(ApiReply *reply, Budget *budget, size_t n_charged)
+static TransportReply *response_of_pieces(ApiReply *reply, Budget *budget, size_t n_charged)
 {
         SentPieces *pieces = calloc(1, sizeof(*pieces));
-        struct MHD_IoVec *vectors = new_array(2 * (size_t)reply->n_pieces + 1, sizeof(*vectors));
+        TransportPiece *vectors = new_array(2 * (size_t)reply->n_pieces + 1, sizeof(*vectors));
         if (pieces == NULL || vectors == NULL) {
                 budget_give(budget, n_charged);
                 free(pieces);
@@ -194,27 +188,16 @@ static struct MHD_Response *response_of_pieces(ApiReply *reply, Budget *budget, 
         reply->pieces = NULL;
         reply->n_pieces = reply->pieces_capacity = 0;
         api_reply_each(&pieces->reply, add_vector, pieces);
-        struct MHD_Response *response =
-                MHD_create_response_from_iovec(vectors, pieces->n, free_pieces, pieces);
-        if (response == NULL)
-                free_pieces(pieces);
-        return response;
+        return transport_reply_pieces(vectors, pieces->n, free_pieces, pieces);
 }
 
-static struct MHD_Response *response_of(ApiReply *reply, Budget *budget, size_t n_charged)
+static TransportReply *response_of(ApiReply *reply, Budget *budget, size_t n_charged)
 {
         if (reply->content_type != NULL && (reply->n_pieces > 0 || n_charged > 0))
                 return response_of_pieces(reply, budget, n_charged);
         size_t n = reply->content_type == NULL ? 0 : reply->body.n;
-        if (n == 0)
-                return MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
-        char *bytes = text_take(&reply->body);
-        if (bytes == NULL)
-                return NULL;
-        struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback(n, bytes, free);
-        if (response == NULL)
-                free(bytes);
-        return response;
+        char *bytes = n == 0 ? NULL : text_take(&reply->body);
+        return n > 0 && bytes == NULL ? NULL : transport_reply(bytes, n);
 }
 
 // The memory that a large reply holds until its client has taken it; files cost nothing. A reply
@@ -242,7 +225,7 @@ static size_t charge(Exchange *exchange)
         return 0;
 }
 
-enum MHD_Result send_reply(Exchange *exchange)
+bool send_reply(Exchange *exchange)
 {
         Http *http = exchange->http;
         Job *job = exchange->job;
@@ -250,26 +233,25 @@ enum MHD_Result send_reply(Exchange *exchange)
         size_t n_charged = charge(exchange), n = api_reply_bytes(reply);
         if (exchange->conn != NULL && n > LARGE_REPLY)
                 conn_starts_reply(exchange->conn);
-        struct MHD_Response *response = response_of(reply, &http->replies, n_charged);
-        if (response == NULL)
-                return MHD_NO;
+        TransportReply *out = response_of(reply, &http->replies, n_charged);
+        if (out == NULL)
+                return false;
         if (reply->content_type != NULL)
-                MHD_add_response_header(response, "Content-Type", reply->content_type);
-        MHD_add_response_header(response, "X-Request-Id", job->call.request_id);
-        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-        cors_add_headers(exchange, response);
+                transport_reply_header(out, "Content-Type", reply->content_type);
+        transport_reply_header(out, "X-Request-Id", job->call.request_id);
+        transport_reply_header(out, "X-Content-Type-Options", "nosniff");
+        cors_add_headers(exchange, out);
         if (exchange->allow[0] != '\0')
-                MHD_add_response_header(response, "Allow", exchange->allow);
+                transport_reply_header(out, "Allow", exchange->allow);
         if (exchange->refused || http->leaving)
-                MHD_add_response_header(response, "Connection", "close");
+                transport_reply_header(out, "Connection", "close");
         for (uint32_t i = 0; i < reply->n_headers; i++)
-                MHD_add_response_header(response, reply->headers[i].name, reply->headers[i].value);
-        enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned)reply->status, response);
-        MHD_destroy_response(response);
+                transport_reply_header(out, reply->headers[i].name, reply->headers[i].value);
+        bool queued = transport_reply_send(exchange->connection, reply->status, out);
         if (reply->problem[0] != '\0')
                 log_error("internal error in request %s: %s", job->call.request_id, reply->problem);
         count(exchange, reply->status, reply->code, n);
-        return result;
+        return queued;
 }
 
 void prepare_refusal(Exchange *exchange)
@@ -278,7 +260,7 @@ void prepare_refusal(Exchange *exchange)
         exchange->done = true;
 }
 
-enum MHD_Result refuse(Exchange *exchange)
+bool refuse(Exchange *exchange)
 {
         prepare_refusal(exchange);
         return send_reply(exchange);

@@ -41,7 +41,7 @@ typedef struct Server {
         uv_loop_t loop;
         uv_signal_t signals[3];
         uv_timer_t phase_timer; // ends the phase
-        uv_timer_t stop_timer;  // leaves the current callback before MHD is stopped
+        uv_timer_t stop_timer;  // leaves the current callback before HTTP is stopped
         Http *http;
         Workers *workers;
         Engine *engine;

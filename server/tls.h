@@ -19,5 +19,5 @@ TlsPair *tls_pair_free(TlsPair *pair);
 void tls_take(Tls *tls, TlsPair *pair);
 // When the certificate expires, in seconds since 1970; 0 before the first pair, and for NULL.
 int64_t tls_expires(const Tls *tls);
-// For MHD_OPTION_HTTPS_CERT_CALLBACK2.
+// For TransportOptions.
 void *tls_callback(void);

@@ -2,12 +2,12 @@
 // Constants from the build, and the instruction set in use.
 #include "server/version.h"
 #include <gnutls/gnutls.h>
-#include <microhttpd.h>
 #include <uv.h>
 #include "api/routes/summary.h"
 #include "core/base/isa.h"
 #include "core/kernels/platform.h"
 #include "server/http.h"
+#include "server/transport.h"
 #include "revision.h"
 
 ServerFacts version_facts(void)
@@ -43,7 +43,7 @@ void version_libraries(Text *out)
 {
         const Platform *platform = kernel_platform();
         text_addf(out, "oneDNN %s (%s), libmicrohttpd %s, libuv %s, jansson %s, GnuTLS %s\n", platform->dnnl,
-                  platform->dnnl_isa, MHD_get_version(), uv_version_string(), summary_json_version(),
+                  platform->dnnl_isa, transport_version(), uv_version_string(), summary_json_version(),
                   gnutls_check_version(NULL));
         for (size_t i = 0; i < ARRAY_LENGTH(features); i++)
                 if (!features[i].is_there())

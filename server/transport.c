@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// libmicrohttpd, driven from outside through its epoll descriptor.
+#include "server/transport.h"
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/base/limits.h"
+#include "core/base/memory.h"
+
+struct Transport {
+        struct MHD_Daemon *daemon;
+        TransportEvents events;
+        void *context;
+        int poll_fd;
+};
+
+// ---- events ----
+static void notify(void *cls, struct MHD_Connection *connection, void **conn,
+                   enum MHD_ConnectionNotificationCode code)
+{
+        Transport *transport = cls;
+        if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+                transport->events.closed(transport->context, *conn);
+                *conn = NULL;
+                return;
+        }
+        const union MHD_ConnectionInfo *fd =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        *conn = transport->events.opened(transport->context, connection, fd == NULL ? -1 : fd->connect_fd);
+}
+
+static void *begin(void *cls, const char *target, struct MHD_Connection *connection)
+{
+        Transport *transport = cls;
+        const union MHD_ConnectionInfo *conn =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        return transport->events.begin(transport->context, connection,
+                                       conn == NULL ? NULL : conn->socket_context, target);
+}
+
+static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *data, size_t *n_data,
+                              void **exchange)
+{
+        Transport *transport = cls;
+        (void)connection;
+        (void)url;
+        (void)version;
+        return *exchange != NULL && transport->events.handle(*exchange, method, data, n_data) ? MHD_YES
+                                                                                              : MHD_NO;
+}
+
+static void completed(void *cls, struct MHD_Connection *connection, void **exchange,
+                      enum MHD_RequestTerminationCode code)
+{
+        Transport *transport = cls;
+        (void)connection;
+        (void)code;
+        if (*exchange != NULL)
+                transport->events.completed(*exchange);
+        *exchange = NULL;
+}
+
+static size_t keep_escaped(void *cls, struct MHD_Connection *connection, char *text)
+{
+        (void)cls;
+        (void)connection;
+        return strlen(text); // the raw target is routed; decoded forms are not used
+}
+
+// ---- start and stop ----
+static struct MHD_Daemon *start_daemon(Transport *transport, const TransportOptions *options)
+{
+        struct MHD_OptionItem plain[] = {
+                { MHD_OPTION_LISTEN_SOCKET, options->listen_fd, NULL },
+                { MHD_OPTION_CONNECTION_LIMIT, (intptr_t)options->max_connections, NULL },
+                { MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)limits.max_connections_per_address, NULL },
+                { MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)limits.idle_timeout_s, NULL },
+                { MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)options->pool_bytes, NULL },
+                { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        struct MHD_OptionItem tls[] = {
+                { MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, options->tls_callback },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0,
+                  (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE" },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        bool with_tls = options->tls_callback != NULL;
+        unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (with_tls ? (unsigned)MHD_USE_TLS : 0);
+        return MHD_start_daemon(flags, 0, NULL, NULL, handle, transport, MHD_OPTION_URI_LOG_CALLBACK, begin,
+                                transport, MHD_OPTION_NOTIFY_COMPLETED, completed, transport,
+                                MHD_OPTION_NOTIFY_CONNECTION, notify, transport, MHD_OPTION_UNESCAPE_CALLBACK,
+                                keep_escaped, NULL, MHD_OPTION_ARRAY, plain, MHD_OPTION_ARRAY,
+                                with_tls ? tls : &tls[2], MHD_OPTION_END);
+}
+
+Status transport_start(const TransportOptions *options, Transport **out_transport)
+{
+        Transport *transport = calloc(1, sizeof(*transport));
+        if (transport == NULL)
+                return fail_memory();
+        transport->events = options->events;
+        transport->context = options->context;
+        transport->daemon = start_daemon(transport, options);
+        const union MHD_DaemonInfo *info =
+                transport->daemon == NULL ? NULL
+                                          : MHD_get_daemon_info(transport->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        if (info == NULL) {
+                transport_stop(transport);
+                return fail(STATUS_INTERNAL, "the HTTP server could not be started");
+        }
+        transport->poll_fd = info->epoll_fd;
+        *out_transport = transport;
+        return STATUS_OK;
+}
+
+void transport_stop(Transport *transport)
+{
+        if (transport != NULL && transport->daemon != NULL)
+                MHD_stop_daemon(transport->daemon);
+        free(transport);
+}
+
+const char *transport_version(void)
+{
+        return MHD_get_version();
+}
+
+// ---- the loop ----
+int transport_poll_fd(const Transport *transport)
+{
+        return transport->poll_fd;
+}
+
+void transport_run(Transport *transport)
+{
+        MHD_run(transport->daemon);
+}
+
+bool transport_wait(Transport *transport, uint64_t *out_ms)
+{
+        MHD_UNSIGNED_LONG_LONG ms;
+        if (MHD_get_timeout(transport->daemon, &ms) != MHD_YES)
+                return false;
+        *out_ms = ms;
+        return true;
+}
+
+void transport_stop_listening(Transport *transport)
+{
+        MHD_socket fd = MHD_quiesce_daemon(transport->daemon);
+        if (fd != MHD_INVALID_SOCKET)
+                close(fd);
+}
+
+size_t transport_n_connections(Transport *transport)
+{
+        const union MHD_DaemonInfo *info =
+                MHD_get_daemon_info(transport->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+        return info == NULL ? 0 : info->num_connections;
+}
+
+// ---- one connection ----
+const struct sockaddr *transport_client(TransportConnection *connection)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        return info == NULL ? NULL : info->client_addr;
+}
+
+void *transport_tls_session(TransportConnection *connection)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        return info == NULL ? NULL : info->tls_session;
+}
+
+void transport_suspend(TransportConnection *connection)
+{
+        MHD_suspend_connection(connection);
+}
+
+void transport_resume(TransportConnection *connection)
+{
+        MHD_resume_connection(connection);
+}
+
+const char *transport_header(TransportConnection *connection, const char *name)
+{
+        return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+typedef struct HeaderTaker {
+        void (*take)(void *context, const char *name, const char *value);
+        void *context;
+} HeaderTaker;
+
+static enum MHD_Result take_header(void *cls, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+        const HeaderTaker *taker = cls;
+        (void)kind;
+        taker->take(taker->context, name, value);
+        return MHD_YES;
+}
+
+void transport_each_header(TransportConnection *connection,
+                           void (*take)(void *context, const char *name, const char *value), void *context)
+{
+        HeaderTaker taker = { take, context };
+        MHD_get_connection_values(connection, MHD_HEADER_KIND, take_header, &taker);
+}
+
+// ---- replies ----
+TransportReply *transport_reply(char *bytes, size_t n)
+{
+        if (n == 0) {
+                free(bytes);
+                return MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+        }
+        struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback(n, bytes, free);
+        if (response == NULL)
+                free(bytes);
+        return response;
+}
+
+_Static_assert(sizeof(TransportPiece) == sizeof(struct MHD_IoVec) &&
+                       offsetof(TransportPiece, data) == offsetof(struct MHD_IoVec, iov_base) &&
+                       offsetof(TransportPiece, n) == offsetof(struct MHD_IoVec, iov_len),
+               "a TransportPiece is handed over as a struct MHD_IoVec");
+
+TransportReply *transport_reply_pieces(const TransportPiece *pieces, unsigned n, void (*sent)(void *context),
+                                       void *context)
+{
+        struct MHD_Response *response = MHD_create_response_from_iovec(
+                (const struct MHD_IoVec *)(const void *)pieces, n, sent, context);
+        if (response == NULL)
+                sent(context);
+        return response;
+}
+
+void transport_reply_header(TransportReply *reply, const char *name, const char *value)
+{
+        MHD_add_response_header(reply, name, value);
+}
+
+bool transport_reply_send(TransportConnection *connection, int status, TransportReply *reply)
+{
+        enum MHD_Result result = MHD_queue_response(connection, (unsigned)status, reply);
+        MHD_destroy_response(reply);
+        return result == MHD_YES;
+}

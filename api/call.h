@@ -73,7 +73,6 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
 Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64]);
 // Whether it may stand in place of a version's number: a name that begins with a letter or '_'.
 bool route_is_alias(const char *text);
-const char *call_query(const ApiCall *call, const char *key); // NULL if absent
 // A query parameter that the call's route has, as text; NULL: not given.
 const char *param_text(const ApiCall *call, ParameterId id);
 // Its value, or the row's default; without either *out is unchanged. STATUS_VALUE lists the allowed

@@ -3,15 +3,6 @@
 #include <string.h>
 #include "api/call.h"
 
-const char *call_query(const ApiCall *call, const char *key)
-{
-        const uint8_t *ids = call->route == NULL ? NULL : call->route->parameters;
-        for (int i = 0; ids != NULL && ids[i] != PARAM_NONE; i++)
-                if (strcmp(parameters[ids[i]].name, key) == 0)
-                        return call->query[i];
-        return NULL;
-}
-
 const char *param_text(const ApiCall *call, ParameterId id)
 {
         const uint8_t *ids = call->route == NULL ? NULL : call->route->parameters;
@@ -19,6 +10,16 @@ const char *param_text(const ApiCall *call, ParameterId id)
                 if (ids[i] == id)
                         return call->query[i];
         return NULL;
+}
+
+int64_t parameter_max(const Parameter *row)
+{
+        return row->limit != NULL ? *row->limit : row->max;
+}
+
+int64_t parameter_default(const Parameter *row)
+{
+        return row->limit != NULL ? *row->limit : row->fallback;
 }
 
 Status param_bool(const ApiCall *call, ParameterId id, bool *out)
@@ -36,8 +37,7 @@ Status param_int(const ApiCall *call, ParameterId id, int64_t *out)
 {
         const Parameter *row = &parameters[id];
         const char *text = param_text(call, id);
-        int64_t most = row->limit != NULL ? *row->limit : row->max,
-                value = row->limit != NULL ? *row->limit : row->fallback;
+        int64_t most = parameter_max(row), value = parameter_default(row);
         if (text != NULL) {
                 size_t n = strspn(text, "0123456789");
                 value = n == 0 || n > 18 || text[n] != '\0' ? -1 : strtoll(text, NULL, 10);

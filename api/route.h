@@ -74,6 +74,9 @@ typedef struct Parameter {
         const char *words;
 } Parameter;
 extern const Parameter parameters[PARAM_COUNT]; // [PARAM_NONE] is empty
+// Of TYPE_INT; the limits are set before threads start.
+int64_t parameter_max(const Parameter *row);
+int64_t parameter_default(const Parameter *row);
 
 typedef enum RouteId {
 #define ROUTE(id, ...)                       ROUTE_##id,

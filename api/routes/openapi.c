@@ -19,8 +19,7 @@ static void add_names(const Parameter *row, Text *out)
 
 static void add_range(const Parameter *row, Text *out)
 {
-        int64_t most = row->limit != NULL ? *row->limit : row->max,
-                fallback = row->limit != NULL ? *row->limit : row->fallback;
+        int64_t most = parameter_max(row), fallback = parameter_default(row);
         text_addf(out, "{\"type\": \"integer\", \"minimum\": %lld", (long long)row->min);
         if (most != INT64_MAX)
                 text_addf(out, ", \"maximum\": %lld", (long long)most);

@@ -104,7 +104,7 @@ Status run_decode(const ApiCall *call, RunCall *run)
                 TRY(condition_check(call, condition_tag(&task->version->stored).hex));
         TRY(take_query(run));
         TRY(run_task_open(task));
-        const char *outputs = call_query(call, "outputs");
+        const char *outputs = param_text(call, PARAM_OUTPUTS);
         if (outputs != NULL)
                 TRY(run_take_outputs(outputs, strlen(outputs), run));
         if (call->body == NULL || call->body->n_bytes == 0)

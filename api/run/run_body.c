@@ -7,8 +7,6 @@
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
 
-static const char known_members[] = "inputs, outputs, profile, mode, deadline_ms, seed, reply, encoding";
-
 // How many '[' and '{' there are, also within strings, which hold next to none in what is large
 // enough to matter. At most 255 bytes, so that the compiler counts in bytes. The two differ in one
 // bit, which no third character of ASCII shares.
@@ -73,56 +71,72 @@ static Status read_text(JsonReader *reader, const char *member, const char **out
         return json_read_string(reader, out, NULL);
 }
 
-static Status read_integer(JsonReader *reader, const char *member, int64_t min, int64_t max, int64_t *out)
+static Status read_integer(JsonReader *reader, const Parameter *row, int64_t *out)
 {
         NumberKind kind = NUMBER_NONE;
         double number;
         if (json_peek(reader) == JSON_NUMBER)
                 TRY(json_read_number(reader, &kind, out, &number));
-        if (kind != NUMBER_INT || *out < min || *out > max)
-                return fail(STATUS_VALUE, "\"%s\" is a whole number from %lld to %lld", member,
-                            (long long)min, (long long)max);
+        if (kind != NUMBER_INT || *out < row->min || *out > parameter_max(row))
+                return fail(STATUS_VALUE, "\"%s\" is a whole number from %lld to %lld", row->name,
+                            (long long)row->min, (long long)parameter_max(row));
+        return STATUS_OK;
+}
+
+// The parameter that is also a member of bodies; PARAM_NONE: there is none.
+static ParameterId member_named(const char *key)
+{
+        for (ParameterId id = 1; id < PARAM_COUNT; id++)
+                if (parameters[id].place == IN_BOTH && strcmp(parameters[id].name, key) == 0)
+                        return id;
+        return PARAM_NONE;
+}
+
+static Status fail_member(const char *key, bool graph_allowed, const RunCall *run)
+{
+        if (strcmp(key, "overrides") == 0)
+                return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
+        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %sinputs", key,
+                             graph_allowed ? "graph, " : "");
+        for (ParameterId id = 1; id < PARAM_COUNT; id++)
+                if (parameters[id].place == IN_BOTH)
+                        failure_append(", %s", parameters[id].name);
+        run_hint_of_member(run, key);
+        return status;
+}
+
+static Status read_number(JsonReader *reader, ParameterId id, RunCall *run)
+{
+        int64_t value;
+        TRY(read_integer(reader, &parameters[id], &value));
+        if (id == PARAM_SEED)
+                run_take_seed(run, value);
+        else
+                run->task.deadline_ms = value;
         return STATUS_OK;
 }
 
 static Status read_option(JsonReader *reader, const char *key, bool graph_allowed, RunCall *run)
 {
         const char *text;
-        if (call_query(run->call, key) != NULL && strcmp(key, "as") != 0)
+        ParameterId id = member_named(key);
+        if (id == PARAM_NONE)
+                return fail_member(key, graph_allowed, run);
+        if (param_text(run->call, id) != NULL)
                 return fail(STATUS_VALUE, "\"%.64s\" is given in the query and in the body", key);
-        if (strcmp(key, "outputs") == 0)
-                return read_outputs(reader, run);
-        if (strcmp(key, "profile") == 0) {
+        switch (parameters[id].type) {
+        case TYPE_BOOL:
                 if (json_peek(reader) != JSON_TRUE && json_peek(reader) != JSON_FALSE)
-                        return fail(STATUS_VALUE, "\"profile\" is true or false");
+                        return fail(STATUS_VALUE, "\"%s\" is true or false", key);
                 return json_read_bool(reader, &run->profile_in_reply);
-        }
-        if (strcmp(key, "mode") == 0) {
+        case TYPE_INT:
+                return read_number(reader, id, run);
+        case TYPE_CHOICE:
                 TRY(read_text(reader, key, &text));
-                return run_take_choice(run, PARAM_MODE, text);
+                return run_take_choice(run, id, text);
+        default:
+                return read_outputs(reader, run);
         }
-        if (strcmp(key, "encoding") == 0) {
-                TRY(read_text(reader, key, &text));
-                return run_take_choice(run, PARAM_ENCODING, text);
-        }
-        if (strcmp(key, "reply") == 0) {
-                TRY(read_text(reader, key, &text));
-                return run_take_choice(run, PARAM_REPLY, text);
-        }
-        if (strcmp(key, "deadline_ms") == 0)
-                return read_integer(reader, key, 1, limits.run_deadline_ms, &run->task.deadline_ms);
-        if (strcmp(key, "seed") == 0) {
-                int64_t seed;
-                TRY(read_integer(reader, key, 0, INT64_MAX, &seed));
-                run_take_seed(run, seed);
-                return STATUS_OK;
-        }
-        if (strcmp(key, "overrides") == 0)
-                return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
-        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %s%s", key,
-                             graph_allowed ? "graph, " : "", known_members);
-        run_hint_of_member(run, key);
-        return status;
 }
 
 static Status read_inputs(JsonReader *reader, ByteSpan document, RunCall *run, size_t *out_bytes)

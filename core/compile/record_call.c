@@ -97,7 +97,6 @@ static Status record_call(Recorder *recorder, OpCall *call, bool computes, Recor
                 added->outs[k] = values[k];
                 if (values[k] != NULL && values[k]->from == FROM_CALL && values[k]->call == NULL) {
                         values[k]->call = added;
-                        values[k]->out = k;
                 }
         }
         return STATUS_OK;

@@ -51,7 +51,7 @@ Status record_state(Emitter *emitter, const Graph *graph, const char *path, Valu
         Tensor *seen;
         TRY(recording_add_value(recorder->recording, FROM_STATE, storage, &state->tensor->meta,
                                 state->tensor->offset, &value));
-        value->path = value->name = state->path;
+        value->path = state->path;
         TRY(recorder_live_tensor(value, &seen));
         recorder->views[recorder->n_views++] = (StateView){ .entry = state->tensor, .seen = seen };
         *out = value_tensor_take(tensor_ref(seen));

@@ -95,7 +95,6 @@ static Status addmm_arguments(Recording *recording, const RecordedCall *call, Va
         turned.stride[1] = matrix->tensor.meta.stride[0];
         TRY(recording_add_value(recording, FROM_LITERAL, matrix->tensor.storage, &turned,
                                 matrix->tensor.offset, &weight));
-        weight->name = matrix->name;
         out[0] = value_ref(call->call.args[1]);
         out[1] = rewrite_tensor(weight);
         out[2] = value_ref(call->call.args[0]);

@@ -235,7 +235,7 @@ static Status new_weight(Recording *recording, const Product *product, const dou
                 return STATUS_OK;
         TRY(status);
         meta_set_contiguous(&meta);
-        TRY(rewrite_constant_on(recording, storage, &meta, product->weight->name, out_weight));
+        TRY(recording_add_value(recording, FROM_LITERAL, storage, &meta, 0, out_weight));
         context->folded_bytes += cache == NULL ? storage->n_bytes : 0;
         return STATUS_OK;
 }
@@ -245,7 +245,7 @@ static Status new_bias(Recording *recording, const Product *product, const Affin
 {
         TensorMeta meta;
         meta_init(&meta, DTYPE_F32, 1, &product->n_channels);
-        TRY(rewrite_constant(recording, &meta, product->bias == NULL ? NULL : product->bias->name, out_bias));
+        TRY(rewrite_constant(recording, &meta, out_bias));
         float *data = tensor_data(&(*out_bias)->tensor);
         for (int64_t c = 0; c < product->n_channels; c++) {
                 data[c] = (float)((product->bias == NULL ? 0 : element(product->bias, c)) * affine->scale[c] +

@@ -87,17 +87,9 @@ void uses_moved(Uses *uses, RecordedCall *call)
 }
 
 // ---- constants ----
-Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name,
-                           Recorded **out_value)
-{
-        TRY(recording_add_value(recording, FROM_LITERAL, storage, meta, 0, out_value));
-        (*out_value)->name = name;
-        return STATUS_OK;
-}
-
-Status rewrite_constant(Recording *recording, const TensorMeta *meta, const char *name, Recorded **out_value)
+Status rewrite_constant(Recording *recording, const TensorMeta *meta, Recorded **out_value)
 {
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new((size_t)meta_numel(meta) * dtype_info[meta->dtype].bytes, false, NULL, &storage));
-        return rewrite_constant_on(recording, storage, meta, name, out_value);
+        return recording_add_value(recording, FROM_LITERAL, storage, meta, 0, out_value);
 }

@@ -24,11 +24,8 @@ bool call_is_movable(const RecordedCall *call);
 // `call`, inserted after counting, reads from now on what a removed call read.
 void uses_moved(Uses *uses, RecordedCall *call);
 
-// A constant of `meta` on `storage`, which is counted.
-Status rewrite_constant_on(Recording *recording, Storage *storage, const TensorMeta *meta, const char *name,
-                           Recorded **out_value);
-// A new float32 constant of `meta` (contiguous), uninitialised.
-Status rewrite_constant(Recording *recording, const TensorMeta *meta, const char *name, Recorded **out_value);
+// A new constant of `meta` (contiguous), uninitialised.
+Status rewrite_constant(Recording *recording, const TensorMeta *meta, Recorded **out_value);
 
 // Argument `index`; NULL: no tensor.
 static inline Recorded *rewrite_arg(const RecordedCall *call, int index)

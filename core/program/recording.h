@@ -48,13 +48,10 @@ struct Recorded {
         RecordedFrom from;
         uint32_t index;     // in recording->values
         RecordedCall *call; // FROM_CALL: who makes it
-        uint32_t out;       // ... as which output
         uint32_t input;     // FROM_INPUT: leaf
-        // wish for printing: authored name or state path; borrowed from the authored graph; may be
-        // NULL
-        const char *name;
-        const char *path;  // FROM_STATE
-        Recorded *instead; // replaced by a pass: use this one; NULL
+        const char *name;   // FROM_INPUT: of the placeholder; borrowed from the authored graph
+        const char *path;   // FROM_STATE; borrowed likewise
+        Recorded *instead;  // replaced by a pass: use this one; NULL
 };
 
 struct RecordedCall {
@@ -68,11 +65,6 @@ struct RecordedCall {
         bool removed;
         RecordedCall *before; // inserted in front of it since the last recording_compact; NULL
 };
-
-typedef struct RecordedNode { // what became of an authored node
-        const Node *node;
-        bool viewed; // gave a view
-} RecordedNode;
 
 // What is not planned: nodes that need numbers only a run knows, and all that depend on them. Eval
 // walks them on real tensors after the calls (interp). Then the recording's result is not the
@@ -149,7 +141,7 @@ Status recording_add_call(Recording *recording, const OpCall *call, Value *take_
 Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node);
 // `call` computes what `other` stood for, too.
 Status recording_add_nodes(Recording *recording, RecordedCall *call, const RecordedCall *other);
-// A value that a call makes on a new buffer; `call` and `out` are the caller's to fill in.
+// A value that a call makes on a new buffer; `call` is the caller's to fill in.
 // STATUS_TOO_LARGE over --max-run-memory.
 Status recording_add_fresh(Recording *recording, const TensorMeta *meta, Recorded **out_value);
 

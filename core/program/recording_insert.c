@@ -191,7 +191,6 @@ static Status make_result(Recording *recording, const NewCall *new_call, Recorde
         if (made == NULL || spec->kind == OUT_SAME)
                 return STATUS_OK;
         made->call = added;
-        made->out = k;
         return STATUS_OK;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cse.c: two calls of one overload with equal arguments make equal results, unless bytes they read
-// or make are written by somebody else. The second call's values are replaced by the first's.
-// Copies whose copy nobody writes are replaced by what they copy.
+// cse.c: two passes that need no new call.
+// merge_equal. Match: two calls of one overload with equal arguments, on bytes that are written
+// once. Rewrite: readers of the second read the first; the second is dropped.
+// remove_copies. Match: a copy whose bytes nobody writes afterwards, on the source's places.
+// Rewrite: its readers read the source.
 #include "core/passes/passes.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// dead_code.c: one walk from the end. A call stays when it has an effect, draws random numbers, may
-// refuse the values it reads, makes a tensor that is read later, or writes to a buffer that is read
-// later; a partial write keeps what was there before alive, so nothing but reading ends here.
+// dead_code.c. Match, in one walk from the end: a call with no effect, which draws no random
+// numbers and refuses no values, and whose results and written buffers nobody reads later.
+// Rewrite: drop it. A partial write keeps alive what was there before, so only reading is
+// counted.
 #include "core/passes/passes.h"
 
 #include "core/ops/pointwise.h"

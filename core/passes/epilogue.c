@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// epilogue.c: a convolution, linear or addmm with constant weights takes over what its only reader
-// does next: adding a tensor of the same layout, then an activation. The chain becomes one
-// fxserve::convolution or fxserve::linear in the place of its last call, where all of its operands
-// are there.
+// epilogue.c. Match: a convolution, linear or addmm with constant weights whose only reader adds
+// a tensor of the same layout, applies an activation, or both in this order. Rewrite: one fused
+// convolution or linear in the place of the last call, where all operands are there.
 #include "core/passes/passes.h"
 
 #include <math.h>
@@ -191,20 +190,17 @@ static Status try_call(Recording *recording, Uses *uses, RecordedCall *call)
 
 Status pass_fuse_epilogues(Recording *recording, PassContext *context)
 {
-        Uses uses;
+        _cleanup_(uses_deinit) Uses uses = { 0 };
         TRY(uses_count(recording, &uses));
-        Status status = STATUS_OK;
-        for (uint32_t i = 0; i < recording->n_calls && status == STATUS_OK; i++) {
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (call->removed || call->call.inplace || !call->computes || call->call.n_outs != 1 ||
                     call->outs[0] == NULL || call->outs[0]->call != call ||
                     recorded_is_constant(call->outs[0]))
                         continue;
-                status = run_poll(context->poll);
-                if (status == STATUS_OK)
-                        status = try_call(recording, &uses, call);
+                TRY(run_poll(context->poll));
+                TRY(try_call(recording, &uses, call));
         }
-        uses_deinit(&uses);
         recording_compact(recording);
-        return status;
+        return STATUS_OK;
 }

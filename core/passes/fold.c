@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold.c: what depends on constants alone is computed now, by the very kernels that would run
-// later, so with the same bits. A result that is larger than what it is made from and than
-// FOLD_BYTES stays a call: it would cost memory for as long as the program lives.
+// fold.c. Match: a call that depends on constants alone. Rewrite: its results become constants,
+// computed now by the very kernels that would run later, so with the same bits. A result larger
+// than its operands and than FOLD_BYTES stays a call: it would cost memory as long as the program
+// lives.
 #include "core/passes/passes.h"
 
 #include "core/eval/eager.h"

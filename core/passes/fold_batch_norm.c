@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_batch_norm.c: a convolution, linear or addmm with constant weights whose only reader scales
-// and shifts its channels by constants (batch norm with running statistics, mul, add) becomes one
-// with other constants. Scale and shift are computed in double and rounded once, into weight and
-// bias.
+// fold_batch_norm.c. Match: a convolution, linear or addmm with constant weights whose only
+// reader scales and shifts its channels by constants (batch norm with running statistics, mul,
+// add). Rewrite: the same product with other constants. Scale and shift are computed in double
+// and rounded once, into weight and bias.
 #include "core/passes/passes.h"
 
 #include <math.h>
@@ -318,21 +318,18 @@ static bool others_unread(const Uses *uses, const RecordedCall *call)
 
 Status pass_fold_batch_norm(Recording *recording, PassContext *context)
 {
-        Uses uses;
+        _cleanup_(uses_deinit) Uses uses = { 0 };
         TRY(uses_count(recording, &uses));
-        Status status = STATUS_OK;
-        for (uint32_t i = 0; i < recording->n_calls && status == STATUS_OK; i++) {
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (call->removed || call->call.inplace || !call->computes || !is_affine(call) ||
                     recorded_is_constant(call->outs[0]) || !others_unread(&uses, call))
                         continue;
-                status = run_poll(context->poll);
-                if (status == STATUS_OK)
-                        status = try_fold(recording, &uses, call, 0, context);
-                if (status == STATUS_OK && !call->removed && !is_norm(call))
-                        status = try_fold(recording, &uses, call, 1, context);
+                TRY(run_poll(context->poll));
+                TRY(try_fold(recording, &uses, call, 0, context));
+                if (!call->removed && !is_norm(call))
+                        TRY(try_fold(recording, &uses, call, 1, context));
         }
-        uses_deinit(&uses);
         recording_compact(recording);
-        return status;
+        return STATUS_OK;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// functional.c: `relu_` on a tensor nobody holds a view of is `relu` into a new tensor that takes
-// its place from there on. Only twins that wrote the whole buffer of a result are turned; then the
-// buffer is written once and later passes may move and merge the calls around it. A view made
-// before such a write and read after it sees the write, so its buffer stays as it is.
+// functional.c. Match: an in-place twin (`relu_`) that writes the whole buffer of a result of
+// which nobody reads an older view. Rewrite: the functional row (`relu`) into a new value, which
+// takes the old one's place from there on. Then the buffer is written once, and later passes may
+// move and merge the calls around it.
 #include "core/passes/passes.h"
 
 #include <string.h>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_pointwise.c: pointwise calls whose results have one shape and feed each other become one
-// fxserve::fused. Calls are looked at in order. One joins the groups it reads from as long as they
-// are open; a group closes when anybody else reads from it, so that all its readers stand behind
-// its last member, where the fused call is put. Only bytes that are written once take part, so
-// members may wait until then. What is read outside becomes an output. A group may end in an
-// operator on rows (softmax, sums, norms) that alone reads it.
+// fuse_pointwise.c. Match: pointwise calls whose results have one shape and that feed each other.
+// Rewrite: one fused call whose body is their graph, in the place of the last of them. A row
+// operator (softmax, sums, norms) that alone reads a group may end it.
+//
+// Calls are looked at in order. One joins the groups it reads from as long as they are open; a
+// group closes when anybody else reads from it, so that all its readers stand behind its last
+// member. Only bytes that are written once take part, so members may wait until then. Values that
+// are read outside become outputs.
 #include "core/passes/passes.h"
 
 #include <stdlib.h>
@@ -352,9 +354,7 @@ static Status fuse_all(Recording *recording, const Uses *uses, PassContext *cont
 
 Status pass_fuse_pointwise(Recording *recording, PassContext *context)
 {
-        Uses uses;
+        _cleanup_(uses_deinit) Uses uses = { 0 };
         TRY(uses_count(recording, &uses));
-        Status status = fuse_all(recording, &uses, context);
-        uses_deinit(&uses);
-        return status;
+        return fuse_all(recording, &uses, context);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.c: two-dimensional convolutions run on channels_last tensors, where oneDNN is at its best.
-// A value keeps its identity; beside it there may be a twin with the same elements in the other
-// layout. A convolution asks for the twin of its input; whatever follows the layout of its operands
-// by PyTorch's own rules is inferred again on twins and gives a twin; everything else, results
-// first, gets the value as it was, by one copy at its first use.
+// layout.c: images go through convolutions as channels_last tensors, where oneDNN is at its best.
+// Match: a 2-d convolution on a contiguous image, then every call whose result follows the layout
+// of its operands. Rewrite: the same call on the operands' twins (the same elements in the other
+// layout). A value keeps its identity and may have a twin beside it; readers that need the value
+// itself, results among them, get it by one copy in front of the first of them.
 #include "core/passes/passes.h"
 
 #include "core/ops/conv.h"

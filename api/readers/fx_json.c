@@ -240,7 +240,13 @@ static Status add_node(Graph *graph, NodeParts *parts)
         if (args.kind == VALUE_LIST)
                 args.kind = VALUE_TUPLE;
         Node *node;
-        TRY(graph_add_node(graph, parts->op, parts->name, target, args, kwargs, &node));
+        TRY(graph_add_node(graph,
+                           &(NodeSpec){ .op = parts->op,
+                                        .name = parts->name,
+                                        .target = target,
+                                        .args = args,
+                                        .kwargs = kwargs },
+                           &node));
         TRY(keep_text(graph, parts->type, &node->type));
         TRY(keep_text(graph, parts->notes.data, &node->notes));
         if (parts->has_spec) {

@@ -58,7 +58,8 @@ static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *
                 if (wish == NULL)
                         return fail_memory();
                 TRY(graph_fresh_name(graph->graph, wish, &fresh));
-                TRY(graph_add_node(graph->graph, OP_PLACEHOLDER, fresh, wish, value_none(), value_none(),
+                TRY(graph_add_node(graph->graph,
+                                   &(NodeSpec){ .op = OP_PLACEHOLDER, .name = fresh, .target = wish },
                                    &input.placeholder));
         }
         input.literal = literal;
@@ -133,7 +134,9 @@ static Status read_graph_outputs(Pt2Graph *graph, JsonText text, bool single)
                 value_unref(tuple);
                 return status;
         }
-        return graph_add_node(graph->graph, OP_OUTPUT, name, "output", tuple, value_none(), &output);
+        return graph_add_node(graph->graph,
+                              &(NodeSpec){ .op = OP_OUTPUT, .name = name, .target = "output", .args = tuple },
+                              &output);
 }
 
 static Status read_tensor_values(Pt2Graph *graph, JsonText text)
@@ -249,7 +252,8 @@ Status pt2_read_child(Pt2Graph *graph, JsonReader *reader, Value *out_value)
         Node *node;
         TRY(graph_add_module(graph->graph, name, "torch.fx.GraphModule", &module));
         module->graph = take_ptr(child.graph);
-        TRY(graph_add_node(graph->graph, OP_GET_ATTR, name, name, value_none(), value_none(), &node));
+        TRY(graph_add_node(graph->graph, &(NodeSpec){ .op = OP_GET_ATTR, .name = name, .target = name },
+                           &node));
         *out_value = (Value){ .kind = VALUE_NODE, .node = node };
         return STATUS_OK;
 }

@@ -72,7 +72,11 @@ Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *t
                 value_unref(take_kwargs);
                 return status;
         }
-        TRY(graph_add_node(graph->graph, op, name, target, take_args, take_kwargs, out_node));
+        TRY(graph_add_node(
+                graph->graph,
+                &(NodeSpec){
+                        .op = op, .name = name, .target = target, .args = take_args, .kwargs = take_kwargs },
+                out_node));
         return bind_value(graph, name, *out_node);
 }
 
@@ -92,8 +96,11 @@ static Status add_getitem(Pt2Graph *graph, Node *of, uint32_t k, const char *res
         if (result != NULL)
                 return pt2_add_named(graph, OP_CALL_FUNCTION, result, "_operator.getitem", tuple,
                                      value_none(), out_node);
-        return graph_add_node(graph->graph, OP_CALL_FUNCTION, name, "_operator.getitem", tuple, value_none(),
-                              out_node);
+        return graph_add_node(
+                graph->graph,
+                &(NodeSpec){
+                        .op = OP_CALL_FUNCTION, .name = name, .target = "_operator.getitem", .args = tuple },
+                out_node);
 }
 
 static Status add_getitems(Pt2Graph *graph, Node *node, const NodeOutput *outputs, uint32_t n)
@@ -509,7 +516,13 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
         bool nothing = only != NULL && only->kind == RESULT_NONE;
         TRY(nothing ? unused_name(graph, text, &name) : own_name(graph, text, &name));
         TRY(take_arguments(text, &args, &kwargs));
-        TRY(graph_add_node(graph->graph, OP_CALL_FUNCTION, name, text->target, args, kwargs, &node));
+        TRY(graph_add_node(graph->graph,
+                           &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                        .name = name,
+                                        .target = text->target,
+                                        .args = args,
+                                        .kwargs = kwargs },
+                           &node));
         if (text->module_stack != NULL)
                 TRY(set_module(graph->graph, text->module_stack, node));
         if (nothing || text->n_results == 0)

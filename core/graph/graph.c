@@ -117,15 +117,15 @@ static Status fill_arguments(Value *args, Value *kwargs)
         return STATUS_OK;
 }
 
-Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
-                      Value take_kwargs, Node **out_node)
+Status graph_add_node(Graph *graph, const NodeSpec *take_spec, Node **out_node)
 {
-        _cleanup_(value_clear) Value args = take_args;
-        _cleanup_(value_clear) Value kwargs = take_kwargs;
+        _cleanup_(value_clear) Value args = take_spec->args;
+        _cleanup_(value_clear) Value kwargs = take_spec->kwargs;
+        const char *target = take_spec->target;
         if (graph->n_nodes >= limits.max_nodes)
                 return fail(STATUS_TOO_LARGE, "the graph has more than %lld nodes (max_nodes in GET /v1)",
                             (long long)limits.max_nodes);
-        if (op == OP_CALL_FUNCTION) {
+        if (take_spec->op == OP_CALL_FUNCTION) {
                 target = graph_normalise_target(graph, target);
                 if (target == NULL)
                         return fail_memory();
@@ -133,10 +133,10 @@ Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *tar
         Node *node = arena_alloc(&graph->arena, sizeof(*node));
         if (node == NULL)
                 return fail_memory();
-        node->op = op;
+        node->op = take_spec->op;
         node->index = graph->n_nodes;
         node->graph = graph;
-        TRY(name_node(graph, op, name, target, &node->name));
+        TRY(name_node(graph, take_spec->op, take_spec->name, target, &node->name));
         TRY(copy_into(graph, target, &node->target));
         TRY(fill_arguments(&args, &kwargs));
         TRY(array_reserve(&graph->nodes, &graph->nodes_capacity, graph->n_nodes + 1, sizeof(Node *)));
@@ -145,7 +145,7 @@ Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *tar
         node->kwargs = kwargs;
         args = kwargs = value_none();
         graph->nodes[graph->n_nodes++] = node;
-        if (op == OP_OUTPUT)
+        if (take_spec->op == OP_OUTPUT)
                 graph->output = node;
         *out_node = node;
         return STATUS_OK;

@@ -184,11 +184,19 @@ Graph *graph_ref(Graph *graph);
 Graph *graph_unref(Graph *graph);
 DEFINE_CLEANUP(Graph, graph_unref)
 
-// Appends a node. `name` NULL: FX's naming rule derives it from the target; a given name that is
-// taken or illegal fails with STATUS_LINT. Text is copied; args and kwargs are taken (also on
-// failure); kwargs.kind may be VALUE_NONE. Over limits.max_nodes: STATUS_TOO_LARGE.
-Status graph_add_node(Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
-                      Value take_kwargs, Node **out_node);
+// What a new node is made of. `name` NULL: FX's naming rule derives it from the target. Text is
+// copied; args and kwargs (each may be VALUE_NONE, as in a zeroed one) are taken, also on failure.
+typedef struct NodeSpec {
+        Opcode op;
+        const char *name;
+        const char *target;
+        Value args;
+        Value kwargs;
+} NodeSpec;
+
+// Appends a node. A given name that is taken or illegal fails with STATUS_LINT. Over
+// limits.max_nodes: STATUS_TOO_LARGE.
+Status graph_add_node(Graph *graph, const NodeSpec *take_spec, Node **out_node);
 // Parents are created as plain containers. A path that has a type already, or names a tensor of the
 // state: STATUS_LINT.
 Status graph_add_module(Graph *graph, const char *path, const char *type, Module **out_module);

@@ -42,7 +42,7 @@ static Status add_constant(Writing *writing, const Recorded *value, Node **out_n
                 TRY(tensor_new_view(NULL, &value->tensor.meta, 0, &tensor));
                 TRY(graph_add_state(writing->graph, path, tensor, &state));
         }
-        TRY(graph_add_node(writing->graph, OP_GET_ATTR, NULL, path, value_none(), value_none(), out_node));
+        TRY(graph_add_node(writing->graph, &(NodeSpec){ .op = OP_GET_ATTR, .target = path }, out_node));
         return describe(writing, *out_node, &value->tensor.meta);
 }
 
@@ -73,7 +73,7 @@ static Status add_body(Writing *writing, Graph *body, Node **out_node)
         snprintf(path, sizeof(path), "fused_%u", writing->n_bodies++);
         TRY(graph_add_module(writing->graph, path, NULL, &module));
         module->graph = graph_ref(body);
-        return graph_add_node(writing->graph, OP_GET_ATTR, NULL, path, value_none(), value_none(), out_node);
+        return graph_add_node(writing->graph, &(NodeSpec){ .op = OP_GET_ATTR, .target = path }, out_node);
 }
 
 static Status write_leaf(void *context, const Value *leaf, Value *out)
@@ -163,8 +163,11 @@ static Status write_item(Writing *writing, Node *of, uint32_t k, const Recorded 
         TRY(seq_new(2, &seq));
         seq->items[0] = (Value){ .kind = VALUE_NODE, .node = of };
         seq->items[1] = value_int(k);
-        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, "_operator.getitem",
-                           value_seq_take(VALUE_TUPLE, seq), value_none(), &node));
+        TRY(graph_add_node(writing->graph,
+                           &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                        .target = "_operator.getitem",
+                                        .args = value_seq_take(VALUE_TUPLE, seq) },
+                           &node));
         writing->nodes[value->index] = node;
         return describe(writing, node, &value->tensor.meta);
 }
@@ -176,8 +179,12 @@ static Status write_call(Writing *writing, const RecordedCall *call)
         Node *node;
         TRY(write_args(writing, call, &args));
         TRY(write_kwargs(writing, call, &kwargs));
-        TRY(graph_add_node(writing->graph, OP_CALL_FUNCTION, NULL, call->overload->target, value_ref(args),
-                           value_ref(kwargs), &node));
+        TRY(graph_add_node(writing->graph,
+                           &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                        .target = call->overload->target,
+                                        .args = value_ref(args),
+                                        .kwargs = value_ref(kwargs) },
+                           &node));
         if (call->call.schema->returns == RETURN_ONE) {
                 if (call->outs[0] == NULL)
                         return STATUS_OK;
@@ -198,8 +205,8 @@ static Status write_inputs(Writing *writing)
         for (uint32_t i = 0; i < recording->n_inputs; i++) {
                 const Recorded *input = recording->inputs[i];
                 Node **node = &writing->nodes[input->index];
-                TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, input->name, value_none(),
-                                   value_none(), node));
+                TRY(graph_add_node(writing->graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .target = input->name },
+                                   node));
                 TRY(describe(writing, *node, &input->tensor.meta));
         }
         return STATUS_OK;
@@ -212,7 +219,8 @@ static Status write_output(Writing *writing)
         TRY(seq_new(1, &seq));
         _cleanup_(value_clear) Value args = value_seq_take(VALUE_TUPLE, seq);
         TRY(value_map(writing->recording->result, write_leaf, writing, &seq->items[0]));
-        return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_ref(args), value_none(),
+        return graph_add_node(writing->graph,
+                              &(NodeSpec){ .op = OP_OUTPUT, .target = "output", .args = value_ref(args) },
                               &node);
 }
 
@@ -241,7 +249,7 @@ static Status write_body(Writing *writing, const RecordedGroup *group)
                 char name[16];
                 Node **node = &writing->nodes[input->index];
                 snprintf(name, sizeof(name), "x%u", i);
-                TRY(graph_add_node(writing->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(),
+                TRY(graph_add_node(writing->graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .target = name },
                                    node));
                 TRY(describe(writing, *node, &input->tensor.meta));
         }
@@ -256,8 +264,10 @@ static Status write_body(Writing *writing, const RecordedGroup *group)
                         (Value){ .kind = VALUE_NODE, .node = writing->nodes[group->outputs[k]->index] };
         TRY(seq_new(1, &args));
         args->items[0] = value_ref(tuple);
-        return graph_add_node(writing->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args),
-                              value_none(), &node);
+        return graph_add_node(
+                writing->graph,
+                &(NodeSpec){ .op = OP_OUTPUT, .target = "output", .args = value_seq_take(VALUE_TUPLE, args) },
+                &node);
 }
 
 Status recording_body(Recording *recording, const RecordedGroup *group, Graph **out_graph)

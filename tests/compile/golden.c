@@ -41,8 +41,10 @@ static Status add_input(void *context, const Value *leaf, Value *out)
         snprintf(name, sizeof(name), "x%u", made->n_inputs);
         if (made->constants)
                 TRY(graph_add_state(made->graph, name, tensor_ref(leaf->tensor), &state));
-        TRY(graph_add_node(made->graph, made->constants ? OP_GET_ATTR : OP_PLACEHOLDER, NULL, name,
-                           value_none(), value_none(), &out->node));
+        TRY(graph_add_node(
+                made->graph,
+                &(NodeSpec){ .op = made->constants ? OP_GET_ATTR : OP_PLACEHOLDER, .target = name },
+                &out->node));
         made->nodes[made->n_inputs] = out->node;
         made->inputs[made->n_inputs++] = *leaf;
         return STATUS_OK;
@@ -59,7 +61,10 @@ static Status make_graph(const GoldenCase *golden, CaseGraph *made)
                 TRY(value_map(golden->kwargs, add_input, made, &kwargs));
         if (args.kind == VALUE_LIST)
                 args.kind = VALUE_TUPLE;
-        TRY(graph_add_node(made->graph, OP_CALL_FUNCTION, NULL, golden->op, args, kwargs, &node));
+        TRY(graph_add_node(
+                made->graph,
+                &(NodeSpec){ .op = OP_CALL_FUNCTION, .target = golden->op, .args = args, .kwargs = kwargs },
+                &node));
         TRY(seq_new(made->n_inputs + 1, &results));
         results->items[0] = (Value){ .kind = VALUE_NODE, .node = node };
         for (uint32_t i = 0; i < made->n_inputs; i++) {
@@ -68,8 +73,11 @@ static Status make_graph(const GoldenCase *golden, CaseGraph *made)
         }
         TRY(seq_new(1, &out_args));
         out_args->items[0] = value_seq_take(VALUE_TUPLE, results);
-        TRY(graph_add_node(made->graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, out_args),
-                           value_none(), &output));
+        TRY(graph_add_node(made->graph,
+                           &(NodeSpec){ .op = OP_OUTPUT,
+                                        .target = "output",
+                                        .args = value_seq_take(VALUE_TUPLE, out_args) },
+                           &output));
         CheckReport report;
         TRY(graph_finish(made->graph));
         Status status = graph_resolve(made->graph, &report);

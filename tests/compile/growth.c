@@ -59,7 +59,7 @@ void add_input(Growth *growth, Tensor *take_tensor)
         Node *node;
         snprintf(name, sizeof(name), "x%d", growth->n_inputs);
         cr_assert_eq(
-                graph_add_node(growth->graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &node),
+                graph_add_node(growth->graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .target = name }, &node),
                 STATUS_OK);
         growth->inputs[growth->n_inputs++] = value_tensor_take(take_tensor);
         hold(growth, node, copy_of(take_tensor));
@@ -73,9 +73,8 @@ Made *add_state(Growth *growth, Tensor *take_tensor)
         Tensor *copy = copy_of(take_tensor);
         snprintf(path, sizeof(path), "w%d", growth->n_states++);
         cr_assert_eq(graph_add_state(growth->graph, path, take_tensor, &state), STATUS_OK);
-        cr_assert_eq(
-                graph_add_node(growth->graph, OP_GET_ATTR, NULL, path, value_none(), value_none(), &node),
-                STATUS_OK);
+        cr_assert_eq(graph_add_node(growth->graph, &(NodeSpec){ .op = OP_GET_ATTR, .target = path }, &node),
+                     STATUS_OK);
         return hold(growth, node, copy);
 }
 
@@ -133,8 +132,11 @@ static Node *add_node(Growth *growth, const char *target, const Value *args, uin
         cr_assert_eq(seq_new(n, &seq), STATUS_OK);
         for (uint32_t i = 0; i < n; i++)
                 seq->items[i] = value_ref(args[i]);
-        cr_assert_eq(graph_add_node(growth->graph, OP_CALL_FUNCTION, NULL, target,
-                                    value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+        cr_assert_eq(graph_add_node(growth->graph,
+                                    &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                                 .target = target,
+                                                 .args = value_seq_take(VALUE_TUPLE, seq) },
+                                    &node),
                      STATUS_OK);
         return node;
 }

@@ -505,8 +505,11 @@ static void close_graph(Growth *growth, bool *out_rounded)
         }
         cr_assert_eq(seq_new(1, &args), STATUS_OK);
         args->items[0] = value_seq_take(VALUE_TUPLE, seq);
-        cr_assert_eq(graph_add_node(growth->graph, OP_OUTPUT, NULL, "output",
-                                    value_seq_take(VALUE_TUPLE, args), value_none(), &node),
+        cr_assert_eq(graph_add_node(growth->graph,
+                                    &(NodeSpec){ .op = OP_OUTPUT,
+                                                 .target = "output",
+                                                 .args = value_seq_take(VALUE_TUPLE, args) },
+                                    &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(growth->graph), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(graph_resolve(growth->graph, &report), STATUS_OK, "%s", failure_current()->message);

@@ -35,9 +35,12 @@ static Node *add(Making *making, Opcode op, const char *target, uint32_t n, cons
         cr_assert_eq(seq_new(n, &seq), STATUS_OK);
         for (uint32_t i = 0; i < n; i++)
                 seq->items[i] = args[i];
-        cr_assert_eq(graph_add_node(making->graph, op, NULL, target, value_seq_take(VALUE_TUPLE, seq),
-                                    value_none(), &node),
-                     STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(
+                graph_add_node(
+                        making->graph,
+                        &(NodeSpec){ .op = op, .target = target, .args = value_seq_take(VALUE_TUPLE, seq) },
+                        &node),
+                STATUS_OK, "%s", failure_current()->message);
         return node;
 }
 #define CALL(target, ...)                                                                                    \

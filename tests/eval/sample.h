@@ -152,8 +152,11 @@ static inline Node *add_node(Sample *sample, Opcode op, const char *name, const 
         must(seq_new(n, &seq));
         for (uint32_t i = 0; i < n; i++)
                 seq->items[i] = value_ref(args[i]);
-        must(graph_add_node(sample->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq), value_none(),
-                            &node));
+        must(graph_add_node(
+                sample->graph,
+                &(NodeSpec){
+                        .op = op, .name = name, .target = target, .args = value_seq_take(VALUE_TUPLE, seq) },
+                &node));
         return node;
 }
 

@@ -287,21 +287,36 @@ static Graph *child_graph(const char *target)
         Seq *seq;
         must(graph_new(GRAPH_FX_JSON, &graph));
         must(seq_new(0, &seq));
-        must(graph_add_node(graph, OP_PLACEHOLDER, "a", "a", value_seq_take(VALUE_TUPLE, seq), value_none(),
+        must(graph_add_node(graph,
+                            &(NodeSpec){ .op = OP_PLACEHOLDER,
+                                         .name = "a",
+                                         .target = "a",
+                                         .args = value_seq_take(VALUE_TUPLE, seq) },
                             &a));
         must(seq_new(1, &seq));
         seq->items[0] = value_int(100);
-        must(graph_add_node(graph, OP_PLACEHOLDER, "b", "b", value_seq_take(VALUE_TUPLE, seq), value_none(),
+        must(graph_add_node(graph,
+                            &(NodeSpec){ .op = OP_PLACEHOLDER,
+                                         .name = "b",
+                                         .target = "b",
+                                         .args = value_seq_take(VALUE_TUPLE, seq) },
                             &b));
         must(seq_new(2, &seq));
         seq->items[0] = node_value(a);
         seq->items[1] = node_value(b);
-        must(graph_add_node(graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq),
-                            value_none(), &call));
+        must(graph_add_node(graph,
+                            &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                         .target = target,
+                                         .args = value_seq_take(VALUE_TUPLE, seq) },
+                            &call));
         must(seq_new(1, &seq));
         seq->items[0] = node_value(call);
-        must(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq),
-                            value_none(), &output));
+        must(graph_add_node(graph,
+                            &(NodeSpec){ .op = OP_OUTPUT,
+                                         .name = "output",
+                                         .target = "output",
+                                         .args = value_seq_take(VALUE_TUPLE, seq) },
+                            &output));
         must(graph_finish(graph));
         return graph;
 }
@@ -327,8 +342,12 @@ Test(walk, a_child_graph_takes_positions_keywords_and_defaults)
         must(dict_new(1, &dict));
         must(str_new("b", 1, &dict->items[0].key));
         dict->items[0].value = value_int(2);
-        must(graph_add_node(sample.graph, OP_CALL_MODULE, NULL, "inner", value_seq_take(VALUE_TUPLE, seq),
-                            (Value){ .kind = VALUE_DICT, .dict = dict }, &keyword));
+        must(graph_add_node(sample.graph,
+                            &(NodeSpec){ .op = OP_CALL_MODULE,
+                                         .target = "inner",
+                                         .args = value_seq_take(VALUE_TUPLE, seq),
+                                         .kwargs = (Value){ .kind = VALUE_DICT, .dict = dict } },
+                            &keyword));
         add_output(&sample, sample_list(&sample, VALUE_TUPLE,
                                         VALUES(node_value(plain), node_value(both), node_value(keyword))));
         finish(&sample);
@@ -407,12 +426,20 @@ static void add_identity(const char *path)
         must(graph_add_module(sample.graph, path, "torch.fx.GraphModule", &module));
         must(graph_new(GRAPH_FX_JSON, &module->graph));
         must(seq_new(0, &seq));
-        must(graph_add_node(module->graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, seq),
-                            value_none(), &x));
+        must(graph_add_node(module->graph,
+                            &(NodeSpec){ .op = OP_PLACEHOLDER,
+                                         .name = "x",
+                                         .target = "x",
+                                         .args = value_seq_take(VALUE_TUPLE, seq) },
+                            &x));
         must(seq_new(1, &seq));
         seq->items[0] = node_value(x);
-        must(graph_add_node(module->graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq),
-                            value_none(), &output));
+        must(graph_add_node(module->graph,
+                            &(NodeSpec){ .op = OP_OUTPUT,
+                                         .name = "output",
+                                         .target = "output",
+                                         .args = value_seq_take(VALUE_TUPLE, seq) },
+                            &output));
         must(graph_finish(module->graph));
 }
 
@@ -428,8 +455,10 @@ static void add_wrapping_nodes(Opcode op, const char *target, uint32_t n, uint32
                         list->items[k] = node_value(last);
                 must(seq_new(1, &args));
                 args->items[0] = value_seq_take(VALUE_LIST, list);
-                must(graph_add_node(sample.graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args),
-                                    value_none(), &node));
+                must(graph_add_node(
+                        sample.graph,
+                        &(NodeSpec){ .op = op, .target = target, .args = value_seq_take(VALUE_TUPLE, args) },
+                        &node));
                 last = node;
         }
         add_output(&sample, node_value(last));

@@ -77,7 +77,7 @@ Test(build, a_graph_over_the_node_limit_is_refused)
         placeholder(graph, "a");
         placeholder(graph, "b");
         Node *node;
-        Status status = graph_add_node(graph, OP_PLACEHOLDER, NULL, "c", value_none(), value_none(), &node);
+        Status status = graph_add_node(graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .target = "c" }, &node);
         limits.max_nodes = before;
         fails_with(status, STATUS_TOO_LARGE, "more than 2 nodes", NULL);
         graph_unref(graph);
@@ -90,7 +90,12 @@ Test(build, arguments_are_taken_even_when_the_node_is_refused)
         Node *node;
         // The sanitizer build sees a leak if they are not.
         Value args = sequence(VALUE_TUPLE, 2, text_value("a"), sequence(VALUE_LIST, 1, text_value("b")));
-        fails_with(graph_add_node(graph, OP_CALL_METHOD, "x", "view", args, dict_of_one("k", text_value("v")),
+        fails_with(graph_add_node(graph,
+                                  &(NodeSpec){ .op = OP_CALL_METHOD,
+                                               .name = "x",
+                                               .target = "view",
+                                               .args = args,
+                                               .kwargs = dict_of_one("k", text_value("v")) },
                                   &node),
                    STATUS_LINT, "redefined", "x");
         graph_unref(graph);

@@ -51,7 +51,10 @@ static inline Node *add(Graph *graph, Opcode op, const char *name, const char *t
                         Value kwargs)
 {
         Node *node = NULL;
-        Status status = graph_add_node(graph, op, name, target, args, kwargs, &node);
+        Status status = graph_add_node(
+                graph,
+                &(NodeSpec){ .op = op, .name = name, .target = target, .args = args, .kwargs = kwargs },
+                &node);
         cr_assert_eq(status, STATUS_OK, "%s", failure_current()->message);
         return node;
 }

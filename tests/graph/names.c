@@ -89,11 +89,14 @@ Test(names, a_name_that_is_taken_is_refused_in_pytorchs_words)
         Graph *graph = new_graph();
         placeholder(graph, "x");
         Node *node;
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "x", "y", value_none(), value_none(), &node),
-                   STATUS_LINT, "Node redefined name x!", "x");
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "a.b", "y", value_none(), value_none(), &node),
+        fails_with(
+                graph_add_node(graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .name = "x", .target = "y" }, &node),
+                STATUS_LINT, "Node redefined name x!", "x");
+        fails_with(graph_add_node(graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .name = "a.b", .target = "y" },
+                                  &node),
                    STATUS_LINT, "\"a.b\" is not a Python identifier", "a.b");
-        fails_with(graph_add_node(graph, OP_PLACEHOLDER, "1x", "y", value_none(), value_none(), &node),
+        fails_with(graph_add_node(graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .name = "1x", .target = "y" },
+                                  &node),
                    STATUS_LINT, "\"1x\"", "1x");
         graph_unref(graph);
 }

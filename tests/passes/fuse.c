@@ -26,7 +26,7 @@ static Value node_value(Node *node)
 static Node *add_placeholder(Graph *graph, const char *name)
 {
         Node *node;
-        cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, NULL, name, value_none(), value_none(), &node),
+        cr_assert_eq(graph_add_node(graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .target = name }, &node),
                      STATUS_OK);
         return node;
 }
@@ -37,8 +37,11 @@ static Node *add_call(Graph *graph, const char *target, const Value *args, uint3
         Seq *seq;
         cr_assert_eq(seq_new(n, &seq), STATUS_OK);
         memcpy(seq->items, args, n * sizeof(Value));
-        cr_assert_eq(graph_add_node(graph, OP_CALL_FUNCTION, NULL, target, value_seq_take(VALUE_TUPLE, seq),
-                                    value_none(), &node),
+        cr_assert_eq(graph_add_node(graph,
+                                    &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                                 .target = target,
+                                                 .args = value_seq_take(VALUE_TUPLE, seq) },
+                                    &node),
                      STATUS_OK);
         return node;
 }
@@ -56,8 +59,11 @@ static void close_graph(Graph *graph, Node *const *results, uint32_t n)
                 seq->items[i] = node_value(results[i]);
         cr_assert_eq(seq_new(1, &args), STATUS_OK);
         args->items[0] = value_seq_take(VALUE_TUPLE, seq);
-        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, NULL, "output", value_seq_take(VALUE_TUPLE, args),
-                                    value_none(), &node),
+        cr_assert_eq(graph_add_node(graph,
+                                    &(NodeSpec){ .op = OP_OUTPUT,
+                                                 .target = "output",
+                                                 .args = value_seq_take(VALUE_TUPLE, args) },
+                                    &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(graph), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(graph_resolve(graph, &report), STATUS_OK, "%s", failure_current()->message);

@@ -40,9 +40,12 @@ static Node *add(Opcode op, const char *target, Value a, Value b)
                 args->items[0] = a;
         if (n > 1)
                 args->items[1] = b;
-        cr_assert_eq(graph_add_node(graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(),
-                                    &node),
-                     STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(
+                graph_add_node(
+                        graph,
+                        &(NodeSpec){ .op = op, .target = target, .args = value_seq_take(VALUE_TUPLE, args) },
+                        &node),
+                STATUS_OK, "%s", failure_current()->message);
         return node;
 }
 

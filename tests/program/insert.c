@@ -45,8 +45,9 @@ static void start(void)
         cr_assert_eq(ops_init(), STATUS_OK);
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         for (int i = 0; i < 2; i++) {
-                cr_assert_eq(graph_add_node(graph, OP_CALL_FUNCTION, NULL, "torch.relu", value_none(),
-                                            value_none(), &nodes[i]),
+                cr_assert_eq(graph_add_node(graph,
+                                            &(NodeSpec){ .op = OP_CALL_FUNCTION, .target = "torch.relu" },
+                                            &nodes[i]),
                              STATUS_OK);
                 nodes[i]->index = (uint32_t)i;
         }

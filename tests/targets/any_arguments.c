@@ -191,8 +191,12 @@ static void runner_open(Runner *runner)
         *runner = (Runner){ 0 };
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &runner->graph), STATUS_OK);
         cr_assert_eq(seq_new(1, &seq), STATUS_OK);
-        cr_assert_eq(graph_add_node(runner->graph, OP_OUTPUT, "output", "output",
-                                    value_seq_take(VALUE_TUPLE, seq), value_none(), &node),
+        cr_assert_eq(graph_add_node(runner->graph,
+                                    &(NodeSpec){ .op = OP_OUTPUT,
+                                                 .name = "output",
+                                                 .target = "output",
+                                                 .args = value_seq_take(VALUE_TUPLE, seq) },
+                                    &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(runner->graph), STATUS_OK);
         run_context_init(&runner->context);
@@ -284,16 +288,28 @@ static Graph *module_graph(const char *type, const Schema *config)
         cr_assert_eq(seq_new(0, &none), STATUS_OK);
         cr_assert_eq(seq_new(1, &args), STATUS_OK);
         cr_assert_eq(seq_new(1, &result), STATUS_OK);
-        cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, "x", "x", value_seq_take(VALUE_TUPLE, none),
-                                    value_none(), &node),
+        cr_assert_eq(graph_add_node(graph,
+                                    &(NodeSpec){ .op = OP_PLACEHOLDER,
+                                                 .name = "x",
+                                                 .target = "x",
+                                                 .args = value_seq_take(VALUE_TUPLE, none) },
+                                    &node),
                      STATUS_OK);
         args->items[0] = (Value){ .kind = VALUE_NODE, .node = node };
-        cr_assert_eq(graph_add_node(graph, OP_CALL_MODULE, "layer", "layer",
-                                    value_seq_take(VALUE_TUPLE, args), value_none(), &node),
+        cr_assert_eq(graph_add_node(graph,
+                                    &(NodeSpec){ .op = OP_CALL_MODULE,
+                                                 .name = "layer",
+                                                 .target = "layer",
+                                                 .args = value_seq_take(VALUE_TUPLE, args) },
+                                    &node),
                      STATUS_OK);
         result->items[0] = (Value){ .kind = VALUE_NODE, .node = node };
-        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, result),
-                                    value_none(), &node),
+        cr_assert_eq(graph_add_node(graph,
+                                    &(NodeSpec){ .op = OP_OUTPUT,
+                                                 .name = "output",
+                                                 .target = "output",
+                                                 .args = value_seq_take(VALUE_TUPLE, result) },
+                                    &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(graph), STATUS_OK);
         return graph;

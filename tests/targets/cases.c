@@ -46,8 +46,12 @@ static Graph *empty_graph(void)
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         Seq *seq;
         cr_assert_eq(seq_new(1, &seq), STATUS_OK);
-        cr_assert_eq(graph_add_node(graph, OP_OUTPUT, "output", "output", value_seq_take(VALUE_TUPLE, seq),
-                                    value_none(), &node),
+        cr_assert_eq(graph_add_node(graph,
+                                    &(NodeSpec){ .op = OP_OUTPUT,
+                                                 .name = "output",
+                                                 .target = "output",
+                                                 .args = value_seq_take(VALUE_TUPLE, seq) },
+                                    &node),
                      STATUS_OK);
         cr_assert_eq(graph_finish(graph), STATUS_OK, "%s", failure_current()->message);
         return graph;
@@ -82,8 +86,10 @@ static void run_target(const json_t *json, Outcome *out)
 static Node *add_node(Graph *graph, Opcode op, const char *name, const char *target, Value args)
 {
         Node *node;
-        cr_assert_eq(graph_add_node(graph, op, name, target, args, value_none(), &node), STATUS_OK, "%s",
-                     failure_current()->message);
+        cr_assert_eq(graph_add_node(graph,
+                                    &(NodeSpec){ .op = op, .name = name, .target = target, .args = args },
+                                    &node),
+                     STATUS_OK, "%s", failure_current()->message);
         return node;
 }
 

@@ -24,17 +24,24 @@ static uint32_t of_call(Opcode op, const char *target, Value second)
         Seq *args, *none;
         if (x == NULL) {
                 cr_assert_eq(seq_new(0, &none), STATUS_OK);
-                cr_assert_eq(graph_add_node(graph, OP_PLACEHOLDER, "x", "x",
-                                            value_seq_take(VALUE_TUPLE, none), value_none(), &x),
+                cr_assert_eq(graph_add_node(graph,
+                                            &(NodeSpec){ .op = OP_PLACEHOLDER,
+                                                         .name = "x",
+                                                         .target = "x",
+                                                         .args = value_seq_take(VALUE_TUPLE, none) },
+                                            &x),
                              STATUS_OK);
         }
         cr_assert_eq(seq_new(second.kind == VALUE_NONE ? 1 : 2, &args), STATUS_OK);
         args->items[0] = (Value){ .kind = VALUE_NODE, .node = x };
         if (second.kind != VALUE_NONE)
                 args->items[1] = second;
-        cr_assert_eq(graph_add_node(graph, op, NULL, target, value_seq_take(VALUE_TUPLE, args), value_none(),
-                                    &node),
-                     STATUS_OK);
+        cr_assert_eq(
+                graph_add_node(
+                        graph,
+                        &(NodeSpec){ .op = op, .target = target, .args = value_seq_take(VALUE_TUPLE, args) },
+                        &node),
+                STATUS_OK);
         return node_effects(graph, node);
 }
 #define FUNCTION(target) of_call(OP_CALL_FUNCTION, target, value_none())

@@ -45,8 +45,12 @@ static Node *add(Build *build, Opcode op, const char *name, const char *target, 
         for (uint32_t i = 0; i < seq->n; i++)
                 seq->items[i] = node_or_value(build->graph, json_array_get(json, i));
         json_decref(json);
-        cr_assert_eq(graph_add_node(build->graph, op, name, target, value_seq_take(VALUE_TUPLE, seq),
-                                    value_none(), &build->last),
+        cr_assert_eq(graph_add_node(build->graph,
+                                    &(NodeSpec){ .op = op,
+                                                 .name = name,
+                                                 .target = target,
+                                                 .args = value_seq_take(VALUE_TUPLE, seq) },
+                                    &build->last),
                      STATUS_OK, "%s", failure_current()->message);
         return build->last;
 }

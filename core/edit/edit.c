@@ -155,6 +155,13 @@ static Status list_all(const Edit *edit, Node ***out_nodes)
         return STATUS_OK;
 }
 
+static void restore_nodes(Edit *edit, Node **all)
+{
+        memcpy(edit->work->nodes, all, edit->n_made * sizeof(Node *));
+        edit->work->n_nodes = edit->n_made;
+        free(all);
+}
+
 Status edit_lint(Edit *edit)
 {
         Graph *work = edit->work;
@@ -162,10 +169,32 @@ Status edit_lint(Edit *edit)
         TRY(list_all(edit, &all));
         order_nodes(edit);
         Status status = graph_lint(work);
-        memcpy(work->nodes, all, edit->n_made * sizeof(Node *));
-        work->n_nodes = edit->n_made;
-        free(all);
+        restore_nodes(edit, all);
         return status;
+}
+
+Status edit_resolve(Edit *edit)
+{
+        Node **all;
+        CheckReport report;
+        TRY(list_all(edit, &all));
+        order_nodes(edit);
+        Status status = graph_resolve(edit->work, &report);
+        if (status == STATUS_OK)
+                check_report_deinit(&report);
+        restore_nodes(edit, all);
+        return status;
+}
+
+// What an earlier edit_resolve has found may hold no longer.
+static void forget_writes(Graph *graph)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++)
+                graph->state[i].written = false;
+        for (uint32_t i = 0; i < graph->n_modules; i++) {
+                if (graph->modules[i]->graph != NULL)
+                        forget_writes(graph->modules[i]->graph); // depth: as edit_copy_graph
+        }
 }
 
 static void drop_stale_specs(Edit *edit)
@@ -209,6 +238,7 @@ Status edit_finish(Edit *edit, Graph **out_graph)
         TRY(close_work(edit));
         work = take_ptr(edit->work);
         CheckReport report;
+        forget_writes(work);
         TRY(graph_resolve(work, &report));
         Status status = check_report_status(&report, work);
         check_report_deinit(&report);

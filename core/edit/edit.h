@@ -24,6 +24,9 @@ DEFINE_CLEANUP(Edit, edit_free)
 Status edit_step(Edit *edit);
 // What torch.fx's Graph.lint refuses, as graph_lint.
 Status edit_lint(Edit *edit);
+// Resolves the working copy as it is, for what asks about effects (node_is_impure). What cannot run
+// is no failure here.
+Status edit_resolve(Edit *edit);
 // Lints, closes and resolves the graph. A name without an operator, state that is missing and
 // unknown configuration fail as they do at upload. The session ends in any case but is still to be
 // freed.
@@ -83,6 +86,32 @@ Status edit_set_args(Edit *edit, Node *node, Value take_args, Value take_kwargs)
 Status edit_replace_input(Edit *edit, Node *node, const Node *from, Value with);
 // All readers of `node` but `except` (may be NULL) get `with` (borrowed) in its place.
 Status edit_replace_all_uses(Edit *edit, Node *node, Value with, const Node *except);
+
+// ---- whole graphs ----
+// The nodes of another graph, copied to the front of `before`: its placeholders are `inputs`
+// (borrowed), in order, then their defaults; lifted state is read by get_attr.
+typedef struct EditSplice {
+        const Graph *graph;
+        // Modules and state of the graph go below this path, which must be free; NULL: they keep
+        // their paths, and what the working copy has there already is taken instead.
+        const char *prefix;
+        Node *before;
+        const Value *inputs;
+        uint32_t n_inputs;
+        const Node *origin; // that the copies stand for; NULL: themselves
+} EditSplice;
+// *out_result: what the graph returns, in its own structure, made of nodes of the session; the
+// caller's. STATUS_UNSUPPORTED for graphs that write their state or an input, or that check their
+// inputs by guards: a copy would do neither.
+Status edit_splice(Edit *edit, const EditSplice *splice, Value *out_result);
+// `with` (borrowed, may be a container) in the place of `node`, which is erased. getitem nodes that
+// take an item of a container become that item.
+Status edit_substitute(Edit *edit, Node *node, Value with);
+// A call of a child graph becomes its nodes. Modules and state keep their full paths; where another
+// node calls the child too, they are shared by a second path.
+Status edit_inline(Edit *edit, Node *node);
+// A path of its own for a module: `wish`, or with _1, _2 ... behind it. In the session's memory.
+Status edit_free_path(Edit *edit, const char *wish, const char **out_path);
 
 // ---- results ----
 // One more result behind those there are; a single result becomes a tuple of two.

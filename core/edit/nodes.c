@@ -232,6 +232,7 @@ Status edit_set_call(Edit *edit, Node *node, Opcode op, const char *target)
                 return fail_memory();
         TRY(edit_keep_text(edit, target, &node->target));
         node->op = op;
+        node->resolved = NULL;
         edit_node_of(node)->changed = true;
         return STATUS_OK;
 }

@@ -96,6 +96,16 @@ void module_meaning(const char *type, Meaning *out_meaning)
         }
 }
 
+bool node_is_getitem(const Node *node)
+{
+        return node->op == OP_CALL_FUNCTION && strcmp(node->target, "_operator.getitem") == 0;
+}
+
+bool module_is_dropout(const char *type)
+{
+        return strcmp(type, "torch.nn.Dropout") == 0;
+}
+
 bool meaning_meets(const Meaning *a, const Meaning *b)
 {
         for (uint32_t i = 0; i < a->n; i++) {

@@ -48,6 +48,8 @@ typedef struct Meaning {
 void target_meaning(const Target *target, Meaning *out_meaning);
 void overload_meaning(const Overload *overload, Meaning *out_meaning);
 void module_meaning(const char *type, Meaning *out_meaning); // "torch.nn.Sigmoid"
+bool node_is_getitem(const Node *node);                      // operator.getitem
+bool module_is_dropout(const char *type);                    // torch.nn.Dropout itself, not its relatives
 bool meaning_meets(const Meaning *a, const Meaning *b);      // they share an overload
 // module.forward(*args): config and state come from `module` (resolved by graph_resolve).
 Status module_call(Emitter *emitter, const Module *module, const CallArgs *call, Value *out);
@@ -65,6 +67,11 @@ enum NodeEffect {
 // Child graphs that it calls or is given count with all their nodes. Placeholders, get_attr and
 // output share.
 uint32_t node_effects(const Graph *graph, const Node *node);
+
+// Whether a call must stay though nobody reads its result: it writes, draws random numbers or
+// refuses values (asserts). Stricter than torch.fx's is_impure, which takes Tensor.add_ for pure.
+// Placeholders and outputs are impure, as there. The graph is resolved.
+bool node_is_impure(const Graph *graph, const Node *node);
 
 // ---- at upload ----
 typedef struct UnsupportedRow {

@@ -253,6 +253,70 @@ uint32_t node_effects(const Graph *graph, const Node *node)
         return effects.found;
 }
 
+static bool asserts(const Target *target)
+{
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                const Overload *overload = target->overloads[i];
+                if ((overload->op->flags & OP_EFFECT) != 0 ||
+                    strncmp(overload->schema.name, "_assert", 7) == 0)
+                        return true;
+        }
+        return false;
+}
+
+// NODE_DRAWS is said of every composite that is not known to draw nothing; here names decide.
+static bool name_draws(const char *name)
+{
+        static const char *const parts[] = { "dropout", "rrelu", "rand", "attention" };
+        for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+                if (strstr(name, parts[i]) != NULL)
+                        return true;
+        }
+        return false;
+}
+
+static bool target_draws(const Target *target)
+{
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                const Overload *overload = target->overloads[i];
+                if ((overload->op->flags & OP_RANDOM) != 0 || name_draws(overload->schema.name))
+                        return true;
+        }
+        return false;
+}
+
+static bool module_draws(const Module *module)
+{
+        Meaning meaning;
+        if (!module->training || module->type == NULL)
+                return false;
+        module_meaning(module->type, &meaning);
+        for (uint32_t i = 0; i < meaning.n; i++) {
+                if ((meaning.items[i]->op->flags & OP_RANDOM) != 0 ||
+                    name_draws(meaning.items[i]->schema.name))
+                        return true;
+        }
+        return strstr(module->type, "RReLU") != NULL;
+}
+
+bool node_is_impure(const Graph *graph, const Node *node)
+{
+        if (node->op == OP_PLACEHOLDER || node->op == OP_OUTPUT)
+                return true;
+        if (node->op == OP_GET_ATTR)
+                return false;
+        uint32_t effects = node_effects(graph, node);
+        if ((effects & (NODE_WRITES | NODE_WRITES_FIRST)) != 0)
+                return true;
+        if (node->op == OP_CALL_MODULE) {
+                const Module *module = graph_module(graph, node->target);
+                return module->graph != NULL ? (effects & NODE_DRAWS) != 0 : module_draws(module);
+        }
+        const Target *target =
+                node->op == OP_CALL_FUNCTION ? target_function(node->target) : target_method(node->target);
+        return target == NULL || asserts(target) || target_draws(target);
+}
+
 static Status visit_node(const Graph *graph, const Node *node, Writes *writes)
 {
         uint8_t reads;

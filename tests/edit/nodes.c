@@ -332,6 +332,83 @@ Test(edit_nodes, what_was_recorded_of_changed_values_is_forgotten)
         graph_unref(graph);
 }
 
+// ---- child graphs ----
+
+// small_graph() as a child, called once or twice.
+static Graph *with_child(int n_calls)
+{
+        Graph *graph = new_graph();
+        Module *module;
+        cr_assert_eq(graph_add_module(graph, "sub", "torch.fx.GraphModule", &module), STATUS_OK);
+        module->graph = small_graph();
+        Node *node = placeholder(graph, "x");
+        for (int i = 0; i < n_calls; i++)
+                node = call_one(graph, OP_CALL_MODULE, "sub", node);
+        output(graph, node_value(node));
+        finish(graph);
+        return graph;
+}
+
+Test(edit_nodes, an_inlined_child_keeps_its_paths)
+{
+        Edit *edit = edit_of(with_child(1));
+        cr_assert_eq(edit_inline(edit, edit_node(edit, "sub")), STATUS_OK, "%s", failure_current()->message);
+        Graph *graph = finished(edit);
+        cr_expect_null(graph_module(graph, "sub")->graph);
+        cr_expect_str_eq(graph_node(graph, "layer_act")->target, "sub.layer.act");
+        cr_expect_str_eq(graph_node(graph, "layer_scale")->target, "sub.layer.scale");
+        cr_expect_not_null(graph_state(graph, "sub.layer.scale"));
+        graph_unref(graph);
+}
+
+Test(edit_nodes, a_child_that_is_called_twice_shares_its_tensors)
+{
+        Edit *edit = edit_of(with_child(2));
+        cr_assert_eq(edit_inline(edit, edit_node(edit, "sub")), STATUS_OK, "%s", failure_current()->message);
+        cr_expect_not_null(edit_module(edit, "sub")->graph);
+        cr_assert_eq(edit_inline(edit, edit_node(edit, "sub_1")), STATUS_OK, "%s",
+                     failure_current()->message);
+        Graph *graph = finished(edit);
+        cr_expect_eq(graph->n_state, 2);
+        cr_expect_eq(graph_state(graph, "sub.layer.scale")->tensor,
+                     graph_state(graph, "sub_1.layer.scale")->tensor);
+        cr_expect_eq(graph->weights_bytes, 16);
+        graph_unref(graph);
+}
+
+Test(edit_nodes, a_call_with_other_arguments_is_not_inlined)
+{
+        Edit *edit = edit_of(with_child(1));
+        Node *call = edit_node(edit, "sub");
+        cr_assert_eq(edit_set_args(edit, call, sequence(VALUE_TUPLE, 0), value_ref(call->kwargs)), STATUS_OK);
+        fails_with(edit_inline(edit, call), STATUS_LINT, "missing 1 required positional argument: 'x'",
+                   "sub");
+        fails_with(edit_inline(edit, edit_node(edit, "x")), STATUS_LINT, "calls no child graph", "x");
+        edit_free(edit);
+}
+
+Test(edit_nodes, an_export_is_spliced_with_its_state_and_structure)
+{
+        Graph *export = load_export("dev_linear");
+        Edit *edit = edit_of(small_graph());
+        Value x = node_value(edit_node(edit, "x")), result = value_none();
+        EditSplice splice = { .graph = export,
+                              .prefix = "other",
+                              .before = edit_node(edit, "layer_act"),
+                              .inputs = &x,
+                              .n_inputs = 1 };
+        cr_assert_eq(edit_splice(edit, &splice, &result), STATUS_OK, "%s", failure_current()->message);
+        cr_assert_eq(result.kind, VALUE_NODE);
+        cr_assert_eq(edit_replace_input(edit, edit_node(edit, "layer_act"), x.node, result), STATUS_OK);
+        Graph *graph = finished(edit);
+        cr_expect_eq(graph->n_state, 1 + export->n_state);
+        char path[200];
+        snprintf(path, sizeof(path), "other.%s", export->state[0].path);
+        cr_expect_eq(graph_state(graph, path)->tensor, export->state[0].tensor);
+        graph_unref(graph);
+        graph_unref(export);
+}
+
 // ---- limits ----
 
 Test(edit_nodes, recipes_are_limited_in_steps_and_growth)

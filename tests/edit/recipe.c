@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/readers/fx_json.h"
+#include "core/edit/passes.h"
 #include "core/targets/targets.h"
 
 static void must(Status status)
@@ -137,9 +138,22 @@ static Value with(const Edit *edit, const json_t *json)
         return (Value){ .kind = VALUE_NODE, .node = other(edit, json, "with") };
 }
 
+static Status run_pass(Edit *edit, const char *name)
+{
+        uint32_t n;
+        for (uint32_t i = 0; i < n_edit_passes; i++) {
+                if (strcmp(edit_passes[i].name, name) == 0)
+                        return edit_passes[i].run(edit, &n);
+        }
+        fprintf(stderr, "no pass %s\n", name);
+        abort();
+}
+
 Status recipe_step(Edit *edit, const json_t *json)
 {
         const char *kind = word(json, "edit");
+        if (kind == NULL)
+                return run_pass(edit, word(json, "pass"));
         Node *node = other(edit, json, "node"), *made;
         EditNew new = { .op = OP_OUTPUT };
         if (json_object_get(json, "new") != NULL)
@@ -166,6 +180,8 @@ Status recipe_step(Edit *edit, const json_t *json)
                 return edit_replace_input(edit, node, other(edit, json, "from"), with(edit, json));
         if (strcmp(kind, "replace_all_uses") == 0)
                 return edit_replace_all_uses(edit, node, with(edit, json), NULL);
+        if (strcmp(kind, "inline") == 0)
+                return edit_inline(edit, node);
         if (strcmp(kind, "lint") == 0)
                 return edit_lint(edit);
         fprintf(stderr, "unknown step %s\n", kind);

@@ -17,6 +17,9 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.fx.experimental.const_fold import _inline_module
+from torch.fx.experimental.optimization import remove_dropout
+from torch.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
 from export_fx import decode_value, export_fx, resolve
@@ -111,7 +114,20 @@ def replace_input(gm, step, nodes):
     nodes[step["node"]].replace_input_with(nodes[step["from"]], nodes[step["with"]])
 
 
+def inline(gm, step, nodes):
+    child = nodes[step["node"]].target
+    _inline_module(gm, child, run_dce=False)
+    for node in gm.graph.nodes:  # which leaves paths as they were within the child
+        if node.op in ("get_attr", "call_module") and node not in nodes.values():
+            node.target = f"{child}.{node.target}"
+
+
+def replace_all_uses(gm, step, nodes):
+    nodes[step["node"]].replace_all_uses_with(nodes[step["with"]])
+
+
 EDITS = {
+    "inline": inline,
     "insert_before": insert,
     "insert_after": insert,
     "replace": replace,
@@ -122,13 +138,29 @@ EDITS = {
     "set_target": set_target,
     "set_args": set_args,
     "replace_input": replace_input,
-    "replace_all_uses": lambda gm, step, nodes: nodes[step["node"]].replace_all_uses_with(nodes[step["with"]]),
+    "replace_all_uses": replace_all_uses,
     "lint": lambda gm, step, nodes: gm.graph.lint(),
 }
 
 
+def dead_code(gm):
+    gm.graph.eliminate_dead_code()
+    return gm
+
+
+PASSES = {
+    "eliminate_dead_code": dead_code,
+    "cse": lambda gm: CSEPass(banned_ops=get_CSE_banned_ops())(gm).graph_module,
+    "remove_dropout": remove_dropout,
+}
+
+
 def apply(gm, step):
+    """The graph module after the step, which may be another one."""
+    if "pass" in step:
+        return PASSES[step["pass"]](gm)
     EDITS[step["edit"]](gm, step, {node.name: node for node in gm.graph.nodes})
+    return gm
 
 
 def case(name, source, *steps):
@@ -138,7 +170,7 @@ def case(name, source, *steps):
     entry = {"name": name, "graph": document, "steps": list(steps)}
     for at, step in enumerate(steps):
         try:
-            apply(gm, step)
+            gm = apply(gm, step)
         except (RuntimeError, AssertionError) as error:
             if at + 1 < len(steps):
                 raise
@@ -193,7 +225,8 @@ def single_edits():
          edit("erase", node="add"))
     case("a node is replaced", branches,
          edit("replace", node="relu", new=call("torch.clamp", "%add", min=0, max=6.5)))
-    case("a node is replaced by a method", branches, edit("replace", node="tanh", new=method("sigmoid", "%add")))
+    case("a node is replaced by a method", branches,
+         edit("replace", node="tanh", new=method("sigmoid", "%add")))
     case("a node is moved to the front of another", branches, edit("move_before", node="tanh", at="relu"))
     case("a node is moved behind another", branches, edit("move_after", node="relu", at="tanh"))
     case("a node next to itself stays", branches, edit("move_after", node="relu", at="relu"))
@@ -221,12 +254,162 @@ def single_edits():
          edit("insert_before", node="x", new={"op": "placeholder", "target": "first"}))
 
 
+# ---- passes ------------------------------------------------------------------------------------
+
+
+class Dropped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Dropout(0.3)
+        self.blocks = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.ReLU(), nn.Dropout1d())
+        self.act = nn.ReLU()
+
+    def forward(self, x):
+        y = self.blocks(self.first(x))
+        return self.first(self.act(y) + F.dropout(x, training=False))
+
+
+class Unused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used = nn.Linear(3, 3)
+        self.unused = nn.Linear(3, 3)
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        self.unused(x) * self.weight
+        return self.used(x)
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.bias = nn.Parameter(torch.ones(3))
+
+    def forward(self, x, y=2):
+        return torch.relu(self.linear(x) + self.bias) * y
+
+
+class Pair(nn.Module):
+    def forward(self, x):
+        return x + 1, x * 2
+
+
+def with_child(child, forward_args, unpack=False):
+    """A graph that calls a traced child by call_module, as split_module makes them."""
+
+    def make_module():
+        gm = torch.fx.GraphModule(nn.Module(), torch.fx.Graph())
+        gm.add_submodule("child", torch.fx.symbolic_trace(child))
+        x = gm.graph.placeholder("x")
+        value = gm.graph.call_module("child", forward_args(x))
+        if unpack:
+            first = gm.graph.call_function(operator.getitem, (value, 0))
+            second = gm.graph.call_function(operator.getitem, (value, 1))
+            value = gm.graph.call_function(torch.add, (first, second))
+        gm.graph.output(gm.graph.call_function(torch.neg, (value,)))
+        gm.recompile()
+        return gm
+
+    make_module.makes_graph = True
+    return make_module
+
+
+def chain_of_dead(x):
+    y = torch.relu(x)
+    for _ in range(4):
+        y = torch.sigmoid(y)
+    return x + 1
+
+
+def by_hand(*calls):
+    """x + 1, then calls of it that nobody reads."""
+
+    def make_module():
+        graph = torch.fx.Graph()
+        x = graph.placeholder("x")
+        y = graph.call_function(operator.add, (x, 1))
+        for target, *args in calls:
+            graph.call_function(target, (y, *args))
+        graph.output(y)
+        return torch.fx.GraphModule(nn.Module(), graph)
+
+    make_module.makes_graph = True
+    return make_module
+
+
+aten = torch.ops.aten
+dead_writes = by_hand((operator.setitem, 0, 2), (aten.add_.Tensor, 1), (aten.mul.Tensor, 2))
+dead_asserts = by_hand((torch._assert, "never"), (aten.dropout.default, 0.5, False), (aten.relu.default,))
+
+
+def dead_getitems(x):
+    first, second, third = torch.split(x, 2)
+    parts = torch.unbind(x)
+    return second
+
+
+def twice(x, y):
+    return (torch.relu(x) + torch.relu(y)) * (torch.relu(x) + torch.relu(y))
+
+
+def twice_with_containers(x):
+    a = torch.cat([x, x + 1], dim=1)
+    b = torch.cat([x, x + 1], dim=1)
+    c = torch.cat((x, x + 1), dim=1)
+    d = torch.cat([x, x + 1], 1)
+    return a, b, c, d
+
+
+def linear_twice(x, y):  # slices are left out: PyTorch's pass cannot hash them
+    return F.linear(x, y), F.linear(x, y), F.linear(y, x), [x.sum(), x.sum()]
+
+
+def almost_twice(x):
+    return (torch.sum(x, 0), torch.sum(x, 1), torch.sum(x, dim=0), torch.sum(x, dim=0, keepdim=True),
+            torch.clamp(x, min=0.5), torch.clamp(x, max=0.5))
+
+
+def twice_drawn(x):
+    return torch.ops.aten.dropout.default(x, 0.5, False), torch.ops.aten.dropout.default(x, 0.5, False)
+
+
+def passes():
+    dce = {"pass": "eliminate_dead_code"}
+    for name, source in (("a dead chain", chain_of_dead), ("dead ends", dead), ("nothing dead", branches),
+                         ("dead modules and parameters", Unused()), ("dead writes stay", dead_writes),
+                         ("dead items", dead_getitems), ("asserts and draws stay", dead_asserts),
+                         ("results in a dict", repeated), ("modules", Net()),
+                         ("an unused input", lambda x, y: x)):
+        case("dead code: " + name, source, dce)
+    case("dead code after an edit", branches, edit("replace_all_uses", node="mul", **{"with": "relu"}), dce)
+    cse = {"pass": "cse"}
+    for name, source in (("equal sums", twice), ("containers", twice_with_containers),
+                         ("functions and methods", linear_twice),
+                         ("other arguments", almost_twice), ("random calls stay", twice_drawn),
+                         ("nothing equal", branches), ("a chain", chain), ("dead ends", dead),
+                         ("inputs alone", lambda x, y: (x, y)), ("results in a dict", repeated)):
+        case("cse: " + name, source, cse)
+    case("cse and dead code", twice_with_containers, cse, dce, cse)
+    for name, source in (("dropout goes", Dropped().eval()), ("no dropout", Net())):
+        case("remove_dropout: " + name, source, {"pass": "remove_dropout"})
+
+
+def inlining():
+    inner = edit("inline", node="child")
+    case("a child is inlined", with_child(Pair(), lambda x: (x,), unpack=True), inner)
+    case("a child with modules is inlined", with_child(Inner(), lambda x: (x, x)), inner)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tests/edit/cases.json"))
     out = parser.parse_args().out
     torch.manual_seed(0)
     single_edits()
+    passes()
+    inlining()
     lines = ",\n".join(json.dumps(entry) for entry in CASES)
     out.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     print(f"{len(CASES)} cases")

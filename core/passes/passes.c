@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.c: the table. Constants first, because they make copies and equal calls; what nobody reads
-// any more goes last.
+// passes.c: the passes one after the other.
 #include "core/passes/passes.h"
 
 const Pass passes[] = {
-        { "make_functional", pass_make_functional }, { "fold_constants", pass_fold_constants },
-        { "remove_copies", pass_remove_copies },     { "merge_equal", pass_merge_equal },
-        { "remove_dead", pass_remove_dead },         { "fold_batch_norm", pass_fold_batch_norm },
-        { "choose_layout", pass_choose_layout },     { "fuse_epilogues", pass_fuse_epilogues },
-        { "fuse_pointwise", pass_fuse_pointwise },   { "remove_dead", pass_remove_dead },
+#define PASS(name) { #name, pass_##name },
+#include "core/passes/passes.def"
+#undef PASS
 };
 const unsigned n_passes = ARRAY_LENGTH(passes);
 

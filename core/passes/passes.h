@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes: recording -> recording, in the order of one table. A pass may drop, merge or replace
+// Passes: recording -> recording, in the order of passes.def. A pass may drop, merge or replace
 // calls only while every buffer concerned is written once (Buffer.written false); effects and
 // random calls keep their number and order. Every call that is left knows all authored nodes it
 // stands for.
@@ -22,12 +22,6 @@ extern const Pass passes[];
 extern const unsigned n_passes;
 Status passes_run(Recording *recording, PassContext *context);
 
-Status pass_fold_constants(Recording *recording, PassContext *context);
-Status pass_remove_copies(Recording *recording, PassContext *context);
-Status pass_merge_equal(Recording *recording, PassContext *context);
-Status pass_remove_dead(Recording *recording, PassContext *context);
-Status pass_make_functional(Recording *recording, PassContext *context);
-Status pass_fold_batch_norm(Recording *recording, PassContext *context);
-Status pass_fuse_pointwise(Recording *recording, PassContext *context);
-Status pass_fuse_epilogues(Recording *recording, PassContext *context);
-Status pass_choose_layout(Recording *recording, PassContext *context);
+#define PASS(name) Status pass_##name(Recording *recording, PassContext *context);
+#include "core/passes/passes.def"
+#undef PASS

@@ -9,7 +9,7 @@
 // offset, storage; it never changes, so that calls may point to it. A Buffer is one storage: all
 // views of it share it, so that a write to one is seen by the others exactly as in an eager run.
 // Passes may move, merge or drop a call only while every buffer it reads or writes is written once
-// (Buffer.written false): a written buffer is a barrier.
+// (Buffer.written false): a written buffer is a barrier. They build calls with recording_insert.
 //
 // Both stages, aten (as recorded) and optimised (after the passes), are recordings; recording_graph
 // gives them out as a struct graph. Built and rewritten by one thread; immutable once a program

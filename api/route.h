@@ -16,7 +16,7 @@ typedef enum RouteKind {
 } RouteKind;
 
 // What a token may do; a token's scopes are a sum of these.
-typedef enum Scope { SCOPE_NONE = 0, SCOPE_READ = 1, SCOPE_RUN = 2, SCOPE_WRITE = 4 } Scope;
+typedef enum Scope { SCOPE_NONE = 0, SCOPE_READ = 1, SCOPE_RUN = 2, SCOPE_WRITE = 4, SCOPE_ADMIN = 8 } Scope;
 
 typedef enum RouteNeed {
         NEEDS_NOTHING = 0,

@@ -18,13 +18,13 @@
 enum { FILE_MAX = 1 << 20, TOKENS_MAX = 4096, TOKEN_MIN = 16, TOKEN_MAX = 512, SLOTS = 4096 };
 static const int64_t WINDOW_NS = 10000000000;
 
-enum { SCOPE_ADMIN = 15 }; // all of Scope, and more to come
 static const struct {
         const char *name;
         int bits;
-} scopes[] = {
-        { "read", SCOPE_READ }, { "run", SCOPE_RUN }, { "write", SCOPE_WRITE }, { "admin", SCOPE_ADMIN }
-};
+} scopes[] = { { "read", SCOPE_READ },
+               { "run", SCOPE_RUN },
+               { "write", SCOPE_WRITE },
+               { "admin", SCOPE_READ | SCOPE_RUN | SCOPE_WRITE | SCOPE_ADMIN } };
 
 typedef struct Token {
         HashHex digest;

@@ -3,7 +3,7 @@
 
 For each route of GET /openapi.json: its query parameters are those that the server's own message
 lists, each of their values is accepted and any other refused, and a table of docs/api.md has the
-parameter's row, with values, default and words as the document has them.
+parameter's row, with values, default and words as the document has them; so have routes.
 The members of a run body are those of the message and of the document; modes and encodings are
 tried in the body as well. GET /v1 lists the same routes, and each of them is there. Every flag that
 README.md and docs/ name exists.
@@ -151,7 +151,10 @@ class Agreement:
         told = {f"{method} {path}" for method, path, _ in self.operations()}
         self.check("GET /v1: routes", listed == told,
                    f"only in one of GET /v1 and OpenAPI: {sorted(listed ^ told)}")
-        for method, path, _ in self.operations():
+        for method, path, operation in self.operations():
+            row = f"| `{method} {path}` | {operation['summary']} |\n"
+            self.check(f"{method} {path}: docs/api.md", "{v}" in path or row in self.text,
+                       "the document wants this row:\n" + row)
             reply = self.call(method, path, "?no_such_parameter=1")
             self.check(f"{method} {path}: is there", reply.status == 400 and reply.code() == "unknown_member",
                        reply.short())

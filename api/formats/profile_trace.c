@@ -30,18 +30,26 @@ static void add_name(const char *what, uint32_t process, int track, const char *
         text_add(out, "}}");
 }
 
-static void add_event(const char *name, const char *category, uint32_t process, int track, double ts,
-                      double duration, Text *out)
+typedef struct TraceEvent {
+        const char *name, *category;
+        uint32_t process;
+        int track;
+        double ts, duration; // microseconds
+} TraceEvent;
+
+// The event's object is left open for its args.
+static void add_event(const TraceEvent *event, Text *out)
 {
         text_add(out, ",\n{\"ph\": \"X\", \"name\": ");
-        text_add_json(out, name);
-        text_addf(out, ", \"cat\": \"%s\", \"pid\": %u, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f", category,
-                  process, track, ts, duration);
+        text_add_json(out, event->name);
+        text_addf(out, ", \"cat\": \"%s\", \"pid\": %u, \"tid\": %d, \"ts\": %.3f, \"dur\": %.3f",
+                  event->category, event->process, event->track, event->ts, event->duration);
 }
 
-// One row: {"nodes": ...} as in the JSON form becomes the event's args.
-static void add_row(RowNodes nodes, const char *kernel, bool has_tensor, const TensorMeta *meta,
-                    int64_t bytes, int64_t flops, Text *out)
+// One row: {"nodes": ...} as in the JSON form becomes the event's args. `meta`: of the tensor that
+// the row makes, or NULL.
+static void add_row(RowNodes nodes, const char *kernel, const TensorMeta *meta, int64_t bytes, int64_t flops,
+                    Text *out)
 {
         text_add(out, ", \"args\": ");
         profile_write_node(nodes, kernel, NULL, out);
@@ -49,7 +57,7 @@ static void add_row(RowNodes nodes, const char *kernel, bool has_tensor, const T
                 text_add(out, ", \"module\": ");
                 text_add_json(out, nodes.first->module_path);
         }
-        profile_write_meta(has_tensor, meta, out);
+        profile_write_meta(meta != NULL, meta, out);
         text_addf(out, ", \"bytes\": %lld, \"flops\": %lld}}", (long long)bytes, (long long)flops);
 }
 
@@ -69,7 +77,7 @@ static void add_steps(const RunProfile *profile, double *out_run_ts, Text *out)
         char name[160];
         snprintf(name, sizeof(name), "%s %s",
                  profile->graph_name[0] == '\0' ? "POST /v1/run" : profile->graph_name, profile->id);
-        add_event(name, "request", 1, STEP_TRACK, 0, us(MAX(sum, profile->total_ns)), out);
+        add_event(&(TraceEvent){ name, "request", 1, STEP_TRACK, 0, us(MAX(sum, profile->total_ns)) }, out);
         text_add(out, ", \"args\": {\"id\": ");
         text_add_json(out, profile->id);
         text_add(out, ", \"signature\": ");
@@ -79,7 +87,8 @@ static void add_steps(const RunProfile *profile, double *out_run_ts, Text *out)
         for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
                 if (strcmp(steps[i].name, "run") == 0)
                         *out_run_ts = us(at);
-                add_event(steps[i].name, "step", 1, STEP_TRACK, us(at), us(steps[i].ns), out);
+                add_event(&(TraceEvent){ steps[i].name, "step", 1, STEP_TRACK, us(at), us(steps[i].ns) },
+                          out);
                 text_add_char(out, '}');
                 at += steps[i].ns;
         }
@@ -98,11 +107,13 @@ Status profile_write_chrome(const RunProfile *profile, Text *out)
                 const NodeTiming *row = &profile->rows[i];
                 if (!profile_shows_node(row->node) || row->why != NULL || row->end_ns <= row->start_ns)
                         continue;
-                add_event(profile_row_label(row->node, row->n_nodes, label), opcode_names[row->node->op], 1,
-                          NODE_TRACK, run_ts + us(row->start_ns - profile->run_start_ns),
-                          us(row->end_ns - row->start_ns), out);
-                add_row(profile_row_nodes(&row->node, row->nodes, row->n_nodes), row->kernel, row->has_tensor,
-                        &row->meta, row->bytes, row->flops, out);
+                add_event(&(TraceEvent){ profile_row_label(row->node, row->n_nodes, label),
+                                         opcode_names[row->node->op], 1, NODE_TRACK,
+                                         run_ts + us(row->start_ns - profile->run_start_ns),
+                                         us(row->end_ns - row->start_ns) },
+                          out);
+                add_row(profile_row_nodes(&row->node, row->nodes, row->n_nodes), row->kernel,
+                        row->has_tensor ? &row->meta : NULL, row->bytes, row->flops, out);
         }
         text_add(out, "]}\n");
         return text_status(out);
@@ -119,16 +130,19 @@ Status stats_write_chrome(const char *graph, const SignatureSummary *signatures,
                 add_name("process_name", i + 1, STEP_TRACK, name, out);
                 add_name("thread_name", i + 1, STEP_TRACK, "run (mean)", out);
                 add_name("thread_name", i + 1, NODE_TRACK, "nodes (mean)", out);
-                add_event("run", "step", i + 1, STEP_TRACK, 0, signatures[i].run.mean_us, out);
+                add_event(&(TraceEvent){ "run", "step", i + 1, STEP_TRACK, 0, signatures[i].run.mean_us },
+                          out);
                 text_addf(out, ", \"args\": {\"runs\": %llu}}", (unsigned long long)signatures[i].run.count);
                 for (uint32_t row = 0; row < signatures[i].n_nodes; row++) {
                         const NodeSummary *node = &signatures[i].nodes[row];
                         if (!profile_shows_node(node->node) || node->why != NULL || node->us.mean_us <= 0)
                                 continue;
-                        add_event(profile_row_label(node->node, node->n_nodes, label),
-                                  opcode_names[node->node->op], i + 1, NODE_TRACK, at, node->us.mean_us, out);
+                        add_event(&(TraceEvent){ profile_row_label(node->node, node->n_nodes, label),
+                                                 opcode_names[node->node->op], i + 1, NODE_TRACK, at,
+                                                 node->us.mean_us },
+                                  out);
                         add_row(profile_row_nodes(&node->node, node->nodes, node->n_nodes), node->kernel,
-                                node->has_tensor, &node->meta, node->bytes, node->flops, out);
+                                node->has_tensor ? &node->meta : NULL, node->bytes, node->flops, out);
                         at += node->us.mean_us;
                 }
         }

@@ -48,7 +48,7 @@ static Status read_graph_input(Pt2Graph *graph, JsonReader *reader, const char *
         TRY(json_union_leave(reader, tag));
         TRY(array_reserve(&graph->inputs, &graph->inputs_capacity, graph->n_inputs + 1, sizeof(input)));
         if (name != NULL) {
-                TRY(pt2_add_named(graph, OP_PLACEHOLDER, name, name, value_none(), value_none(),
+                TRY(pt2_add_named(graph, &(NodeSpec){ .op = OP_PLACEHOLDER, .name = name, .target = name },
                                   &input.placeholder));
         } else {
                 uint32_t i = graph->n_inputs;

@@ -57,27 +57,21 @@ static Status bind_value(Pt2Graph *graph, const char *name, Node *node)
 
 // FX's namespace sees the wish as well, as it does in PyTorch, where the name is overwritten
 // afterwards.
-Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
-                     Value take_kwargs, Node **out_node)
+Status pt2_add_named(Pt2Graph *graph, const NodeSpec *take_spec, Node **out_node)
 {
         const char *wish;
-        if (graph_node(graph->graph, name) != NULL) {
-                value_unref(take_args);
-                value_unref(take_kwargs);
-                return fail(STATUS_MALFORMED, "two nodes are called \"%s\"", name);
-        }
-        Status status = graph_fresh_name(graph->graph, name, &wish);
+        Status status = STATUS_OK;
+        if (graph_node(graph->graph, take_spec->name) != NULL)
+                status = fail(STATUS_MALFORMED, "two nodes are called \"%s\"", take_spec->name);
+        if (status == STATUS_OK)
+                status = graph_fresh_name(graph->graph, take_spec->name, &wish);
         if (status != STATUS_OK) {
-                value_unref(take_args);
-                value_unref(take_kwargs);
+                value_unref(take_spec->args);
+                value_unref(take_spec->kwargs);
                 return status;
         }
-        TRY(graph_add_node(
-                graph->graph,
-                &(NodeSpec){
-                        .op = op, .name = name, .target = target, .args = take_args, .kwargs = take_kwargs },
-                out_node));
-        return bind_value(graph, name, *out_node);
+        TRY(graph_add_node(graph->graph, take_spec, out_node));
+        return bind_value(graph, take_spec->name, *out_node);
 }
 
 // `result`: the name of the value it makes; NULL: one that nothing can refer to, called by FX's
@@ -93,14 +87,13 @@ static Status add_getitem(Pt2Graph *graph, Node *of, uint32_t k, const char *res
         args->items[0] = (Value){ .kind = VALUE_NODE, .node = of };
         args->items[1] = value_int(k);
         Value tuple = value_seq_take(VALUE_TUPLE, args);
-        if (result != NULL)
-                return pt2_add_named(graph, OP_CALL_FUNCTION, result, "_operator.getitem", tuple,
-                                     value_none(), out_node);
-        return graph_add_node(
-                graph->graph,
-                &(NodeSpec){
-                        .op = OP_CALL_FUNCTION, .name = name, .target = "_operator.getitem", .args = tuple },
-                out_node);
+        NodeSpec spec = {
+                .op = OP_CALL_FUNCTION, .name = name, .target = "_operator.getitem", .args = tuple
+        };
+        if (result == NULL)
+                return graph_add_node(graph->graph, &spec, out_node);
+        spec.name = result;
+        return pt2_add_named(graph, &spec, out_node);
 }
 
 static Status add_getitems(Pt2Graph *graph, Node *node, const NodeOutput *outputs, uint32_t n)
@@ -508,7 +501,13 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
         TRY(check_results(graph, text));
         if (only != NULL && only->kind == RESULT_VALUE && !in_tuple) {
                 TRY(take_arguments(text, &args, &kwargs));
-                TRY(pt2_add_named(graph, OP_CALL_FUNCTION, only->name, text->target, args, kwargs, &node));
+                TRY(pt2_add_named(graph,
+                                  &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                               .name = only->name,
+                                               .target = text->target,
+                                               .args = args,
+                                               .kwargs = kwargs },
+                                  &node));
                 return text->module_stack == NULL ? STATUS_OK
                                                   : set_module(graph->graph, text->module_stack, node);
         }

@@ -55,10 +55,8 @@ Status pt2_find_value(const Pt2Graph *graph, const char *name, Node **out_node);
 
 // One node of the document.
 Status pt2_read_node(Pt2Graph *graph, JsonReader *reader);
-// A node called exactly `name` that makes the value `name`. args and kwargs are taken, also on
-// failure.
-Status pt2_add_named(Pt2Graph *graph, Opcode op, const char *name, const char *target, Value take_args,
-                     Value take_kwargs, Node **out_node);
+// As graph_add_node, for a node called exactly spec->name that makes the value of that name.
+Status pt2_add_named(Pt2Graph *graph, const NodeSpec *take_spec, Node **out_node);
 
 // One Argument.
 Status pt2_read_argument(Pt2Graph *graph, JsonReader *reader, Value *out_value);

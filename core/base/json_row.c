@@ -72,9 +72,10 @@ static inline bool is_space(char c)
 
 // Reads on from a place where a value must follow. Returns the place behind the last value taken;
 // *out_at_value says that a comma was read after it.
-static inline const char *read_quick(const JsonReader *reader, const char *at, RowType type, void *out,
-                                     size_t capacity, size_t *n, bool *out_at_value)
+static inline const char *read_quick(const JsonReader *reader, RowType type, void *out, size_t capacity,
+                                     size_t *n, bool *out_at_value)
 {
+        const char *at = reader->at;
         const char *quick_end = reader->end - at > NUMBER_QUICK_ROOM ? reader->end - NUMBER_QUICK_ROOM : at;
         size_t i = *n;
         bool at_value = true;
@@ -161,7 +162,7 @@ static inline __attribute__((always_inline)) Status read_row(JsonReader *reader,
                         break;
                 }
                 size_t before = n;
-                reader->at = read_quick(reader, reader->at, type, out, capacity, &n, &at_value);
+                reader->at = read_quick(reader, type, out, capacity, &n, &at_value);
                 top->state = at_value ? JSON_AT_VALUE : JSON_AFTER_VALUE;
                 if (n > before)
                         continue;

@@ -7,6 +7,7 @@
 #include "api/formats/gzip.h"
 #include "api/formats/inflate.h"
 #include "api/run/codec.h"
+#include "core/engine/describe.h"
 #include "core/base/limits.h"
 
 // PARKED: the job belongs to whoever publishes what it waits for, or to who cancels it; nothing of

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/engine/put.h"
 #include "core/store/folder.h"
 
 struct Spool {

@@ -2,7 +2,7 @@
 // Uploaded bytes -> a finished, resolved graph. The only place that knows which reader a file
 // belongs to.
 #pragma once
-#include "core/engine/engine.h"
+#include "core/engine/put.h"
 
 typedef struct Upload {
         UploadPart parts[STORE_MAX_PARTS]; // storages counted

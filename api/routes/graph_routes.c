@@ -32,7 +32,7 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
         Text *out = answer_begin(answer, json_type);
         status = info_write(&of, out);
         for (uint32_t i = 0; i < of.n_programs; i++)
-                program_unref(programs[i].program);
+                program_info_deinit(&programs[i]);
         text_add_char(out, '\n');
         return status;
 }
@@ -335,23 +335,24 @@ Status patch_graph(const Answer *answer)
 
 // ---- text ----
 // The later stages belong to one program: ?program=ID, or the one that ran last.
-static Status find_program(const Answer *answer, Program **out_program)
+static Status find_program(const Answer *answer, ProgramInfo *out_program)
 {
         const char *wish = param_text(answer->call, PARAM_PROGRAM);
         char latest[65] = "";
+        bool found = false;
         if (wish == NULL)
                 engine_latest_program(answer->context->engine, answer->version, latest);
         ProgramInfo programs[ENGINE_MAX_PROGRAMS];
         uint32_t n = engine_programs(answer->context->engine, answer->version, programs);
-        *out_program = NULL;
         for (uint32_t i = 0; i < n; i++) {
-                if (*out_program == NULL &&
-                    strcmp(programs[i].program->id.hex, wish == NULL ? latest : wish) == 0)
-                        *out_program = programs[i].program;
-                else
-                        program_unref(programs[i].program);
+                if (!found && strcmp(programs[i].id, wish == NULL ? latest : wish) == 0) {
+                        *out_program = programs[i];
+                        found = true;
+                } else {
+                        program_info_deinit(&programs[i]);
+                }
         }
-        if (*out_program != NULL)
+        if (found)
                 return STATUS_OK;
         if (wish != NULL)
                 return fail(STATUS_NOT_FOUND,
@@ -360,22 +361,14 @@ static Status find_program(const Answer *answer, Program **out_program)
                                       "one shape, or once with \"mode\": \"compiled\"");
 }
 
-static Status print_program(const Program *program, TextStage stage, GraphForm form, Text *out)
-{
-        if (stage == TEXT_OF_PROGRAM) {
-                program_print(program, out);
-                if (out->n > 0 && out->data[out->n - 1] == '\n')
-                        out->n--;
-                return text_status(out);
-        }
-        return program_print_stage(program, stage == TEXT_ATEN ? STAGE_ATEN : STAGE_OPTIMISED, form, out);
-}
-
 static Status print_stage(const Answer *answer, TextStage stage, GraphForm form, Text *out)
 {
-        _cleanup_(program_unrefp) Program *program = NULL;
+        static const ProgramView views[TEXT_STAGE_COUNT] = {
+                [TEXT_ATEN] = VIEW_ATEN, [TEXT_OPTIMISED] = VIEW_OPTIMISED, [TEXT_OF_PROGRAM] = VIEW_LISTING
+        };
+        _cleanup_(program_info_deinit) ProgramInfo program = { .program = NULL };
         TRY(find_program(answer, &program));
-        return print_program(program, stage, form, out);
+        return engine_print_program(&program, views[stage], form, out);
 }
 
 Status get_text(const Answer *answer)

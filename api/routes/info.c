@@ -86,8 +86,8 @@ static void write_literal(Value value, Text *out)
 // ---- what a run has shown ----
 // Inputs and outputs come from the same run: a program's, else the latest.
 typedef struct Shown {
-        const Program *program; // borrowed; knows the inputs and the whole result. NULL: none
-        SignatureSummary *runs; // the latest; may be none
+        const ProgramInfo *program; // borrowed; knows the inputs and the whole result. NULL: none
+        SignatureSummary *runs;     // the latest; may be none
         uint32_t n_runs;
         StringMap rows; // of that run: name of a node -> TensorMeta of its result
 } Shown;
@@ -100,13 +100,11 @@ static void shown_deinit(Shown *shown)
 
 static Status look(const GraphVersion *version, const ProgramInfo *programs, uint32_t n_programs, Shown *out)
 {
-        for (uint32_t i = 0; i < n_programs; i++) {
-                const Program *program = programs[i].program;
-                if (program->n_fetch == 0 && program->recording->rest == NULL) {
-                        out->program = program;
+        for (uint32_t i = 0; i < n_programs; i++)
+                if (programs[i].result != NULL) {
+                        out->program = &programs[i];
                         return STATUS_OK;
                 }
-        }
         if (version->stats == NULL)
                 return STATUS_OK;
         TRY(profile_stats_shapes(version->stats, 1, &out->runs, &out->n_runs));
@@ -136,8 +134,8 @@ static void write_meta(const TensorMeta *meta, Text *out)
 static const TensorMeta *shown_input(const Shown *shown, uint32_t i, const Node *placeholder)
 {
         const RunLabels *labels = shown->n_runs == 0 ? NULL : shown->runs[0].labels;
-        if (shown->program != NULL && i < shown->program->n_signature) {
-                const Value *value = &shown->program->signature[i];
+        if (shown->program != NULL && i < shown->program->signature.n) {
+                const Value *value = &shown->program->signature.items[i];
                 return value->kind == VALUE_TENSOR ? &value->tensor->meta : NULL;
         }
         if (labels != NULL && i < labels->n_inputs)
@@ -201,8 +199,7 @@ static void write_output(const OutputLeaf *leaf, const Shown *shown, Text *out)
 static Status write_outputs(const Graph *graph, const Shown *shown, Text *out)
 {
         OutputList list;
-        Status status = output_list_of(
-                graph, shown->program == NULL ? NULL : &shown->program->recording->result, &list);
+        Status status = output_list_of(graph, shown->program == NULL ? NULL : shown->program->result, &list);
         text_add(out, ", \"outputs\": [");
         for (uint32_t i = 0; status == STATUS_OK && i < list.n; i++) {
                 text_add(out, i == 0 ? "" : ", ");
@@ -275,10 +272,10 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
 {
         text_add(out, ", \"programs\": [");
         for (uint32_t i = 0; i < n; i++) {
-                const Program *program = programs[i].program;
+                const ProgramInfo *program = &programs[i];
                 _cleanup_(text_deinit) Text inputs = { 0 };
-                for (uint32_t k = 0; k < MIN(program->n_signature, graph->signature.n_inputs); k++) {
-                        const Value *value = &program->signature[k];
+                for (uint32_t k = 0; k < MIN(program->signature.n, graph->signature.n_inputs); k++) {
+                        const Value *value = &program->signature.items[k];
                         char shape[128];
                         if (value->kind != VALUE_TENSOR || graph->signature.inputs[k].kind != INPUT_USER)
                                 continue;
@@ -288,15 +285,14 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
                                   shape_text(value->tensor->meta.rank, value->tensor->meta.size, shape,
                                              sizeof(shape)));
                 }
-                text_addf(out, "%s{\"id\": \"%s\", \"inputs\": ", i == 0 ? "" : ", ", program->id.hex);
+                text_addf(out, "%s{\"id\": \"%s\", \"inputs\": ", i == 0 ? "" : ", ", program->id);
                 text_add_json_n(out, inputs.data, inputs.n);
                 text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu, \"run_us\": ",
-                          program->n_code, program->figures.arena_bytes,
-                          (unsigned long long)programs[i].n_runs);
-                if (programs[i].run_ns < 0)
+                          program->n_instructions, program->arena_bytes, (unsigned long long)program->n_runs);
+                if (program->run_ns < 0)
                         text_add(out, "null}");
                 else
-                        text_addf(out, "%.3f}", (double)programs[i].run_ns / 1e3);
+                        text_addf(out, "%.3f}", (double)program->run_ns / 1e3);
         }
         text_add_char(out, ']');
 }

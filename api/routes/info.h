@@ -2,7 +2,7 @@
 // What a graph is, as JSON: inputs, outputs, operators, versions.
 #pragma once
 #include "core/base/text.h"
-#include "core/engine/engine.h"
+#include "core/engine/describe.h"
 
 typedef struct InfoOf {
         const GraphVersion *version;

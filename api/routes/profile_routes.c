@@ -5,6 +5,7 @@
 #include "api/routes/answer.h"
 #include "api/formats/profile_text.h"
 #include "core/base/limits.h"
+#include "core/engine/describe.h"
 
 // ---- profiles ----
 static Text *begin_form(const Answer *answer, int form)

@@ -5,7 +5,10 @@
 #include <pthread.h>
 #include <string.h>
 #include "core/base/map.h"
-#include "core/engine/engine.h"
+#include "core/compile/compile.h"
+#include "core/engine/describe.h"
+#include "core/engine/plan.h"
+#include "core/engine/put.h"
 #include "core/kernels/pack_cache.h"
 
 enum { ENGINE_SEEN = 4096 };
@@ -107,6 +110,9 @@ void programs_close(Engine *engine);
 Status cached_program_new(Program *take_program, CachedProgram **out_cached);
 CachedProgram *cached_program_unref(CachedProgram *cached);
 void cached_program_used(CachedProgram *cached, int64_t run_ns);
+
+// Remembers which program ran last.
+void engine_note_program(Engine *engine, GraphVersion *version, const Program *program);
 
 // ---- signatures seen before ----
 // Small tables of hashes that forget on collision: forgetting

@@ -341,35 +341,3 @@ Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again)
                        ? STATUS_OK
                        : status;
 }
-
-// ---- looking ----
-uint32_t engine_programs(Engine *engine, const GraphVersion *version, ProgramInfo out[ENGINE_MAX_PROGRAMS])
-{
-        void *objects[ENGINE_MAX_PROGRAMS];
-        uint32_t n = registry_group(engine->programs, &version->key, ENGINE_MAX_PROGRAMS, objects);
-        for (uint32_t i = 0; i < n; i++) {
-                CachedProgram *cached = objects[i];
-                out[i] = (ProgramInfo){ .program = program_ref(cached->program),
-                                        .n_runs = atomic_load_explicit(&cached->n_runs, memory_order_relaxed),
-                                        .run_ns =
-                                                atomic_load_explicit(&cached->run_ns, memory_order_relaxed) };
-                cached_program_unref(cached);
-        }
-        return n;
-}
-
-void engine_note_program(Engine *engine, GraphVersion *version, const Program *program)
-{
-        if (version == NULL || program == NULL)
-                return;
-        pthread_mutex_lock(&engine->mutex);
-        memcpy(version->latest_program, program->id.hex, sizeof(version->latest_program));
-        pthread_mutex_unlock(&engine->mutex);
-}
-
-void engine_latest_program(Engine *engine, const GraphVersion *version, char out_id[65])
-{
-        pthread_mutex_lock(&engine->mutex);
-        memcpy(out_id, version->latest_program, sizeof(version->latest_program));
-        pthread_mutex_unlock(&engine->mutex);
-}

@@ -192,19 +192,3 @@ Status engine_plan_here(Engine *engine, PlannedRun *plan)
                 engine_plan_ready(engine, plan);
         return STATUS_OK;
 }
-
-void engine_record(Engine *engine, GraphVersion *version, RunProfile *profile)
-{
-        atomic_fetch_add(&engine->n_runs, 1u);
-        engine_note_program(engine, version, profile->program);
-        if (!run_profile_detach(profile))
-                return;
-        profile_ring_add(engine->profiles, profile);
-        if (version != NULL)
-                profile_stats_add(version->stats, profile);
-}
-
-ProfileRing *engine_profiles(Engine *engine)
-{
-        return engine->profiles;
-}

@@ -6,7 +6,7 @@
 // Whoever decodes sets the graph, opens the inputs and fills in those that were sent, what is to be
 // fetched, mode, deadline and seed. One thread at a time has it; any thread may set ctx.cancelled.
 #pragma once
-#include "core/engine/engine.h"
+#include "core/engine/plan.h"
 
 typedef struct RunTask {
         Graph *graph;          // counted

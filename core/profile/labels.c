@@ -3,6 +3,7 @@
 // need not know whose it is.
 #include <string.h>
 #include "core/profile/profile.h"
+#include "core/program/program.h"
 
 RunLabels *run_labels_ref(RunLabels *labels)
 {

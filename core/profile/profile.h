@@ -4,7 +4,8 @@
 // signature, never mixed.
 #pragma once
 #include "core/eval/walk.h"
-#include "core/program/program.h"
+
+typedef struct Program Program; // core/program/program.h
 
 enum { PROFILE_ID_MAX = 64, PROFILE_WINDOW = 128, PROFILE_MAX_SIGNATURES = 16, PROFILE_SIGNATURE_MAX = 256 };
 
@@ -28,8 +29,8 @@ typedef struct InputLabel {
 typedef struct RunLabels {
         RefCount ref;
         Arena arena;
-        char program_id[sizeof(ProgramId)]; // "": eager
-        Node *nodes;                        // by index: op, name, target and module_path only
+        char program_id[65]; // "": eager
+        Node *nodes;         // by index: op, name, target and module_path only
         uint32_t n_nodes;
         RowLabel *rows; // of a program but for its dynamic rest, in order
         uint32_t n_rows;

@@ -3,6 +3,7 @@
 // read-only; the ring is a circular array under a mutex, replaced oldest first; what repeats an id
 // leaves a hole where the older one was.
 #include "core/profile/profile.h"
+#include "core/program/program.h"
 #include <pthread.h>
 #include <string.h>
 #include "core/base/map.h"

@@ -7,7 +7,9 @@
 #include <unistd.h>
 #include "api/readers/upload.h"
 #include "core/base/limits.h"
-#include "core/engine/engine.h"
+#include "core/engine/describe.h"
+#include "core/engine/task.h"
+#include "core/interp/interp.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <pthread.h>
-#include "core/engine/engine.h"
+#include "core/engine/plan.h"
+#include "core/engine/put.h"
 #include "tests/engine/scratch.h"
 
 // A loader that makes an empty graph of any bytes but "broken" and "larger", and counts its calls.

@@ -3,7 +3,9 @@
 // runs leave behind.
 #include <criterion/criterion.h>
 #include "api/readers/upload.h"
-#include "core/engine/engine.h"
+#include "core/engine/describe.h"
+#include "core/engine/task.h"
+#include "core/interp/interp.h"
 #include "core/kernels/platform.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"

@@ -4,7 +4,9 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include "api/readers/upload.h"
-#include "core/engine/engine.h"
+#include "core/engine/describe.h"
+#include "core/engine/task.h"
+#include "core/interp/interp.h"
 #include "core/engine/private.h"
 #include "core/targets/targets.h"
 #include "tests/engine/scratch.h"

@@ -4,6 +4,7 @@ passed, N failed`.
 
   arrows     every #include points down (docs/ARCHITECTURE.md): server > api > core, and inside core
              room by room
+  insides    no file of api sees a header of core/{program,passes,interp,compile}, through any other
   routes     no route's id outside its row (api/routes.def) and the tests
   operators  no operator's name in core outside core/ops and core/targets: passes ask for traits and
              roles (core/ops/op.h)
@@ -100,6 +101,25 @@ def arrows(sources):
                 findings.append(f"{path}: includes {local.group(1)}, which is in no room")
             elif target != room and HEIGHT[target] >= HEIGHT[room]:
                 findings.append(f"{path}: {room} may not include {target} ({local.group(1)})")
+    return findings
+
+
+def insides(sources):
+    """Programs are the engine's: no file of api sees how they are made, through whichever headers."""
+    hidden = ("core/program", "core/passes", "core/interp", "core/compile")
+    included = {path: [name for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', read(path), re.M)
+                       if "/" in name] for path in sources}
+    findings = []
+    for path in (p for p in sources if p.startswith("api/")):
+        seen, waiting = {path}, [path]
+        while waiting:
+            at = waiting.pop()
+            for header in included.get(at, []):
+                if room_of(header) in hidden:
+                    findings.append(f"{path}: sees {header}, through {at}")
+                elif header not in seen:
+                    seen.add(header)
+                    waiting.append(header)
     return findings
 
 
@@ -266,8 +286,8 @@ def formatting(sources):
 
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
-    checks = [("arrows", arrows), ("routes", route_ids), ("operators", operators), ("headers", headers),
-              ("budget", budget), ("words", words), ("width", width), ("format", formatting)]
+    checks = [("arrows", arrows), ("insides", insides), ("routes", route_ids), ("operators", operators),
+              ("headers", headers), ("budget", budget), ("words", words), ("width", width), ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:
         if check == formatting and formatter() != FORMATTER:

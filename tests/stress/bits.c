@@ -8,6 +8,8 @@
 #include <string.h>
 #include "api/run/run.h"
 #include "api/readers/upload.h"
+#include "core/engine/plan.h"
+#include "core/interp/interp.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 

@@ -10,6 +10,8 @@
 #include "api/run/run.h"
 #include "api/readers/upload.h"
 #include "core/base/limits.h"
+#include "core/engine/describe.h"
+#include "core/interp/interp.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 
@@ -233,7 +235,7 @@ static void list(void)
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t n_listed = engine_programs(engine, rows[i], programs);
                 while (n_listed > 0)
-                        program_unref(programs[--n_listed].program);
+                        program_info_deinit(&programs[--n_listed]);
                 SignatureSummary *summary;
                 if (profile_stats_read(rows[i]->stats, PROFILE_BY_NODE, &summary, &n_listed) != STATUS_OK)
                         complain("statistics");

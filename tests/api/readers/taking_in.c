@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "api/readers/upload.h"
+#include "core/engine/plan.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 #include "tests/api/formats/zip_maker.h"

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs step by step: the decoded graph, inputs bound to it, what they are run with, the run itself.
+// task.h is all of it for one request.
+#pragma once
+#include "core/engine/engine.h"
+#include "core/engine/work.h"
+#include "core/eval/bind.h"
+
+typedef struct Frame Frame; // core/interp/interp.h
+
+// ---- decoded graphs ----
+// *out_graph counted; or, when *out_wait says so, the ticket is parked and comes back with the
+// Graph. Once it is parked nothing but *out_wait is written.
+Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Graph **out_graph,
+                      Wait *out_wait);
+// Whether the version's graph is decoded, so that a run need not read it first. Counts as no use.
+bool engine_is_resident(Engine *engine, const GraphVersion *version);
+// Blocking form for programs without a server (fxserve run).
+Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph);
+// Graphs sent along with POST /v1/run, cached by content: NULL when not cached.
+Graph *engine_cached_graph(Engine *engine, const RegistryKey *key);
+Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph);
+
+// ---- runs ----
+// AUTO: eager at first sight of a signature, compiled from the second on, eager
+// while it is built. COMPILED: waits for the program.
+typedef enum RunMode { RUN_MODE_AUTO, RUN_MODE_COMPILED, RUN_MODE_EAGER } RunMode;
+typedef struct RunRequest {
+        ValueSpan inputs;         // flat user inputs in signature order (bind.h)
+        const Node *const *fetch; // NULL: the graph's outputs
+        uint32_t n_fetch;
+        RunMode mode;
+} RunRequest;
+typedef struct RunResult {
+        Value value;    // the output node's structure
+        Value *fetched; // n_fetch values, or NULL
+        uint32_t n_fetched;
+} RunResult;
+void run_result_deinit(RunResult *result);
+
+// A run in the making: engine_bind, engine_plan (with engine_planned when it had to wait),
+// engine_execute. Zeroed before engine_bind.
+typedef struct PlannedRun {
+        const Graph *graph;            // borrowed, as are the request's fetched nodes
+        RunRequest request;            // its inputs may be gone after engine_bind
+        Value *inputs;                 // one per placeholder
+        uint32_t n_inputs;             // 0: not bound
+        int n_threads;                 // that will run it
+        struct SharedTune *tune;       // counted; NULL: none
+        struct CachedProgram *program; // counted; NULL: eager
+} PlannedRun;
+void planned_run_deinit(PlannedRun *plan); // leaves it zeroed
+
+// Inputs against the signature: bind.h says what is checked. A failure leaves the plan zeroed.
+Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *plan);
+
+// What to run it with: when *out_wait says that the ticket is parked, engine_planned says it after
+// the ticket came back, and the plan may be somebody else's until then.
+Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Wait *out_wait);
+// After the ticket came back. STATUS_OK and *out_again: nothing was built and nothing is wrong;
+// plan again. Builds that find that the graph cannot be planned leave it to an eager run; any other
+// failure is the run's.
+Status engine_planned(PlannedRun *plan, Ticket *ticket, bool *out_again);
+// Forgets what engine_plan chose, so that it can be called again.
+void engine_unplan(PlannedRun *plan);
+// How many of `n_threads` threads are worth their while for the bound plan; to be set as
+// plan->n_threads before engine_plan. A matter of sizes alone, so that the same run always asks for
+// the same program.
+int engine_width(const PlannedRun *plan, int n_threads);
+// Only looks: true when a program is ready for the plan, which then has it. Cheap enough for the
+// loop thread.
+bool engine_plan_ready(Engine *engine, PlannedRun *plan);
+// Time that the plan's program took of late; -1: not known, or a matter of the inputs' values (a
+// dynamic rest).
+int64_t engine_predict_ns(const PlannedRun *plan);
+// Numbers and characters that its results have to be written with, each row of nothing counted as
+// one; INT64_MAX: not known, or some lie in a mapped file and may have to be read first.
+int64_t engine_result_values(const PlannedRun *plan);
+// On the calling thread. `frame` (the thread's memory for programs) may be NULL: eager. `profile`
+// (made by run_profile_new for this graph) receives rows, run time, memory figures and the program.
+Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile,
+                      RunResult *out_result);
+// engine_plan for programs without a server: builds on the calling thread what is to be built, and
+// goes on eagerly while others build.
+Status engine_plan_here(Engine *engine, PlannedRun *plan);
+
+// Whether stored bytes that `graph` uses could not be read since it was loaded: STATUS_DAMAGED, and
+// its versions are marked. To be asked after a run and after its results were read, before they
+// leave. Cheap as long as nothing ever failed.
+Status engine_check_pages(Engine *engine, const Graph *graph);
+// The same for the graph that the plan's program was made from, which may have been read before.
+Status engine_check_program(Engine *engine, const PlannedRun *plan);

@@ -3,6 +3,7 @@
 // activation. Passes make these calls out of chains. The activation is the very loop of the
 // pointwise row, run over the product while it is in cache: oneDNN's own relu and clip lose NaN.
 #include "core/ops/fused_conv.h"
+#include "core/kernels/numeric_policy.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,7 +74,7 @@ static Status read_epilogue(const OpCall *call, Epilogue *out)
                 TRY(arg_double(call, at + 1, &params.of[0].f));
                 TRY(arg_double(call, at + 2, &params.of[1].f));
                 *out = (Epilogue){ .kernel = activations[i].kernel,
-                                   .params = point_params_for(&params, DTYPE_F32, false) };
+                                   .params = point_params_for(&params, PACKED_DTYPE, false) };
                 return STATUS_OK;
         }
         return fail(STATUS_VALUE, "%s: unknown activation '%s'", call->schema->name,
@@ -85,7 +86,7 @@ static Status check_residual(const OpCall *call)
         const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);
         Epilogue epilogue;
         if (residual != NULL &&
-            (residual->dtype != DTYPE_F32 || !meta_same_shape(residual, &call->outs[0].meta)))
+            (!is_packed_type(residual) || !meta_same_shape(residual, &call->outs[0].meta)))
                 return fail(STATUS_SHAPE, "%s: the residual must have dtype and shape of the result",
                             call->schema->name);
         return read_epilogue(call, &epilogue);
@@ -132,7 +133,7 @@ static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
                 PointParams one = { .of = { { .f = 1 } } };
                 PointOperand operands[] = { { .data = run->out[0], .meta = out },
                                             { .data = run->in[RESIDUAL_OPERAND], .meta = residual } };
-                TRY(pointwise_run(run->ctx, &(PointCall){ &point_add, DTYPE_F32, &one, operands },
+                TRY(pointwise_run(run->ctx, &(PointCall){ &point_add, PACKED_DTYPE, &one, operands },
                                   run->out[0], out));
                 pass.residual = NULL;
         }
@@ -258,7 +259,7 @@ const OpDef fused_conv_ops[] = {
                     "SymInt[] padding, SymInt[] dilation, "
                     "SymInt groups, str "
                     "activation=\"none\", float alpha=0., float beta=0., Tensor? residual=None) -> Tensor",
-          .dtypes = 1u << DTYPE_F32,
+          .dtypes = 1u << PACKED_DTYPE,
           .flags = OP_HIDDEN,
           .infer = fused_conv_infer,
           .run = fused_conv_run,
@@ -270,7 +271,7 @@ const OpDef fused_conv_ops[] = {
         { .schema = "fxserve::linear(Tensor input, Tensor weight, Tensor? bias, str activation=\"none\", "
                     "float alpha=0., float beta=0., "
                     "Tensor? residual=None) -> Tensor",
-          .dtypes = 1u << DTYPE_F32,
+          .dtypes = 1u << PACKED_DTYPE,
           .flags = OP_HIDDEN,
           .infer = fused_linear_infer,
           .run = fused_linear_run,

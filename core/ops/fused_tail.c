@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/kernels/dense.h"
+#include "core/kernels/numeric_policy.h"
 #include "core/ops/emitter.h"
 
 enum { BLOCK_FLOATS = 16384, LONGEST_ROW = 65536 };
@@ -56,7 +57,7 @@ bool fused_takes_tail(const OpCall *call)
             call->outs[0].kind != OUT_FRESH)
                 return false;
         const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
-        if (in == NULL || in->dtype != DTYPE_F32 || out->dtype != DTYPE_F32 || in->rank < 2 ||
+        if (in == NULL || !is_packed_type(in) || !is_packed_type(out) || in->rank < 2 ||
             !meta_is_contiguous(in) || !meta_is_contiguous(out) || meta_numel(in) == 0)
                 return false;
         int lead = lead_of(call);

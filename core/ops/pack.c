@@ -3,6 +3,7 @@
 // once into the layout its kernel wants, constant biases are copied in, and what is left at run
 // time is one call. float32 only; everything else keeps the portable kernels.
 #include "core/ops/pack.h"
+#include "core/kernels/numeric_policy.h"
 #include <string.h>
 #include "core/kernels/product/parts.h"
 #include "core/ops/product.h"
@@ -41,7 +42,7 @@ static const Tensor *dense_constant_of(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
         if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
-            tensor->meta.dtype != DTYPE_F32 || !meta_is_non_overlapping_and_dense(&tensor->meta) ||
+            !is_packed_type(&tensor->meta) || !meta_is_non_overlapping_and_dense(&tensor->meta) ||
             meta_numel(&tensor->meta) == 0)
                 return NULL;
         return tensor;

@@ -12,12 +12,13 @@
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/product/parts.h"
 #include "core/kernels/conv/winograd.h"
+#include "core/kernels/numeric_policy.h"
 
 const Tensor *product_constant(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
         if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
-            tensor->meta.dtype != DTYPE_F32 || !meta_is_contiguous(&tensor->meta) ||
+            !is_packed_type(&tensor->meta) || !meta_is_contiguous(&tensor->meta) ||
             meta_numel(&tensor->meta) == 0)
                 return NULL;
         return tensor;
@@ -25,7 +26,7 @@ const Tensor *product_constant(const OpCall *call, int index)
 
 bool product_takes(const TensorMeta *meta)
 {
-        if (meta->dtype != DTYPE_F32 || meta_numel(meta) == 0)
+        if (!is_packed_type(meta) || meta_numel(meta) == 0)
                 return false;
         for (int d = 0; d < meta->rank; d++)
                 if (meta->stride[d] <= 0 && meta->size[d] > 1)

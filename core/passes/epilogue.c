@@ -3,6 +3,7 @@
 // a tensor of the same layout, applies an activation, or both in this order. Rewrite: one fused
 // convolution or linear in the place of the last call, where all operands are there.
 #include "core/passes/passes.h"
+#include "core/kernels/numeric_policy.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct Addition {
 static bool is_constant(const Recorded *value)
 {
         return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL &&
-               value->tensor.meta.dtype == DTYPE_F32;
+               is_packed_type(&value->tensor.meta);
 }
 
 // ---- products ----
@@ -45,7 +46,7 @@ static ProductKind fused_kind(const RecordedCall *call, bool adds)
 static ProductKind kind_of(const RecordedCall *call, bool adds)
 {
         if (call == NULL || call->removed || call->call.inplace || call->call.n_outs != 1 ||
-            call->outs[0]->tensor.meta.dtype != DTYPE_F32 || !call_is_movable(call))
+            !is_packed_type(&call->outs[0]->tensor.meta) || !call_is_movable(call))
                 return PRODUCT_NONE;
         OpRole role = op_role(&call->call);
         if (role == ROLE_FUSED_CONV || role == ROLE_FUSED_LINEAR)

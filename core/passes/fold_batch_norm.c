@@ -10,6 +10,7 @@
 #include <string.h>
 #include "core/base/hash.h"
 #include "core/kernels/copy.h"
+#include "core/kernels/numeric_policy.h"
 #include "core/kernels/pack_cache.h"
 #include "core/ops/conv.h"
 #include "core/passes/rewrite.h"
@@ -32,7 +33,7 @@ typedef struct Affine {
 static bool is_known(const Recorded *value)
 {
         return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL &&
-               value->tensor.meta.dtype == DTYPE_F32;
+               is_packed_type(&value->tensor.meta);
 }
 
 // ---- the product ----
@@ -118,8 +119,8 @@ static bool channel_values(const Recorded *value, const Product *product, double
         const Tensor *tensor = &value->tensor;
         const TensorMeta *meta = &tensor->meta, *result = &product->call->outs[0]->tensor.meta;
         if (!recorded_is_constant(value) || tensor->storage->data == NULL ||
-            (meta->dtype != DTYPE_F32 && !meta->wrapped) || meta->rank > result->rank ||
-            (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->dtype != DTYPE_I64))
+            (!is_packed_type(meta) && !meta->wrapped) || meta->rank > result->rank ||
+            (!is_packed_type(meta) && meta->dtype != DTYPE_F64 && meta->dtype != DTYPE_I64))
                 return false;
         int channel = product->out_dim - (result->rank - meta->rank);
         for (int d = 0; d < meta->rank; d++) {
@@ -244,7 +245,7 @@ static Status new_bias(Recording *recording, const Product *product, const Affin
                        Recorded **out_bias, bool *inout_finite)
 {
         TensorMeta meta;
-        meta_init(&meta, DTYPE_F32, 1, &product->n_channels);
+        meta_init(&meta, PACKED_DTYPE, 1, &product->n_channels);
         TRY(rewrite_constant(recording, &meta, out_bias));
         float *data = tensor_data(&(*out_bias)->tensor);
         for (int64_t c = 0; c < product->n_channels; c++) {
@@ -295,7 +296,7 @@ static Status try_fold(Recording *recording, Uses *uses, RecordedCall *call, int
         if (input == NULL || uses_only_reader(uses, input) != call || input->from != FROM_CALL ||
             !find_product(input->call, &product) ||
             !meta_same_shape(&input->tensor.meta, &call->outs[0]->tensor.meta) ||
-            call->outs[0]->tensor.meta.dtype != DTYPE_F32)
+            !is_packed_type(&call->outs[0]->tensor.meta))
                 return STATUS_OK;
         _cleanup_(freep) double *both = new_array((size_t)product.n_channels, 2 * sizeof(double));
         if (both == NULL)

@@ -5,6 +5,7 @@
 // layout). A value keeps its identity and may have a twin beside it; readers that need the value
 // itself, results among them, get it by one copy in front of the first of them.
 #include "core/passes/passes.h"
+#include "core/kernels/numeric_policy.h"
 
 #include "core/ops/conv.h"
 #include "core/passes/rewrite.h"
@@ -38,7 +39,7 @@ static bool is_image_conv(const RecordedCall *call)
         if (op_role(&call->call) != ROLE_CONV || input->kind != VALUE_TENSOR || weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
-        return input->tensor->meta.rank == 4 && input->tensor->meta.dtype == DTYPE_F32 &&
+        return input->tensor->meta.rank == 4 && is_packed_type(&input->tensor->meta) &&
                constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
                conv_args(&call->call, &args) == STATUS_OK && !args.transposed && args.batched;
 }

@@ -47,6 +47,8 @@ ABOVE_OPERATORS = {room for room, height in HEIGHT.items() if height > HEIGHT["c
 FORMATTER = "14"  # Debian 12's
 CPU_TEST_IN = "core/base/isa.c"
 CPU_TEST = re.compile(r"__builtin_cpu_|\bcpuid\.h\b|\bgetauxval\b|\bsys/auxv\.h\b")
+# These ask core/kernels/numeric_policy.h which type is computed in.
+NUMERIC_POLICY = re.compile(r"core/passes/|core/ops/(pack|product|fused_\w+)\.c$")
 MACHINE_PATH = re.compile(r"(^|[^A-Za-z0-9_.])/(work|root|farm)/")
 
 
@@ -232,6 +234,8 @@ def words(sources):
             findings.append(f"{path}: the first line is not the SPDX line")
         if path.endswith((".c", ".h", ".def")) and room_of(path) in HEIGHT:
             findings += [f"{path}: holds {what}" for pattern, what in FORBIDDEN if pattern.search(text)]
+            if NUMERIC_POLICY.match(path) and "DTYPE_F32" in text:
+                findings.append(f"{path}: names DTYPE_F32; core/kernels/numeric_policy.h says what is packed")
             if path != CPU_TEST_IN and CPU_TEST.search(text):
                 findings.append(f"{path}: asks the CPU what it has; {CPU_TEST_IN} is the one place for that")
     for path in tracked(".c", ".h", ".def", ".py", ".sh", ".md", ".build", ".txt", ".inc", "quickstart",

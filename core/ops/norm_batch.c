@@ -9,6 +9,7 @@
 #include "core/kernels/reduce/reduce.h"
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
+#include "core/tensor/half.h"
 
 // Schemas begin with input, weight, bias and then running_mean, running_var, except no_stats.
 static bool has_running(const OpCall *call)
@@ -131,11 +132,6 @@ static bool steps_in_half(const OpRun *run)
 
 enum { HALF_STEPS = 32, CHANNEL_STEPS = 32 };
 
-static float round_to(Dtype half, float value)
-{
-        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
-}
-
 static Status normalise_in_half(const OpRun *run, BatchArrays *arrays, const float *mean, const float *rstd)
 {
         Dtype half = run->in_meta[0]->dtype;
@@ -146,9 +142,9 @@ static Status normalise_in_half(const OpRun *run, BatchArrays *arrays, const flo
         Work work = { .ctx = run->ctx };
         for (int64_t i = 0; i < n && !work_stops(&work, HALF_STEPS); i++) {
                 int64_t c = i / inner % channels;
-                float value = round_to(half, round_to(half, x[i] - mean[c]) * rstd[c]);
-                value = round_to(half, value * (weight == NULL ? 1 : weight[c]));
-                y[i] = round_to(half, value + (bias == NULL ? 0 : bias[c]));
+                float value = rounded_to_half(rounded_to_half(x[i] - mean[c], half) * rstd[c], half);
+                value = rounded_to_half(value * (weight == NULL ? 1 : weight[c]), half);
+                y[i] = rounded_to_half(value + (bias == NULL ? 0 : bias[c]), half);
         }
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
@@ -231,9 +227,10 @@ static Status eval_run(const OpRun *run)
         Work work = { .ctx = run->ctx };
         for (int64_t c = 0; c < run->in_meta[0]->size[1] && !work_stops(&work, CHANNEL_STEPS); c++) {
                 double var = compute_as_f64(arrays.as, arrays.var.data, c);
+                float shifted = rounded_to_half((float)(var + eps), half);
                 if (steps)
                         ((float *)rstd.data)[c] =
-                                round_to(half, 1 / round_to(half, sqrtf(round_to(half, (float)(var + eps)))));
+                                rounded_to_half(1 / rounded_to_half(sqrtf(shifted), half), half);
                 else
                         set_element(arrays.as, rstd.data, c, 1 / sqrt(var + eps));
         }

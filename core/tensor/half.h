@@ -3,6 +3,7 @@
 // NaN and keeps its sign, as it does in a copy of its bits.
 #pragma once
 #include <stdint.h>
+#include "core/tensor/dtype.h"
 
 typedef union FloatBits {
         uint32_t u;
@@ -52,6 +53,14 @@ static inline uint16_t float_to_bfloat(float value)
         uint32_t rounded = (in.u + 0x7fff + (in.u >> 16 & 1)) >> 16;
         uint32_t nan = (in.u >> 16 & 0x8000) | 0x7fc0;
         return (uint16_t)((in.u & 0x7fffffff) > 0x7f800000 ? nan : rounded);
+}
+
+// `value` rounded to DTYPE_F16 or DTYPE_BF16 and back; other types leave it as it is.
+static inline float rounded_to_half(float value, Dtype half)
+{
+        return half == DTYPE_F16    ? half_to_float(float_to_half(value))
+               : half == DTYPE_BF16 ? bfloat_to_float(float_to_bfloat(value))
+                                    : value;
 }
 
 // Casts of floats to integers as x86 has them and PyTorch shows them: towards zero; NaN and what

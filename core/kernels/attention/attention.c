@@ -5,6 +5,7 @@
 #include "core/kernels/attention/attention.h"
 #include <math.h>
 #include "core/kernels/norm/softmax.h"
+#include "core/tensor/half.h"
 
 enum { SCORE_BYTES = 1 << 20, BLOCK_ROWS = 64, ROUNDING_STEPS = 8 };
 
@@ -26,38 +27,26 @@ static char *batch_element(const Attention *attention, const GemmMatrix *matrix,
         return (char *)matrix->data + offset * (int64_t)item_bytes;
 }
 
-static void mask_row_f32(const Attention *attention, Work *work, const char *mask, int64_t row, float *scores)
-{
-        int64_t step = attention->mask.col;
-        for (int64_t at = 0, end; (end = work_end(work, at, attention->s, 1)) > at; at = end) {
-                if (attention->mask_kind == MASK_BOOL) {
-                        for (int64_t j = at; j < end; j++)
-                                scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
-                } else if (attention->mask_kind == MASK_ADD) {
-                        for (int64_t j = at; j < end; j++)
-                                scores[j] += ((const float *)(const void *)mask)[j * step];
-                }
-                for (int64_t j = MAX(at, row + 1); attention->causal && j < end; j++)
-                        scores[j] = -INFINITY;
+// The mask and the causal rule over one row of scores of type T.
+#define DEFINE_MASK_ROW(name, T)                                                                             \
+        static void name(const Attention *attention, Work *work, const char *mask, int64_t row, T *scores)   \
+        {                                                                                                    \
+                int64_t step = attention->mask.col;                                                          \
+                const T *added = (const void *)mask;                                                         \
+                for (int64_t at = 0, end; (end = work_end(work, at, attention->s, 1)) > at; at = end) {      \
+                        if (attention->mask_kind == MASK_BOOL) {                                             \
+                                for (int64_t j = at; j < end; j++)                                           \
+                                        scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;             \
+                        } else if (attention->mask_kind == MASK_ADD) {                                       \
+                                for (int64_t j = at; j < end; j++)                                           \
+                                        scores[j] += added[j * step];                                        \
+                        }                                                                                    \
+                        for (int64_t j = MAX(at, row + 1); attention->causal && j < end; j++)                \
+                                scores[j] = -INFINITY;                                                       \
+                }                                                                                            \
         }
-}
-
-static void mask_row_f64(const Attention *attention, Work *work, const char *mask, int64_t row,
-                         double *scores)
-{
-        int64_t step = attention->mask.col;
-        for (int64_t at = 0, end; (end = work_end(work, at, attention->s, 1)) > at; at = end) {
-                if (attention->mask_kind == MASK_BOOL) {
-                        for (int64_t j = at; j < end; j++)
-                                scores[j] = mask[j * step] != 0 ? scores[j] : -INFINITY;
-                } else if (attention->mask_kind == MASK_ADD) {
-                        for (int64_t j = at; j < end; j++)
-                                scores[j] += ((const double *)(const void *)mask)[j * step];
-                }
-                for (int64_t j = MAX(at, row + 1); attention->causal && j < end; j++)
-                        scores[j] = -INFINITY;
-        }
-}
+DEFINE_MASK_ROW(mask_row_f32, float)
+DEFINE_MASK_ROW(mask_row_f64, double)
 
 // Weights of one row, not divided by their sum yet; returns 1 / sum (0 where nothing may be
 // attended).
@@ -66,8 +55,7 @@ static double rounded_weights(Dtype dtype, Work *work, int64_t n, float *line)
         double sum = softmax_exp_row_f32(work, n, line, line);
         for (int64_t at = 0, end; (end = work_end(work, at, n, ROUNDING_STEPS)) > at; at = end) {
                 for (int64_t j = at; j < end; j++)
-                        line[j] = dtype == DTYPE_F16 ? f16_to_f32(f32_to_f16(line[j]))
-                                                     : bf16_to_f32(f32_to_bf16(line[j]));
+                        line[j] = rounded_to_half(line[j], dtype);
         }
         return sum == 0 ? 0 : 1 / sum;
 }

@@ -3,6 +3,7 @@
 // taps added one after another with rounding, then the bias. Where sums nearly cancel this differs
 // from a sum in float32 by more than its tolerance, so it is followed step by step.
 #include "core/kernels/conv/conv.h"
+#include "core/tensor/half.h"
 
 typedef struct HalfRun {
         const RunContext *ctx;
@@ -10,11 +11,6 @@ typedef struct HalfRun {
 } HalfRun;
 
 enum { TAP_STEPS = 16 };
-
-static float rounded(Dtype half, float value)
-{
-        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
-}
 
 // Input position that reaches output position `o` through tap `tap`; -1: none.
 static int64_t source(const Conv *conv, int axis, int64_t o, int64_t tap)
@@ -45,9 +41,9 @@ static float pixel(const ConvHalf *task, Work *work, int64_t image, int64_t chan
                 float part = 0;
                 for (int64_t c = 0; c < conv->group_in && !work_stops(work, 2); c++)
                         part += weight[c * taps + tap] * from[c * conv->in_stride[1]];
-                sum = rounded(task->half, sum + rounded(task->half, part));
+                sum = rounded_to_half(sum + rounded_to_half(part, task->half), task->half);
         }
-        return task->bias == NULL ? sum : rounded(task->half, sum + task->bias[channel]);
+        return task->bias == NULL ? sum : rounded_to_half(sum + task->bias[channel], task->half);
 }
 
 static void half_planes(void *argument, int64_t begin, int64_t end)

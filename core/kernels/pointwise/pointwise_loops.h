@@ -70,9 +70,7 @@ enum { F = 1, I = 2, B = 4 };
 // What PyTorch computes in f16 and bf16 itself rather than in float.
 static inline float round_f32(float x, Dtype half)
 {
-        return half == DTYPE_F16    ? half_to_float(float_to_half(x))
-               : half == DTYPE_BF16 ? bfloat_to_float(float_to_bfloat(x))
-                                    : x;
+        return rounded_to_half(x, half);
 }
 static inline double round_f64(double x, Dtype half)
 {

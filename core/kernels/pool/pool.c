@@ -5,6 +5,7 @@
 #include "core/kernels/pool/pool.h"
 #include <math.h>
 #include <string.h>
+#include "core/tensor/half.h"
 
 int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
                          bool ceil_mode)
@@ -154,11 +155,6 @@ typedef struct StepwiseTask {
         float *out;
 } StepwiseTask;
 
-static float round_half(Dtype half, float value)
-{
-        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16(value)) : bf16_to_f32(f32_to_bf16(value));
-}
-
 static float stepwise_window(const StepwiseTask *task, Work *work, const float *in, const int64_t *at)
 {
         const PoolAxis *axis = task->pool->axis;
@@ -171,13 +167,13 @@ static float stepwise_window(const StepwiseTask *task, Work *work, const float *
                         for (int64_t from = 0, end; (end = work_end(work, from, n, ROUNDING_STEPS)) > from;
                              from = end)
                                 for (int64_t x = from; x < end; x++)
-                                        sum = round_half(task->half, sum + row[x]);
+                                        sum = rounded_to_half(sum + row[x], task->half);
                         if (work->stops)
                                 return sum;
                 }
         }
         for (int d = 0; d < 3; d++)
-                sum = round_half(task->half, sum / (float)axis[d].count[at[d]]);
+                sum = rounded_to_half(sum / (float)axis[d].count[at[d]], task->half);
         return sum;
 }
 

@@ -4,6 +4,7 @@
 // to float32 step by step where PyTorch computes in float32, so that floor() falls on the same
 // side.
 #include "core/kernels/pool/resample.h"
+#include "core/tensor/half.h"
 #include <math.h>
 #include <string.h>
 
@@ -106,9 +107,8 @@ static void cubic_taps(ResampleAxis *axis, Work *work, bool align_corners, doubl
 
 static double round_weight(Dtype precision, double weight)
 {
-        if (precision == DTYPE_F16)
-                return (double)f16_to_f32(f32_to_f16((float)weight));
-        return precision == DTYPE_BF16 ? (double)bf16_to_f32(f32_to_bf16((float)weight)) : weight;
+        bool half = precision == DTYPE_F16 || precision == DTYPE_BF16;
+        return half ? (double)rounded_to_half((float)weight, precision) : weight;
 }
 
 static void round_weights(ResampleAxis *axis, Work *work, Dtype precision)

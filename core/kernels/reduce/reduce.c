@@ -7,6 +7,7 @@
 #include "core/kernels/reduce/reduce.h"
 #include <math.h>
 #include <string.h>
+#include "core/tensor/half.h"
 
 enum { LANES = 16, CHUNK = 512, GATHER_BYTES = 262144, GATHER_ROWS = 16, ROW_STEPS = 16 };
 
@@ -183,8 +184,7 @@ Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes,
 // exp, sum, log and the shift back of a half row, rounded after each.
 static float rounded(Dtype half, double value)
 {
-        return half == DTYPE_F16 ? f16_to_f32(f32_to_f16((float)value))
-                                 : bf16_to_f32(f32_to_bf16((float)value));
+        return rounded_to_half((float)value, half);
 }
 
 #define RED(x)      x##_f32

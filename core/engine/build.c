@@ -108,7 +108,7 @@ bool program_build_is_small(const Graph *graph)
         return graph->n_nodes <= SMALL_NODES;
 }
 
-// What one node may not cost is refused before any node runs.
+// Nodes that cost more than the limits allow are refused before any node runs.
 static Status check_costs(const Program *program)
 {
         for (uint32_t i = 0; i < program->n_rows; i++) {
@@ -130,7 +130,7 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
         TRY(run_poll(&build->ctx));
         TRY(compile_graph(build->graph, (ValueSpan){ build->plan.inputs, build->plan.n_inputs }, &options,
                           &build->ctx, &program));
-        // what was folded or packed is worth what was read
+        // Reject the program if any weight page it was built from was unreadable.
         Status status = engine_check_pages(build->work.engine, build->graph);
         if (status == STATUS_OK)
                 status = check_costs(program);
@@ -142,8 +142,8 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
         return cached_program_new(program, out_cached);
 }
 
-// Where it does not depend on all numbers, the program serves more than the values it was built
-// for: it moves to the key that says so.
+// A program that does not depend on all numbers serves more values than those it was built for: it
+// moves to the key that says so.
 static void settle_key(ProgramBuild *build, CachedProgram *cached)
 {
         RegistryKey key, group;
@@ -158,16 +158,17 @@ static void settle_key(ProgramBuild *build, CachedProgram *cached)
                 registry_drop(engine->programs, &build->key);
 }
 
-// A failure is not cached, but neither repeated at every request: two more sights.
+// A failure is not cached. But the signature must be hit twice again before the next build, so the
+// failure is not repeated at every request.
 static void forget_sights(ProgramBuild *build)
 {
         seen_forget(&build->work.engine->seen, &build->base);
         seen_forget(&build->work.engine->seen, &build->key);
 }
 
-// As long as none was planned, some values of numbers that cannot be speak for all; one does not:
-// it may be a count too large to unroll. Each marks one of the words next to that of the base, the
-// last one the base.
+// Marks the signature unplannable after several values of its numbers failed to plan and none
+// succeeded. One failure may just be a huge loop count. Each failure sets one of the words next to
+// that of the base; the last one sets the base's word.
 static void remember_unplannable(ProgramBuild *build)
 {
         Engine *engine = build->work.engine;
@@ -184,8 +185,8 @@ static void remember_unplannable(ProgramBuild *build)
         }
 }
 
-// What was learnt names the program, too: it is there from then on for everybody who plans with the
-// record.
+// The record is part of the program's key, so it is published first: everybody who plans from now
+// on uses it.
 static Status learn(ProgramBuild *build)
 {
         _cleanup_(tune_freep) TuneRecord *record = NULL;
@@ -203,7 +204,7 @@ static Status learn(ProgramBuild *build)
                 status = engine_program_key(&build->plan, cached->program->by_value, &key);
         if (status == STATUS_OK) {
                 if (tune_count(record) > 0)
-                        // made without it: nobody will ask for them again
+                        // programs made without the record: nobody will ask for them again
                         registry_drop_group(engine->programs, &group);
                 by_value_learn(engine, &build->base, cached->program->by_value);
                 status = registry_put_in(engine->programs, &key, &group, cached);

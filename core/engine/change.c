@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What changes names and versions: put, delete, default version, aliases. One change at a time
-// (`writing`): first the disk, then the index, so that whatever a reader can see is durable.
+// Changes of names and versions: put, delete, default version, aliases. One change at a time
+// (`writing`): first the disk, then the index, so that everything a reader can see is durable.
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -72,8 +72,7 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
 }
 
 // ---- contents ----
-// How many versions have a content, so that nobody need look through all of them
-// when one is deleted.
+// How many versions have a content, so that deleting one need not search all of them.
 struct ContentUse {
         char hex[2 * sizeof(RegistryKey) + 1];
         uint32_t n;
@@ -105,7 +104,7 @@ Status engine_use_content(Engine *engine, const RegistryKey *key)
         return STATUS_OK;
 }
 
-// True: that was the last.
+// True: it was the last use.
 static bool unuse_content(Engine *engine, const RegistryKey *key)
 {
         char hex[2 * sizeof(RegistryKey) + 1];
@@ -119,8 +118,8 @@ static bool unuse_content(Engine *engine, const RegistryKey *key)
 }
 
 // ---- heads ----
-// Readers see it from here on; *head is the one of before. Under the mutex,
-// together with the versions that it speaks of.
+// Readers see the new head from here on; *head receives the old one. Under the mutex, together with
+// the versions that the head names.
 static void swap_head(EngineGraph *graph, StoreHead *head)
 {
         StoreHead old = graph->head;
@@ -220,7 +219,7 @@ static bool same_content(const GraphVersion *version, const StoreVersion *identi
 }
 
 // The latest version (counted) if it has this content and its stored bytes are known to be good:
-// there is nothing to do then.
+// then there is nothing to do.
 static GraphVersion *same_as_latest(Engine *engine, const char *name, const StoreVersion *identified)
 {
         pthread_mutex_lock(&engine->mutex);
@@ -234,7 +233,7 @@ static GraphVersion *same_as_latest(Engine *engine, const char *name, const Stor
         return same ? latest : NULL;
 }
 
-// Whether there may be one version more.
+// Whether one more version is allowed.
 static Status check_room(Engine *engine, const char *name, const StoreVersion *identified)
 {
         Status status = STATUS_OK;
@@ -262,8 +261,8 @@ static void keep_bytes(const Engine *engine, GraphVersion *version, const Upload
                 version->bytes[i] = storage_ref(parts[i].bytes);
 }
 
-// In place of one that was decoded before: it may stand on bytes that turned out damaged and were
-// just replaced.
+// Replaces a graph of this content that was decoded before: it may use damaged bytes that were just
+// replaced.
 static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *decoded)
 {
         engine_set_content(engine, decoded, &version->key);
@@ -280,8 +279,8 @@ static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVers
                                  instead == NULL ? NULL : &instead->stored);
 }
 
-// The same content over a version whose stored bytes are damaged, or were not read since the start:
-// it was stored anew, and takes the place and the number of the one that was there.
+// The same content as a version whose stored bytes are damaged, or were not read since the start.
+// It was stored anew, and takes that version's place and number.
 static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *put, const StoreVersion *held,
                         GraphVersion **out_version)
 {
@@ -363,8 +362,8 @@ static Status put_next(Engine *engine, EngineGraph *graph, const PutRequest *put
         return STATUS_OK;
 }
 
-// Older versions of this content may have been damaged, and the bytes that they need be there
-// again: they are read anew when they are used.
+// Older versions of this content may have been damaged, and their bytes may be back: they are read
+// again when they are used.
 static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion *held)
 {
         for (uint32_t i = 0; engine->store != NULL && i < graph->n_versions; i++) {
@@ -416,9 +415,9 @@ static Status check_condition(const PutRequest *put)
         return put->only_if == NULL ? STATUS_OK : put->only_if->check(put->only_if->context);
 }
 
-// Whether the condition holds and there is room; *out_latest: the latest version, counted, if it is
-// this content already; else NULL. What is uploaded is the default version from then on, also if it
-// was there and another one had been made the default.
+// Whether the condition holds and there is room. *out_latest: the latest version, counted, if it
+// already has this content; else NULL. An upload becomes the default version, even if its content
+// was there already and another version was the default.
 static Status look_first(Engine *engine, const PutRequest *put, GraphVersion **out_latest)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *latest = NULL;
@@ -455,8 +454,8 @@ Status engine_put(Engine *engine, const PutRequest *asked, GraphVersion **out_ve
                 *out_created = false;
                 return STATUS_OK;
         }
-        // The long part, the weights, is written before the lock is taken: nobody waits for
-        // another's disk.
+        // The weights, which take long, are written before the lock is taken: nobody waits for
+        // another client's disk.
         StoreVersion held = *put.identified;
         TRY(engine_hold_parts(engine, put.parts, &held));
         pthread_mutex_lock(&engine->writing);
@@ -469,8 +468,8 @@ Status engine_put(Engine *engine, const PutRequest *asked, GraphVersion **out_ve
 }
 
 // ---- delete ----
-// Decoded graphs are shared by content: only content that no version uses any more
-// is dropped. While writing.
+// Decoded graphs are shared by content. Only content that no version uses any more is dropped.
+// Under `writing`.
 static void drop_unused(Engine *engine, const GraphVersion *version)
 {
         if (!unuse_content(engine, &version->key))

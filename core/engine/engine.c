@@ -166,8 +166,7 @@ static Status restore(void *context, Store *store, const StoreHead *head, const 
         return STATUS_OK;
 }
 
-// A change may consist of several calls (engine_begin_change), each of which takes the lock as
-// well.
+// A change may consist of several calls (engine_begin_change), each of which takes the lock, too.
 static void init_recursive(pthread_mutex_t *mutex)
 {
         pthread_mutexattr_t attributes;
@@ -242,7 +241,8 @@ Engine *engine_close(Engine *engine)
 
 Status engine_check(const Graph *graph)
 {
-        enum { CHECK_MS = 2000 }; // far more than it takes; what it has not seen by then is accepted
+        // far more than it takes; a graph that is not finished by then is accepted
+        enum { CHECK_MS = 2000 };
         CheckReport report = { .n_rows = 0 };
         RunContext poll;
         if (graph->signature.in_tree == NULL)
@@ -320,8 +320,8 @@ static uint32_t place_of(GraphVersion *const *sorted, uint32_t n, const char *na
         return low;
 }
 
-// Keeps the first `limit` names while it looks at all of them once: look-ups wait for the lock, the
-// loop thread's too.
+// Keeps the first `limit` names in one walk over all of them: look-ups, also the loop thread's,
+// wait for the lock.
 Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n,
                    bool *out_more)
 {

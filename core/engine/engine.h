@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine: the façade of core. Any thread; nothing here waits for another request: what is not ready
-// yet parks a ticket (work.h).
-//     engine.h    the engine; graphs by name and version, stored or in memory
-//     put.h       uploads
-//     plan.h      decoded graphs, and runs step by step
-//     task.h      a run as a whole
-//     work.h      what has to be made so that others can go on
-//     describe.h  what may be shown of programs and runs
+// Engine: the façade of core. Graphs by name and version, stored or in memory; runs; profiles. Any
+// thread. Nothing here waits for another request: it parks a ticket instead (work.h).
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
@@ -39,8 +33,8 @@ typedef struct EngineOptions {
         GraphLoader loader;
         void (*log)(void *context, const char *message); // one line, no path; may be NULL
         void *log_context;
-        bool no_warm_up; // build nothing that was not asked for, and tune nothing
-        bool scrub;      // read what is stored once, slowly, in the background, and mark what is damaged
+        bool no_warm_up; // build only programs that were asked for, and tune nothing
+        bool scrub;      // verify stored bytes once, slowly, in the background, and mark damaged ones
 } EngineOptions;
 
 // UNREAD: stored before the start of this process, its bytes not looked at yet. It can be served,
@@ -74,13 +68,13 @@ const char *graph_version_reason(const GraphVersion *version); // of a damaged o
 GraphVersion *graph_version_ref(GraphVersion *version);
 GraphVersion *graph_version_unref(GraphVersion *version);
 DEFINE_CLEANUP(GraphVersion, graph_version_unref)
-// Between begin and end nobody else puts, deletes or sets defaults, so that what was looked at
-// still holds when it is changed. The calls in between are this thread's; short.
+// Between begin and end no other thread puts, deletes or sets defaults, so that a checked condition
+// still holds when the change is made. The calls in between are this thread's; keep them short.
 void engine_begin_change(Engine *engine);
 void engine_end_change(Engine *engine);
 // version 0: the graph with all its versions. STATUS_CONFLICT: an alias names the version.
 Status engine_delete(Engine *engine, const char *name, int64_t version);
-// All of it or nothing. Durable when it returns OK.
+// All changes or none. Durable when it returns OK.
 typedef struct AliasChange {
         char name[STORE_NAME_MAX + 1];
         int64_t version; // 0: the alias goes
@@ -92,7 +86,7 @@ typedef struct HeadChange {
 } HeadChange;
 Status engine_change(Engine *engine, const char *name, const HeadChange *change);
 // Default versions of graphs whose name sorts after `after` (NULL: all), by name; at most `limit`,
-// counted. *out_next: more follow.
+// counted. *out_next: there are more.
 Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n,
                    bool *out_more);
 // A name's default version, aliases, and all versions, ascending.

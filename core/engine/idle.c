@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done while nobody waits, one piece at a time: programs for graphs whose signature leaves
-// nothing open are built before their first run (warm-up), and stored graphs are tuned.
+// Idle work, one piece at a time, while no request waits: programs for graphs whose signature
+// leaves nothing open are built before their first run (warm-up), and stored graphs are tuned.
 //
-// Tuning: a stored graph's first program is compiled with a learning record, which is written to
-// the store and then used for every program of that content. It is decided again on another
-// platform only: a record that is there is read when the graph comes in. Programs from before have
-// other keys.
+// Tuning: a stored graph's first program is compiled with a learning record. The record is written
+// to the store and then used for every program of that content. A stored record is read when the
+// graph comes in; it is made again only on another platform. Programs from before have other keys.
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/engine/private.h"
@@ -17,7 +16,7 @@ typedef struct TuneEntry {
         char content[2 * sizeof(RegistryKey) + 1];
         HashHex id;       // in the store (store_tune_id)
         SharedTune *tune; // counted; NULL: none (yet)
-        bool decided;     // read, learnt or given up
+        bool decided;     // read, learned or given up
 } TuneEntry;
 
 static void content_name(const void *content, char out[2 * sizeof(RegistryKey) + 1])
@@ -87,7 +86,7 @@ static bool wants_tuning(Engine *engine, const Graph *graph)
         return wants;
 }
 
-// `tune` NULL: none, for good.
+// `tune` NULL: there is none, and none will be made.
 static void decide(Engine *engine, const void *content, SharedTune *take_tune)
 {
         pthread_mutex_lock(&engine->mutex);
@@ -158,15 +157,15 @@ static void piece_free(IdlePiece *piece)
         free(piece);
 }
 
-// Work that was stopped starts anew, so each pause is twice as long as the one before: a server
-// that is never idle for long enough spends ever less on it.
+// Interrupted work starts anew. So each pause is twice as long as the one before, and a server that
+// is never idle long enough spends less and less on it.
 static int64_t due_after(uint32_t n_stops)
 {
         return n_stops == 0 ? 0
                             : clock_ns() + ((int64_t)PAUSE_NS << MIN(n_stops - 1, (uint32_t)MAX_DOUBLINGS));
 }
 
-// Best effort: what does not fit is built when it is run.
+// Best effort: without room the program is built when it is run.
 static void push(Engine *engine, GraphVersion *take_version, EngineWork *take_build, uint32_t n_stops)
 {
         IdlePiece *piece = calloc(1, sizeof(*piece));
@@ -294,7 +293,7 @@ static EngineWork *warm_up(Engine *engine, GraphVersion *version, uint32_t n_sto
         Graph *graph = registry_peek(engine->decoded, &version->key);
         if (graph == NULL)
                 return NULL;
-        // Packed weights are a second copy: a large graph gets it when somebody runs it.
+        // Packed weights are a second copy: for a large graph it is made when somebody runs it.
         if (graph->weights_bytes <= (size_t)limits.max_warm_up &&
             static_plan(graph, n_threads, &plan) == STATUS_OK) {
                 if (wants_tuning(engine, graph))

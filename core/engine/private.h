@@ -58,8 +58,8 @@ struct Engine {
         _Atomic bool stopping;
 };
 
-// Before `graph` is shared: two uploads of one architecture with other weights need programs of
-// their own.
+// Before `graph` is shared: two uploads of one architecture with different weights need different
+// programs.
 static inline void graph_set_content(Graph *graph, const RegistryKey *key)
 {
         static_assert(sizeof(graph->content) == sizeof(key->bytes), "a content hash is 32 bytes");
@@ -77,7 +77,7 @@ GraphVersion *engine_version_of(const EngineGraph *graph, int64_t number); // bo
 Status engine_not_found(const char *name);
 
 // ---- change.c; while writing ----
-// One version more has this content.
+// Counts one more version with this content.
 Status engine_use_content(Engine *engine, const RegistryKey *key);
 
 // ---- store.c ----
@@ -88,15 +88,16 @@ Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *
 void engine_release_parts(Engine *engine, const StoreVersion *version);
 // Decodes a version from where it is kept.
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph);
-// The outcome of reading a version: ready, or damaged with this thread's failure as the reason.
+// Notes the outcome of reading a version: ready, or damaged with this thread's failure as the
+// reason.
 void engine_mark(Engine *engine, GraphVersion *version, Status status);
-// graph_set_content for versions: with the generation of the bytes.
+// graph_set_content for versions, with the generation of the bytes.
 void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key);
 void engine_start_scrub(Engine *engine);
 void engine_stop_scrub(Engine *engine);
 
 // ---- programs ----
-// What the registry holds: a program and how it was used. The program itself is immutable.
+// The registry's object: a program and its use. The program itself is immutable.
 typedef struct CachedProgram {
         RefCount ref;
         Program *program;  // counted
@@ -115,13 +116,13 @@ void cached_program_used(CachedProgram *cached, int64_t run_ns);
 void engine_note_program(Engine *engine, GraphVersion *version, const Program *program);
 
 // ---- signatures seen before ----
-// Small tables of hashes that forget on collision: forgetting
-// costs one more eager run, or a build that finds the program there.
+// Small tables of hashes in which a collision overwrites: a lost entry costs one more eager run, or
+// a build that finds the program ready.
 bool seen_before(SeenTable *table, const RegistryKey *key);
 bool seen_is_marked(SeenTable *table, const RegistryKey *key);
 void seen_forget(SeenTable *table, const RegistryKey *key);
-// Which number inputs a program depends on (Program.by_value), by the key without any. False: not
-// known, *out_mask is BY_VALUE_ALL.
+// Which number inputs a program depends on (Program.by_value), by the key without any values.
+// False: unknown, and *out_mask is BY_VALUE_ALL.
 bool by_value_of(Engine *engine, const RegistryKey *base, uint64_t *out_mask);
 void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
 
@@ -160,7 +161,7 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
 // One that decides the graph's tune record. Nobody waits for it.
 Status program_build_learning(Engine *engine, const PlannedRun *plan, EngineWork **out_build);
 const Graph *program_build_graph(const EngineWork *build);
-// Nobody asked for it: stopped, it is tried again later.
+// For a warm-up: when it is stopped, it is tried again later.
 void program_build_warms(EngineWork *build, GraphVersion *version, uint32_t n_stops);
 // Small enough to be built at once, by whoever asked.
 bool program_build_is_small(const Graph *graph);
@@ -184,15 +185,14 @@ void engine_forget_tune(Engine *engine, const RegistryKey *content);
 // Reads the tune record of a version's content, before its graph is shared: its programs are made
 // with it from the first one on.
 void engine_recall_tune(Engine *engine, const GraphVersion *version);
-// The graph of this version has just come in: it is warmed up when there is time.
+// The graph of this version has just come in: warm it up when there is idle time.
 void engine_prepare(Engine *engine, GraphVersion *version);
-// After a program was built without a record: decides one, when there is time and the graph still
-// lacks it.
+// After a program was built without a record: makes one in idle time, if the graph still lacks it.
 void engine_learn_later(Engine *engine, const PlannedRun *plan);
-// After they were stopped for the n-th time: later.
+// After the n-th interruption: tries again later.
 void engine_learn_again(Engine *engine, EngineWork *take_build, uint32_t n_stops);
 void engine_warm_up_again(Engine *engine, GraphVersion *version, uint32_t n_stops);
-// Keeps what was learnt, in the store first. Failing, the graph goes on without.
+// Stores what was learned, first on disk. On failure the graph goes on without a record.
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune);
 void engine_not_learnt(Engine *engine, const Graph *graph);
 void engine_close_idle(Engine *engine);

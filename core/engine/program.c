@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way a run goes. mode=auto: the first sight of an input signature runs eagerly; the second
-// starts a build, and everybody goes on eagerly until the program is there. mode=compiled: callers
-// are parked until it is there. Signatures that cannot be planned are remembered and stay eager.
-// Programs live in a registry of their own, in groups by graph, the least recently used leave
-// first; they are immutable and hold the graph they were made from.
+// Decides how a run goes. mode=auto: the first run of an input signature is eager; the second hit
+// starts a build, and all runs are eager until the program is ready. mode=compiled: callers are
+// parked until it is ready. Signatures that cannot be planned are remembered and stay eager.
+// Programs live in a registry of their own, in groups by graph; the least recently used leave
+// first. They are immutable and hold the graph they were made from.
 //
 // Numbers among the inputs: a program says which of them it depends on by value. Until that is
 // known, all are taken to matter.
@@ -135,7 +135,7 @@ static size_t bytes_of_object(const void *object)
         const CachedProgram *cached = object;
         return sizeof(*cached) + program_bytes(cached->program) + run_labels_bytes(cached->labels);
 }
-// Packed constants are shared by programs: counted once, where they lie.
+// Bytes of packed constants, which programs share: counted once, in the cache.
 static size_t packed_bytes(void *context)
 {
         return pack_cache_stats(context).bytes;
@@ -212,8 +212,8 @@ static bool has_numbers(const PlannedRun *plan)
         return false;
 }
 
-// The key to look under, and the one that counts sights: while it is not known which numbers
-// matter, all numbers are one signature.
+// The key for the look-up, and the key that counts hits: while it is unknown which numbers matter,
+// all numbers are one signature.
 static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, RegistryKey *out_sight)
 {
         shared_tune_unref(plan->tune);
@@ -237,9 +237,9 @@ static bool is_unplannable(Engine *engine, const RegistryKey *key, const Registr
         return seen_is_marked(&engine->unplannable, key) || seen_is_marked(&engine->unplannable, sight);
 }
 
-// In mode=auto nobody waits: whoever comes second starts the build, the others run eagerly beside
-// it. The build is made before the ticket is parked: from then on the plan belongs to whoever wakes
-// it.
+// In mode=auto nobody waits: the second hit starts the build, and the others run eagerly meanwhile.
+// The build is made before the ticket is parked: from then on the plan belongs to the thread that
+// wakes it.
 static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *key, Ticket *ticket_or_null,
                           Wait *out_wait)
 {

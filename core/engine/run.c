@@ -42,7 +42,7 @@ static void load_free(EngineWork *work)
         free(work);
 }
 
-// Whoever comes first loads it, for everybody who waits.
+// The first caller loads it, for all who wait.
 static Status wait_for_graph(Engine *engine, GraphVersion *version, Ticket *ticket, Graph **out_graph,
                              Wait *out_wait)
 {
@@ -116,7 +116,7 @@ void run_result_deinit(RunResult *result)
         *result = (RunResult){ .fetched = NULL };
 }
 
-// What both ways of running share: the trace goes straight into the profile's rows.
+// The end of both ways of running: the trace goes straight into the profile's rows.
 static void end_run(RunContext *ctx, const WalkTrace *trace, int64_t start_ns, RunProfile *profile)
 {
         profile->run_start_ns = start_ns;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between graphs and the store. Taking in: the loader has decoded the parts where they lie (memory,
 // or a spooled file) and noted which storages are made of them (Pieces). Each large one becomes a
-// blob and the hole it leaves; then all of them are given the mapped bytes of what was stored, so
-// that nothing keeps the upload itself, and equal weights are the same pages. Loading: the document
-// and the blobs are mapped, the blobs are handed to the loader as pieces.
+// blob and leaves a hole. Then all of them are given the mapped bytes of the stored files, so that
+// nothing keeps the upload itself, and equal weights share pages. Loading: the document and the
+// blobs are mapped, the blobs are handed to the loader as pieces.
 //
-// Stored bytes that turn out bad mark their versions, whoever notices: the load, the run that met
-// an unreadable page, the scrubber.
+// Damaged bytes mark their versions, whichever part finds them: the load, a run that met an
+// unreadable page, or the scrubber.
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static bool is_zeroed(const Storage *storage)
         return storage != NULL && storage->data != NULL && mapping_damaged_at(storage->data);
 }
 
-// Whether some of what was just read from a part was not there, and zeros were read instead.
+// Whether some bytes that were just read from a part were unreadable and came as zeros.
 static bool is_unreadable(const UploadPart *part)
 {
         bool zeroed = mapping_faulted() && is_zeroed(part->bytes);
@@ -116,7 +116,7 @@ static Status hold_part(Engine *engine, const UploadPart *part, StorePart *store
         return fail(STATUS_IO, "the spooled upload could not be read");
 }
 
-// The storages of the part, wherever their bytes were, have those of the store from here on.
+// From here on the storages of the part have the store's bytes, wherever theirs were before.
 static Status rebase_pieces(Engine *engine, const UploadPart *part, const StorePart *stored)
 {
         uint32_t n = 0, n_pieces = part->pieces == NULL ? 0 : part->pieces->n;
@@ -201,7 +201,7 @@ static Status unreadable(void)
                     "uploaded bytes in the data folder can no longer be read; upload the model again");
 }
 
-// Programs made of what was read before must not serve what is read from now on, although the
+// Programs made of the bytes read before must not serve graphs read from now on, although the
 // content has the same name.
 static uint64_t generation_now(Engine *engine)
 {
@@ -209,7 +209,7 @@ static uint64_t generation_now(Engine *engine)
                (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
 }
 
-// As the upload had it.
+// The name that the part had in the upload.
 static const char *part_name(const StoreVersion *version, StoreRole role)
 {
         bool alone = role == STORE_GRAPH;
@@ -223,7 +223,7 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
         Pieces pieces[STORE_MAX_PARTS] = { { .items = NULL } };
         const char *model = version->stored.model[0] == '\0' ? NULL : version->stored.model;
-        // before the bytes: those of before under a newer one would be taken for good
+        // taken before the bytes: old bytes under a newer generation would be trusted for good
         uint64_t generation = generation_now(engine);
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
@@ -258,7 +258,7 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
                 atomic_compare_exchange_strong(&version->state, &unread, GRAPH_STATE_READY);
                 return;
         }
-        // a lower limit, say: another server may still read it
+        // other failures, such as a lower limit, say nothing about the bytes
         if (status != STATUS_DAMAGED && status != STATUS_MALFORMED)
                 return;
         pthread_mutex_lock(&engine->mutex);
@@ -365,7 +365,7 @@ Status engine_check_program(Engine *engine, const PlannedRun *plan)
 }
 
 // ---- scrubbing ----
-// All versions (counted) that nobody has used yet; *out_n of them. NULL: none, or memory is out.
+// All versions (counted) that have not been used yet; *out_n of them. NULL: none, or out of memory.
 static GraphVersion **unread_versions(Engine *engine, uint32_t *out_n)
 {
         GraphVersion **found = NULL;
@@ -425,7 +425,7 @@ void engine_stop_scrub(Engine *engine)
         const struct sched_param normal = { .sched_priority = 0 };
         atomic_store(&engine->stopping, true);
         if (engine->scrubbing) {
-                // on a busy machine an idle thread would be long in ending
+                // back to normal priority: on a busy machine an idle thread would take long to end
                 pthread_setschedparam(engine->scrubber, SCHED_OTHER, &normal);
                 pthread_join(engine->scrubber, NULL);
         }

@@ -14,7 +14,7 @@ struct RegistryEntry {
         RegistryKey key, group;
         bool has_group;
         EntryState state;
-        bool dropped; // out of the table
+        bool dropped; // no longer in the table
         bool pinned;  // BUSY: goes on without waiters
         void *object; // READY: counted
         size_t n_bytes;
@@ -118,7 +118,7 @@ static RegistryEntry *entry_add(Registry *registry, const RegistryKey *key, cons
 }
 
 // Takes an entry out of the table. Ready ones join the chain (through next_in_bucket) to be freed
-// outside the lock; busy ones die when they are published, and stop if nobody waits for them.
+// outside the lock. Busy ones die when they are published, and are stopped if no ticket is parked.
 static RegistryEntry *take_out(Registry *registry, RegistryEntry *entry, RegistryEntry *gone)
 {
         table_remove(registry, entry);
@@ -169,8 +169,8 @@ static bool is_full(const Registry *registry)
         return registry->stats.bytes + shared_bytes(registry) > registry->max_bytes;
 }
 
-// Makes room after `keep` has come: by bytes off the old end, and within its group. One at a time,
-// freed outside the lock, because only then it shows what that freed.
+// Makes room after `keep` was added: evicts the oldest entries by bytes, and by number within its
+// group. One at a time, freed outside the lock: the bytes that are freed are known only then.
 static void evict(Registry *registry, const RegistryKey *keep, const RegistryKey *group)
 {
         RegistryEntry *gone;
@@ -198,7 +198,7 @@ static void make_ready(Registry *registry, RegistryEntry *entry, void *take_obje
 }
 
 // ---- tickets taken back ----
-// Under the mutex: the ticket's owner has left.
+// Under the mutex: the ticket's owner gave up.
 static void unpark(Registry *registry, Ticket *ticket)
 {
         RegistryEntry *entry = ticket->place;
@@ -279,7 +279,7 @@ static Status park(Registry *registry, RegistryEntry *entry, Ticket *ticket)
         return STATUS_OK;
 }
 
-// Makes the entry of an object that nobody builds yet.
+// Makes a BUSY entry for an object that nobody builds yet.
 static Status start(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket,
                     RegistryEntry **out_build)
 {
@@ -327,7 +327,7 @@ void registry_watch(Registry *registry, RegistryEntry *build, _Atomic int *stop)
         pthread_mutex_unlock(&registry->mutex);
 }
 
-// Every ticket gets its share of the outcome.
+// Gives every ticket its reference to the object, or the failure.
 static void settle(Registry *registry, Ticket *tickets, void *object, const Failure *failure)
 {
         for (Ticket *ticket = tickets; ticket != NULL; ticket = ticket->next) {

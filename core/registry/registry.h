@@ -44,13 +44,13 @@ typedef struct RegistryType {
 Status registry_open(const RegistryType *type, size_t max_bytes, Registry **out_registry);
 Registry *registry_close(Registry *registry); // no ticket may be parked
 
-// `group` NULL: none. STATUS_CANCELLED: the ticket was taken back before it was parked. `ticket`
-// NULL: asks for a build without waiting for it; such a build goes on
-// when all who wait for it have left.
+// `group` NULL: none. STATUS_CANCELLED: the ticket was cancelled before it was parked. `ticket`
+// NULL: asks for a build without waiting for it; such a build goes on even when all its waiters
+// have left.
 Status registry_acquire(Registry *registry, const RegistryKey *key, const RegistryKey *group, Ticket *ticket,
                         Acquisition *out);
-// Until the build is published, *stop becomes 1 when nobody wants it any more (at once, if so
-// already). For who builds.
+// For the builder: until the build is published, *stop becomes 1 when nobody wants it any more (at
+// once, if so already).
 void registry_watch(Registry *registry, RegistryEntry *build, _Atomic int *stop);
 // Ends a build: takes `take_object` (NULL: failed with this thread's failure_current()). Returns
 // the tickets to wake, linked by next. Each has a reference to the object, or the failure.
@@ -61,14 +61,14 @@ Status registry_put_in(Registry *registry, const RegistryKey *key, const Registr
                        void *borrow_object);
 // Counted reference if ready, else NULL. Never parks.
 void *registry_peek(Registry *registry, const RegistryKey *key);
-// Whether registry_peek would give it; counts as no use.
+// Whether registry_peek would find it; does not count as a use.
 bool registry_is_ready(Registry *registry, const RegistryKey *key);
 // Ready or being built.
 bool registry_has(Registry *registry, const RegistryKey *key);
 // Counted references to the group's ready objects, the most recently used first; returns how many.
-// Counts as no use.
+// Does not count as a use.
 uint32_t registry_group(Registry *registry, const RegistryKey *group, uint32_t capacity, void **out_objects);
-// Deleted content; a build under way still serves its waiters, and stops when it has none.
+// For deleted content. A build under way still serves its waiters, and stops when it has none.
 void registry_drop(Registry *registry, const RegistryKey *key);
 void registry_drop_group(Registry *registry, const RegistryKey *group);
 

@@ -10,8 +10,8 @@
 #include "core/engine/describe.h"
 #include "core/base/limits.h"
 
-// PARKED: the job belongs to whoever publishes what it waits for, or to who cancels it; nothing of
-// it may be touched. AWAY: it cannot go on on the loop thread.
+// PARKED: the job belongs to the thread that publishes its object or cancels it; it may not be
+// touched. AWAY: it cannot continue on the loop thread.
 typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_AWAY } Next;
 
 typedef struct Drive {
@@ -33,7 +33,7 @@ static Job *job_of_task(Task *task)
         return (Job *)(void *)((char *)task - offsetof(Job, task));
 }
 
-// The pool ends only when no exchange is left: whoever still waits is detached.
+// The pool ends only when no exchange is left: all remaining jobs are detached.
 static void drop_task(Task *task)
 {
         job_free(job_of_task(task));
@@ -97,14 +97,14 @@ Job *job_free(Job *job)
         api_reply_deinit(&job->reply);
         graph_version_unref(job->version);
         graph_unref(job->graph);
-        ticket_drop(&job->ticket); // woken, but cancelled before it looked
+        ticket_drop(&job->ticket); // woken, but cancelled before it took the object
         free(job);
         return NULL;
 }
 
 // ---- cancelling ----
-// True: the job was only waiting and is this thread's now. False: a worker has
-// it, or is about to get it, and will see the flag.
+// True: the job was only waiting, and belongs to this thread now. False: a worker has it, or is
+// about to get it, and will see the flag.
 static bool stop(Job *job)
 {
         atomic_store(&job->run.task.ctx.cancelled, 1);
@@ -127,7 +127,8 @@ void job_detach(Job *job)
         if (stop(job))
                 job_free(job);
         else
-                // from here on it may be gone, unless the worker was first: then job_reap
+                // from here on it may be freed, unless the worker finished first: then job_reap
+                // does it
                 atomic_exchange(&job->last_word, WORD_DETACHED);
 }
 
@@ -178,7 +179,7 @@ static void drop_work(Task *task)
         free(task);
 }
 
-// Here, or at the end of the queue. Without memory for that it is done here, too.
+// Does the work here, or queues it. Without memory for a task it is done here.
 static void see_to(const Drive *drive, const Wait *wait)
 {
         WorkTask *task = wait->at_once ? NULL : calloc(1, sizeof(*task));
@@ -222,7 +223,7 @@ void jobs_use_idle_time(Workers *workers, Engine *engine)
                 return;
         *task = (IdleTask){ .task = { .run = run_idle, .drop = drop_idle, .is_idle = true, .due_ns = due_ns },
                             .engine = engine };
-        if (workers_submit(workers, &task->task) != SUBMITTED) // one is queued already
+        if (workers_submit(workers, &task->task) != SUBMITTED) // one is already queued
                 free(task);
 }
 
@@ -233,7 +234,7 @@ static Status step_envelope(const Drive *drive, Next *next)
         Job *job = drive->job;
         (void)next;
         if (route_has(job->call.route, BRINGS_GRAPH)) {
-                // others hold no more than what was sent while they wait for their graph
+                // other jobs hold only the packed body while they wait for their graph
                 TRY(call_inflate(&job->call));
                 return run_take_graph(&job->context, &job->call, &job->run);
         }
@@ -258,7 +259,7 @@ static Status wait_for_graph(const Drive *drive, Next *next)
                 return STATUS_OK;
         if (drive->worker == NULL) {
                 job->graph = engine_cached_graph(drive->engine, &job->version->key);
-                if (job->graph == NULL) { // it is looked up anew: it may be deleted until then
+                if (job->graph == NULL) { // it is looked up again: it may be deleted until then
                         job->version = graph_version_unref(job->version);
                         job->step = STEP_ENVELOPE;
                         *next = NEXT_AWAY;
@@ -304,8 +305,8 @@ static Status step_bind(const Drive *drive, Next *next)
         return run_bind(&drive->job->run);
 }
 
-// Runs that are predicted to take longer, and replies with more to write, go to the workers. So
-// does what nothing can be predicted of: a run whose values say how long it takes.
+// Runs that are predicted to take longer, and larger replies, go to the workers. So do runs whose
+// time depends on their values and cannot be predicted.
 enum { INLINE_RUN_NS = 50000, INLINE_VALUES = 4096 };
 
 static bool is_brief(const RunCall *run)
@@ -345,8 +346,8 @@ static Status step_program(const Drive *drive, Next *next)
         return STATUS_OK;
 }
 
-// Reads what the reply sends from mapped files, here and not on the loop thread: it is known then
-// whether it can be read.
+// Reads the reply's bytes in mapped files, here and not on the loop thread: unreadable pages are
+// found before the reply is sent.
 static void touch_pieces(const ApiReply *reply)
 {
         enum { PAGE_BYTES = 4096 };
@@ -358,7 +359,7 @@ static void touch_pieces(const ApiReply *reply)
         }
 }
 
-// What was made of weights that could not be read goes no further.
+// A result that was made from unreadable weights is not sent.
 static Status check_pages(Job *job, const Graph *graph, Status status)
 {
         touch_pieces(&job->reply);
@@ -401,13 +402,13 @@ static Status step_encode(const Drive *drive, Next *next)
         profile->decode_ns = decode_ns(job);
         profile->compile_ns = job->step_ns[STEP_PROGRAM];
         profile->queue_ns = job->queue_ns;
-        // results may be weights themselves
+        // results may be weights themselves, so the pages are checked again
         TRY(check_pages(job, task->graph, run_encode(&job->run, &job->reply)));
         engine_record(drive->engine, job->version, profile);
         return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &task->ctx, &job->reply);
 }
 
-// Of everything that is no run.
+// For all routes but runs.
 static Status step_answer(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
@@ -442,7 +443,7 @@ static JobStep step_after(const Job *job)
         return (JobStep)(job->step + 1);
 }
 
-// A run's failure looks as its codec says.
+// The codec decides what a run's failure looks like.
 static void reply_with_failure(Job *job)
 {
         void (*error)(const Failure *, const char *, ApiReply *) =
@@ -464,8 +465,8 @@ static void add_timing(Job *job)
 }
 
 // ---- the driver ----
-// Goes on until the reply is there (true), or the job is parked or must go
-// away. Between steps somebody may have lost interest: what has not begun is not begun.
+// Continues until the reply is there (true), or the job is parked or must leave the loop thread.
+// Between steps it stops if it was cancelled.
 static bool advance(const Drive *drive)
 {
         Job *job = drive->job;
@@ -495,9 +496,9 @@ static bool advance(const Drive *drive)
         return true;
 }
 
-// What the reply does not need, which holds what it sends. Large memory goes back to the kernel
-// here and not on the loop thread, where others would wait for it; the last reference to a deleted
-// graph may be among it.
+// Frees everything that the reply does not need. Large memory goes back to the kernel here and not
+// on the loop thread, where others would wait; the last reference to a deleted graph may be among
+// it.
 static void let_go(Job *job)
 {
         job->call.body = storage_unref(job->call.body);

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engine: the façade of core. Graphs by name and version, stored or in memory; runs; profiles. Any
-// thread. Nothing here waits for another request: it parks a ticket instead (work.h).
+// Engine: the façade of core. Any thread; nothing here waits for another request: what is not ready
+// yet parks a ticket (work.h).
+//     engine.h    the engine; graphs by name and version, stored or in memory
+//     put.h       uploads
+//     plan.h      decoded graphs, and runs step by step
+//     task.h      a run as a whole
+//     work.h      what has to be made so that others can go on
+//     describe.h  what may be shown of programs and runs
 #pragma once
 #include "core/base/hash.h"
 #include "core/base/span.h"
@@ -33,8 +39,8 @@ typedef struct EngineOptions {
         GraphLoader loader;
         void (*log)(void *context, const char *message); // one line, no path; may be NULL
         void *log_context;
-        bool no_warm_up; // build only programs that were asked for, and tune nothing
-        bool scrub;      // verify stored bytes once, slowly, in the background, and mark damaged ones
+        bool no_warm_up; // build nothing that was not asked for, and tune nothing
+        bool scrub;      // read what is stored once, slowly, in the background, and mark what is damaged
 } EngineOptions;
 
 // UNREAD: stored before the start of this process, its bytes not looked at yet. It can be served,

@@ -13,7 +13,8 @@ typedef struct Frame Frame; // core/interp/interp.h
 // Graph. Once it is parked nothing but *out_wait is written.
 Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Graph **out_graph,
                       Wait *out_wait);
-// Whether the version's graph is decoded, so that a run need not read it first. Counts as no use.
+// Whether the version's graph is decoded, so that a run need not read it first. Does not count as a
+// use.
 bool engine_is_resident(Engine *engine, const GraphVersion *version);
 // Blocking form for programs without a server (fxserve run).
 Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph);
@@ -22,8 +23,8 @@ Graph *engine_cached_graph(Engine *engine, const RegistryKey *key);
 Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph);
 
 // ---- runs ----
-// AUTO: eager at first sight of a signature, compiled from the second on, eager
-// while it is built. COMPILED: waits for the program.
+// AUTO: the first run of a signature is eager, the second hit starts a build, runs are eager until
+// it is done. COMPILED: waits for the program.
 typedef enum RunMode { RUN_MODE_AUTO, RUN_MODE_COMPILED, RUN_MODE_EAGER } RunMode;
 typedef struct RunRequest {
         ValueSpan inputs;         // flat user inputs in signature order (bind.h)
@@ -70,23 +71,23 @@ int engine_width(const PlannedRun *plan, int n_threads);
 // Only looks: true when a program is ready for the plan, which then has it. Cheap enough for the
 // loop thread.
 bool engine_plan_ready(Engine *engine, PlannedRun *plan);
-// Time that the plan's program took of late; -1: not known, or a matter of the inputs' values (a
-// dynamic rest).
+// Recent time of the plan's program; -1: unknown, or dependent on the inputs' values (an eager
+// tail).
 int64_t engine_predict_ns(const PlannedRun *plan);
-// Numbers and characters that its results have to be written with, each row of nothing counted as
-// one; INT64_MAX: not known, or some lie in a mapped file and may have to be read first.
+// How many numbers and characters the results take, an empty row counted as one; INT64_MAX:
+// unknown, or some lie in a mapped file and may have to be read first.
 int64_t engine_result_values(const PlannedRun *plan);
 // On the calling thread. `frame` (the thread's memory for programs) may be NULL: eager. `profile`
 // (made by run_profile_new for this graph) receives rows, run time, memory figures and the program.
 Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfile *profile,
                       RunResult *out_result);
-// engine_plan for programs without a server: builds on the calling thread what is to be built, and
-// goes on eagerly while others build.
+// engine_plan for programs without a server: builds on the calling thread, and runs eagerly while
+// others build.
 Status engine_plan_here(Engine *engine, PlannedRun *plan);
 
 // Whether stored bytes that `graph` uses could not be read since it was loaded: STATUS_DAMAGED, and
-// its versions are marked. To be asked after a run and after its results were read, before they
-// leave. Cheap as long as nothing ever failed.
+// its versions are marked. Ask after a run and after its results were read, before they leave.
+// Cheap as long as no page ever failed.
 Status engine_check_pages(Engine *engine, const Graph *graph);
-// The same for the graph that the plan's program was made from, which may have been read before.
+// The same for the graph that the plan's program was made from, which may be an older one.
 Status engine_check_program(Engine *engine, const PlannedRun *plan);

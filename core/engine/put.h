@@ -4,7 +4,7 @@
 #include "core/engine/engine.h"
 #include "core/tensor/pieces.h"
 
-// What the name of a part says it is: "" and "graph" are the graph.
+// The role that the name of a part says; "" and "graph" are the graph.
 StoreRole upload_role(const char *name);
 // Content id of an upload: SHA-256 of the graph; with weights: SHA-256 of both concatenated
 // lower-case hex digests. Other parts do not count.
@@ -13,16 +13,16 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
 
 // Before the parts of an upload are decoded to be put: makes the loader note the weights in
 // pieces[i] (caller's, zeroed; pieces_deinit after engine_put), so that they are stored by content.
-// Without a data folder nothing happens.
+// Does nothing without a data folder.
 void engine_collect(Engine *engine, UploadPart *parts, uint32_t n_parts, Pieces *pieces);
-// A file without a name in the data folder, for bytes that are too many for memory.
-// STATUS_NOT_FOUND: there is no data folder.
+// An unnamed file in the data folder, for bytes that are too many for memory. STATUS_NOT_FOUND:
+// there is no data folder.
 Status engine_temporary(Engine *engine, int *out_fd);
 // Its bytes, read only; the descriptor may be closed then.
 Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage);
-// When it does not say STATUS_OK, nothing is put and its failure is the put's. Called with changes
-// held up, as between engine_begin_change and engine_end_change; the weights are written before,
-// while others may change what they like.
+// If it does not return STATUS_OK, nothing is put and its failure is the put's. Called with changes
+// locked out, as between engine_begin_change and engine_end_change. The weights are written before,
+// while others may make changes.
 typedef struct PutCondition {
         Status (*check)(void *context);
         void *context;
@@ -38,7 +38,7 @@ typedef struct PutRequest {
 // Makes the graph a version of its name. *out_created false: equal to the latest version's content,
 // which is returned. Durable when it returns OK; the graph's weights are the stored ones then.
 Status engine_put(Engine *engine, const PutRequest *put, GraphVersion **out_version, bool *out_created);
-// At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of what an exported graph
-// cannot do here, as far as the sizes that the exporter recorded show it. Bounded in time and
-// memory; other graphs pass.
+// At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of unsupported nodes, as far
+// as the sizes that the exporter recorded show them. Bounded in time and memory; graphs that exceed
+// the bounds pass.
 Status engine_check(const Graph *graph);

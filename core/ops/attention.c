@@ -5,6 +5,7 @@
 // in memory as the query does.
 #include <math.h>
 #include "core/kernels/attention/attention.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -127,25 +128,25 @@ static Status spread_mask(TensorMeta *mask, const SdpaArgs *args)
 
 static Status sdpa_args(const OpCall *call, SdpaArgs *out)
 {
-        const TensorMeta *q = arg_meta(call, 0), *k = arg_meta(call, 1), *v = arg_meta(call, 2),
-                         *mask = arg_meta(call, 3);
+        const TensorMeta *q = arg_meta(call, ATTENTION_QUERY), *k = arg_meta(call, ATTENTION_KEY),
+                         *v = arg_meta(call, ATTENTION_VALUE), *mask = arg_meta(call, ATTENTION_ATTN_MASK);
         double dropout;
         TRY(check_operands(q, k, v, mask));
-        TRY(arg_double(call, 4, &dropout));
+        TRY(arg_double(call, ATTENTION_DROPOUT_P, &dropout));
         if (dropout > 0)
                 return fail(STATUS_UNSUPPORTED,
                             "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not "
                             "supported; pass dropout_p=0 "
                             "for inference",
                             dropout);
-        SdpaArgs args = { .causal = arg_bool(call, 5, false),
+        SdpaArgs args = { .causal = arg_bool(call, ATTENTION_IS_CAUSAL, false),
                           .repeat = 1,
                           .n_keys = k->size[k->rank - 2],
                           .depth = q->size[q->rank - 1] };
         args.scale = args.depth == 0 ? 1 : 1 / sqrt((double)args.depth);
-        if (!arg_is_none(call, 6))
-                TRY(arg_double(call, 6, &args.scale));
-        if (arg_bool(call, 7, false))
+        if (!arg_is_none(call, ATTENTION_SCALE))
+                TRY(arg_double(call, ATTENTION_SCALE, &args.scale));
+        if (arg_bool(call, ATTENTION_ENABLE_GQA, false))
                 TRY(group_heads(q, k, v, &args.repeat));
         TensorMeta batch = { .rank = 0 }, key_batch = *k, value_batch = *v;
         if (args.repeat > 1) {
@@ -174,7 +175,8 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
 // are rounded before they meet the values.
 static bool is_blocked(const OpCall *call, const SdpaArgs *args)
 {
-        const TensorMeta *operands[] = { arg_meta(call, 0), arg_meta(call, 1), arg_meta(call, 2) };
+        const TensorMeta *operands[] = { arg_meta(call, ATTENTION_QUERY), arg_meta(call, ATTENTION_KEY),
+                                         arg_meta(call, ATTENTION_VALUE) };
         for (int i = 0; i < 3; i++) {
                 if (operands[i]->rank != 4 || operands[i]->stride[3] != 1 ||
                     operands[i]->size[0] != args->out_size[0] || operands[i]->size[2] == 0)
@@ -188,12 +190,13 @@ static bool is_blocked(const OpCall *call, const SdpaArgs *args)
 // other one refuses that.
 static bool mask_fits_blocks(const OpCall *call)
 {
-        return arg_meta(call, 3)->rank == 2 || arg_meta(call, 3)->rank == 4;
+        return arg_meta(call, ATTENTION_ATTN_MASK)->rank == 2 ||
+               arg_meta(call, ATTENTION_ATTN_MASK)->rank == 4;
 }
 
 static Status sdpa_infer(OpCall *call)
 {
-        const TensorMeta *q = arg_meta(call, 0);
+        const TensorMeta *q = arg_meta(call, ATTENTION_QUERY);
         SdpaArgs args;
         TRY(sdpa_args(call, &args));
         int64_t numel;
@@ -201,7 +204,7 @@ static Status sdpa_infer(OpCall *call)
         TensorMeta meta;
         meta_init(&meta, q->dtype, args.rank, args.out_size);
         bool blocked = is_blocked(call, &args);
-        if (args.causal && !arg_is_none(call, 3) && numel != 0 && args.n_keys != 0 &&
+        if (args.causal && !arg_is_none(call, ATTENTION_ATTN_MASK) && numel != 0 && args.n_keys != 0 &&
             !(blocked && mask_fits_blocks(call)))
                 return fail(STATUS_VALUE, "_scaled_dot_product_attention: Explicit attn_mask should not be "
                                           "set when is_causal=True");

@@ -2,6 +2,7 @@
 // conv.c: all convolutions are one kernel; a row says where its arguments stand. Unbatched inputs
 // get a batch of one. Results keep channels_last when input or weight has it.
 #include "core/kernels/conv/conv.h"
+#include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/ops/emitter.h"
 #include "core/ops/pack.h"
@@ -231,7 +232,7 @@ static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, c
 Status conv_args(const OpCall *call, ConvArgs *out_args)
 {
         const ConvRow *row = call->op->row;
-        const TensorMeta *weight = arg_meta(call, 1), *given = arg_meta(call, 0);
+        const TensorMeta *weight = arg_meta(call, CONV_WEIGHT), *given = arg_meta(call, SELF);
         ConvArgs args = { .spatial = row->spatial, .transposed = row->transposed, .groups = 1 };
         char text[128];
         if (row->spatial == 0) {
@@ -264,7 +265,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
                                  args.output_padding));
         TensorMeta input = args.batched ? *given : conv_batched(given, args.spatial);
         TRY(check_positive(&args));
-        TRY(check_channels(&args, &input, weight, arg_meta(call, 2)));
+        TRY(check_channels(&args, &input, weight, arg_meta(call, CONV_BIAS)));
         args.out_size[0] = input.size[0];
         args.out_size[1] = args.transposed ? weight->size[1] * args.groups : weight->size[0];
         if (!args.transposed && input.size[1] == 0)
@@ -284,7 +285,7 @@ Status conv_infer(OpCall *call)
         int rank = args.spatial + 2;
         TRY(shape_numel(rank, args.out_size, &numel));
         TensorMeta meta;
-        meta_init(&meta, arg_meta(call, 0)->dtype, rank, args.out_size);
+        meta_init(&meta, arg_meta(call, SELF)->dtype, rank, args.out_size);
         if (args.channels_last && rank > 3)
                 meta_set_channels_last(&meta);
         if (args.channels_last && rank == 3) {
@@ -398,7 +399,8 @@ Status conv_op_run(const OpRun *run)
 
 Cost conv_cost(const OpCall *call)
 {
-        const TensorMeta *weight = arg_meta(call, 1), *input = arg_meta(call, 0), *out = &call->outs[0].meta;
+        const TensorMeta *weight = arg_meta(call, CONV_WEIGHT), *input = arg_meta(call, SELF),
+                         *out = &call->outs[0].meta;
         ConvArgs args;
         if (conv_args(call, &args) != STATUS_OK || weight->size[0] == 0)
                 return (Cost){ 0 };

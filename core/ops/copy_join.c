@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "core/kernels/copy.h"
+#include "core/ops/arguments.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
@@ -18,9 +19,9 @@ static bool is_skipped(const TensorMeta *meta)
 static Status list_dtype(const OpCall *call, Dtype *out_dtype)
 {
         Promotion promotion = PROMOTION_INIT;
-        uint32_t n = arg_list_length(call, 0);
+        uint32_t n = arg_list_length(call, CAT_TENSORS);
         for (uint32_t i = 0; i < n; i++)
-                TRY(promotion_add(&promotion, &arg_list_tensor(call, 0, i)->meta));
+                TRY(promotion_add(&promotion, &arg_list_tensor(call, CAT_TENSORS, i)->meta));
         return promotion_result(&promotion, out_dtype);
 }
 
@@ -43,28 +44,28 @@ static Status check_cat_shapes(const TensorMeta *first, const TensorMeta *next, 
 // The first tensor that counts; the very first when none does.
 static const TensorMeta *cat_model(const OpCall *call)
 {
-        uint32_t n = arg_list_length(call, 0);
+        uint32_t n = arg_list_length(call, CAT_TENSORS);
         for (uint32_t i = 0; i < n; i++) {
-                const TensorMeta *meta = &arg_list_tensor(call, 0, i)->meta;
+                const TensorMeta *meta = &arg_list_tensor(call, CAT_TENSORS, i)->meta;
                 if (!is_skipped(meta))
                         return meta;
         }
-        return &arg_list_tensor(call, 0, 0)->meta;
+        return &arg_list_tensor(call, CAT_TENSORS, 0)->meta;
 }
 
 // Where nothing counts, any dimension will do.
 static Status cat_dim(const OpCall *call, const TensorMeta *model, int *out_dim)
 {
         *out_dim = 0;
-        return is_skipped(model) ? STATUS_OK : arg_dim(call, 1, model->rank, out_dim);
+        return is_skipped(model) ? STATUS_OK : arg_dim(call, CAT_DIM, model->rank, out_dim);
 }
 
 static MemoryFormat common_format(const OpCall *call)
 {
-        uint32_t n = arg_list_length(call, 0);
-        MemoryFormat format = view_suggested_format(&arg_list_tensor(call, 0, 0)->meta);
+        uint32_t n = arg_list_length(call, CAT_TENSORS);
+        MemoryFormat format = view_suggested_format(&arg_list_tensor(call, CAT_TENSORS, 0)->meta);
         for (uint32_t i = 1; i < n; i++) {
-                if (view_suggested_format(&arg_list_tensor(call, 0, i)->meta) != format)
+                if (view_suggested_format(&arg_list_tensor(call, CAT_TENSORS, i)->meta) != format)
                         return MEMORY_FORMAT_CONTIGUOUS;
         }
         return format;
@@ -72,12 +73,12 @@ static MemoryFormat common_format(const OpCall *call)
 
 static Status cat_infer(OpCall *call)
 {
-        uint32_t n = arg_list_length(call, 0);
+        uint32_t n = arg_list_length(call, CAT_TENSORS);
         int dim;
         if (n == 0)
                 return fail(STATUS_VALUE, "torch.cat(): expected a non-empty list of Tensors");
         for (uint32_t i = 0; i < n; i++) {
-                if (arg_list_tensor(call, 0, i)->meta.rank == 0)
+                if (arg_list_tensor(call, CAT_TENSORS, i)->meta.rank == 0)
                         return fail(STATUS_SHAPE,
                                     "zero-dimensional tensor (at position %u) cannot be concatenated", i);
         }
@@ -87,7 +88,7 @@ static Status cat_infer(OpCall *call)
         TRY(cat_dim(call, model, &dim));
         meta.size[dim] = 0;
         for (uint32_t i = 0; i < n; i++) {
-                const TensorMeta *next = &arg_list_tensor(call, 0, i)->meta;
+                const TensorMeta *next = &arg_list_tensor(call, CAT_TENSORS, i)->meta;
                 if (is_skipped(next))
                         continue;
                 TRY(check_cat_shapes(model, next, dim, i));
@@ -133,11 +134,11 @@ static void insert_dim(TensorMeta *meta, int dim, int64_t size)
 // split; at the end, of the tensors with a dimension of size 1 more.
 static Status stack_strides(const OpCall *call, int dim, TensorMeta *meta)
 {
-        uint32_t n = arg_list_length(call, 0);
+        uint32_t n = arg_list_length(call, CAT_TENSORS);
         bool last = dim == meta->rank - 1;
         MemoryFormat format = MEMORY_FORMAT_CONTIGUOUS;
         for (uint32_t i = 0; i < n; i++) {
-                TensorMeta one = arg_list_tensor(call, 0, i)->meta;
+                TensorMeta one = arg_list_tensor(call, CAT_TENSORS, i)->meta;
                 if (last)
                         insert_dim(&one, dim, 1);
                 MemoryFormat next = view_suggested_format(&one);
@@ -147,7 +148,7 @@ static Status stack_strides(const OpCall *call, int dim, TensorMeta *meta)
         }
         if (last)
                 return view_set_strides(meta, format, meta);
-        TensorMeta joined = arg_list_tensor(call, 0, 0)->meta;
+        TensorMeta joined = arg_list_tensor(call, CAT_TENSORS, 0)->meta;
         int64_t each = joined.size[dim];
         joined.size[dim] *= n;
         TRY(view_set_strides(&joined, format, &joined));
@@ -159,16 +160,16 @@ static Status stack_strides(const OpCall *call, int dim, TensorMeta *meta)
 
 static Status stack_infer(OpCall *call)
 {
-        uint32_t n = arg_list_length(call, 0);
+        uint32_t n = arg_list_length(call, CAT_TENSORS);
         char first_text[256], text[256];
         int dim;
         if (n == 0)
                 return fail(STATUS_VALUE, "stack expects a non-empty TensorList");
-        const TensorMeta *first = &arg_list_tensor(call, 0, 0)->meta;
+        const TensorMeta *first = &arg_list_tensor(call, CAT_TENSORS, 0)->meta;
         TRY(view_check_rank(call, first->rank + 1));
-        TRY(arg_dim(call, 1, first->rank + 1, &dim));
+        TRY(arg_dim(call, CAT_DIM, first->rank + 1, &dim));
         for (uint32_t i = 1; i < n; i++) {
-                const TensorMeta *next = &arg_list_tensor(call, 0, i)->meta;
+                const TensorMeta *next = &arg_list_tensor(call, CAT_TENSORS, i)->meta;
                 if (!meta_same_shape(first, next))
                         return fail(STATUS_SHAPE,
                                     "stack expects each tensor to be equal size, but got %s at entry 0 and "
@@ -189,7 +190,7 @@ static Status stack_run(const OpRun *run)
 {
         Region out = region_of(run->out_meta[0], run->out[0]);
         int dim;
-        TRY(arg_dim(run->call, 1, out.meta.rank, &dim));
+        TRY(arg_dim(run->call, CAT_DIM, out.meta.rank, &dim));
         for (uint32_t i = 0; i < run->n_in; i++) {
                 Region from = region_of(run->in_meta[i], run->in[i]);
                 Region to = region_part(&out, dim, i, 1);
@@ -222,20 +223,22 @@ static Status raise_rank(Emitter *emitter, Value tensor, int rank, bool behind, 
 
 static Status cat_raised(Emitter *emitter, const OpCall *call, int rank, int64_t dim, Value *out)
 {
-        uint32_t n = arg_list_length(call, 0);
+        uint32_t n = arg_list_length(call, CAT_TENSORS);
         Seq *seq;
         if (n == 0)
                 return fail(STATUS_VALUE, "%s expects a non-empty TensorList", call->schema->name);
         TRY(seq_new(n, &seq));
         _cleanup_(value_clear) Value list = value_seq_take(VALUE_LIST, seq);
         for (uint32_t i = 0; i < n; i++)
-                TRY(raise_rank(emitter, call->args[0].seq->items[i], rank, rank == 3, &seq->items[i]));
+                TRY(raise_rank(emitter, call->args[CAT_TENSORS].seq->items[i], rank, rank == 3,
+                               &seq->items[i]));
         return EMIT(emitter, "aten::cat", out, list, value_int(dim));
 }
 
 static Status hstack_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        bool flat = arg_list_length(call, 0) > 0 && arg_list_tensor(call, 0, 0)->meta.rank <= 1;
+        bool flat = arg_list_length(call, CAT_TENSORS) > 0 &&
+                    arg_list_tensor(call, CAT_TENSORS, 0)->meta.rank <= 1;
         return cat_raised(emitter, call, 1, flat ? 0 : 1, out);
 }
 
@@ -251,16 +254,16 @@ static Status dstack_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static Status concat_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return EMIT(emitter, "aten::cat", out, arg_value(call, 0), arg_value(call, 1));
+        return EMIT(emitter, "aten::cat", out, arg_value(call, CONCAT_TENSORS), arg_value(call, CONCAT_DIM));
 }
 
 // ---- repeat ----
 static Status repeat_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         int64_t repeats[MAX_RANK], size[MAX_RANK], numel;
         int n = 0;
-        TRY(view_arg_shape(call, 1, repeats, &n));
+        TRY(view_arg_shape(call, REPEAT_REPEATS, repeats, &n));
         if (n < self->rank)
                 return fail(STATUS_VALUE, "Number of dimensions of repeat dims can not be smaller than "
                                           "number of dimensions of tensor");
@@ -309,23 +312,23 @@ static Status repeat_run(const OpRun *run)
 static Status tile_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         int64_t dims[MAX_RANK], repeats[MAX_RANK];
-        int n = 0, rank = arg_meta(call, 0)->rank;
+        int n = 0, rank = arg_meta(call, SELF)->rank;
         _cleanup_(value_clear) Value list = value_none();
-        TRY(view_arg_shape(call, 1, dims, &n));
+        TRY(view_arg_shape(call, TILE_DIMS, dims, &n));
         int shift = MAX(rank - n, 0);
         for (int d = 0; d < n + shift; d++)
                 repeats[d] = d < shift ? 1 : dims[d - shift];
         TRY(value_ints_new(VALUE_LIST, repeats, (uint32_t)(n + shift), &list));
-        return EMIT(emitter, "aten::repeat", out, arg_value(call, 0), list);
+        return EMIT(emitter, "aten::repeat", out, arg_value(call, SELF), list);
 }
 
 // ---- flip, roll ----
 static Status flip_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         uint32_t mask;
-        TRY(arg_dims(call, 1, self->rank, false, &mask));
+        TRY(arg_dims(call, FLIP_DIMS, self->rank, false, &mask));
         meta_set_strides_like(&meta, self);
         return out_fresh(call, 0, &meta);
 }
@@ -336,7 +339,7 @@ static Status flip_run(const OpRun *run)
         uint32_t mask;
         if (meta_numel(&to.meta) == 0)
                 return STATUS_OK;
-        TRY(arg_dims(run->call, 1, from.meta.rank, false, &mask));
+        TRY(arg_dims(run->call, FLIP_DIMS, from.meta.rank, false, &mask));
         for (int d = 0; d < from.meta.rank; d++) {
                 if ((mask >> d & 1) == 0)
                         continue;
@@ -356,8 +359,8 @@ static Status roll_shifts(const OpCall *call, const TensorMeta *self, int64_t ou
 {
         int64_t shifts[ROLL_CAP], dims[ROLL_CAP];
         int n = 0, n_dims = 0;
-        TRY(arg_ints(call, 1, ROLL_CAP, shifts, &n));
-        TRY(arg_ints(call, 2, ROLL_CAP, dims, &n_dims));
+        TRY(arg_ints(call, ROLL_SHIFTS, ROLL_CAP, shifts, &n));
+        TRY(arg_ints(call, ROLL_DIMS, ROLL_CAP, dims, &n_dims));
         if (n == 0)
                 return fail(STATUS_VALUE, "`shifts` required");
         if (n != n_dims)
@@ -376,7 +379,7 @@ static Status roll_shifts(const OpCall *call, const TensorMeta *self, int64_t ou
 // it, which an empty part never does.
 static Status roll_dims_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         if (meta_numel(self) == 0) // PyTorch looks at nothing else then
                 return out_fresh(call, 0, &meta);
@@ -385,8 +388,8 @@ static Status roll_dims_infer(OpCall *call)
         int64_t shifts[ROLL_CAP], dims[ROLL_CAP], total[MAX_RANK];
         int n = 0;
         TRY(roll_shifts(call, self, total));
-        TRY(arg_ints(call, 1, ROLL_CAP, shifts, &n));
-        TRY(arg_ints(call, 2, ROLL_CAP, dims, &n));
+        TRY(arg_ints(call, ROLL_SHIFTS, ROLL_CAP, shifts, &n));
+        TRY(arg_ints(call, ROLL_DIMS, ROLL_CAP, dims, &n));
         for (int i = 0; i < n && meta_numel(&meta) != 0; i++) {
                 int dim;
                 TRY(dim_wrap(dims[i], meta.rank, &dim));
@@ -405,15 +408,15 @@ static Status roll_dims_infer(OpCall *call)
 
 static Status roll_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
-        if (arg_list_length(call, 2) > 0 || !value_is_sequence(call->args[2]))
+        if (arg_list_length(call, ROLL_DIMS) > 0 || !value_is_sequence(call->args[ROLL_DIMS]))
                 return roll_dims_infer(call);
-        if (value_is_sequence(call->args[1]) && call->args[1].seq->n != 1)
-                return call->args[1].seq->n == 0
+        if (value_is_sequence(call->args[ROLL_SHIFTS]) && call->args[ROLL_SHIFTS].seq->n != 1)
+                return call->args[ROLL_SHIFTS].seq->n == 0
                                ? fail(STATUS_VALUE, "`shifts` required")
                                : fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %u, dims:0",
-                                      call->args[1].seq->n);
+                                      call->args[ROLL_SHIFTS].seq->n);
         meta_set_contiguous(&meta);
         return out_fresh(call, 0, &meta);
 }
@@ -446,7 +449,7 @@ static Status roll_run(const OpRun *run)
         int64_t numel = meta_numel(&to.meta);
         if (numel == 0)
                 return STATUS_OK;
-        if (arg_list_length(run->call, 2) > 0 || !value_is_sequence(run->call->args[2])) {
+        if (arg_list_length(run->call, ROLL_DIMS) > 0 || !value_is_sequence(run->call->args[ROLL_DIMS])) {
                 TRY(roll_shifts(run->call, &from.meta, shift));
                 return roll_parts(run, &from, &to, shift);
         }
@@ -454,7 +457,7 @@ static Status roll_run(const OpRun *run)
         // place of the result's bytes.
         int64_t by = 0;
         int n = 0;
-        TRY(arg_ints(run->call, 1, 1, &by, &n));
+        TRY(arg_ints(run->call, ROLL_SHIFTS, 1, &by, &n));
         _cleanup_(tensor_unrefp) Tensor *flat = NULL;
         TensorMeta dense = from.meta;
         meta_set_contiguous(&dense);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/kernels/copy.h"
+#include "core/ops/arguments.h"
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
@@ -18,7 +19,7 @@ static Status copy_run(const OpRun *run)
 
 static Status out_copy(OpCall *call, Dtype dtype, MemoryFormat format)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         meta.dtype = dtype;
         TRY(view_set_strides(&meta, format, self));
@@ -27,28 +28,29 @@ static Status out_copy(OpCall *call, Dtype dtype, MemoryFormat format)
 
 static Status clone_infer(OpCall *call)
 {
-        return out_copy(call, arg_meta(call, 0)->dtype, arg_memory_format(call, 1, MEMORY_FORMAT_PRESERVE));
+        return out_copy(call, arg_meta(call, SELF)->dtype,
+                        arg_memory_format(call, CLONE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE));
 }
 
 static Status plain_copy_infer(OpCall *call)
 {
-        return out_copy(call, arg_meta(call, 0)->dtype, MEMORY_FORMAT_PRESERVE);
+        return out_copy(call, arg_meta(call, SELF)->dtype, MEMORY_FORMAT_PRESERVE);
 }
 
 static Status dense_copy_infer(OpCall *call)
 {
-        return out_copy(call, arg_meta(call, 0)->dtype, MEMORY_FORMAT_CONTIGUOUS);
+        return out_copy(call, arg_meta(call, SELF)->dtype, MEMORY_FORMAT_CONTIGUOUS);
 }
 
 static Status to_copy_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
-        MemoryFormat format = arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE);
+        const TensorMeta *self = arg_meta(call, SELF);
+        MemoryFormat format = arg_memory_format(call, TO_COPY_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE);
         // Unlike clone, a tensor with gaps or overlap gets the plain form of the format it
         // resembles.
         if (format == MEMORY_FORMAT_PRESERVE && !meta_is_non_overlapping_and_dense(self))
                 format = view_suggested_format(self);
-        return out_copy(call, arg_dtype(call, 1, self->dtype), format);
+        return out_copy(call, arg_dtype(call, TO_COPY_DTYPE, self->dtype), format);
 }
 
 // ---- to ----
@@ -70,9 +72,10 @@ static Status convert(Emitter *emitter, Value self, Dtype dtype, bool copy, Valu
 // `dtype`, `copy` and `format` are positions; -1: the overload has none.
 static Status convert_args(Emitter *emitter, const OpCall *call, int dtype, int copy, int format, Value *out)
 {
-        Dtype to = dtype < 0 ? arg_meta(call, 0)->dtype : arg_dtype(call, dtype, arg_meta(call, 0)->dtype);
-        return convert(emitter, arg_value(call, 0), to, arg_bool(call, copy, false), arg_value(call, format),
-                       out);
+        Dtype to =
+                dtype < 0 ? arg_meta(call, SELF)->dtype : arg_dtype(call, dtype, arg_meta(call, SELF)->dtype);
+        return convert(emitter, arg_value(call, SELF), to, arg_bool(call, copy, false),
+                       arg_value(call, format), out);
 }
 
 static Status to_dtype_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -92,21 +95,22 @@ static Status to_layout_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static Status to_other_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return convert(emitter, arg_value(call, 0), arg_meta(call, 1)->dtype, arg_bool(call, 3, false),
-                       arg_value(call, 4), out);
+        return convert(emitter, arg_value(call, SELF), arg_meta(call, TO_OTHER_OTHER)->dtype,
+                       arg_bool(call, TO_OTHER_COPY, false), arg_value(call, TO_OTHER_MEMORY_FORMAT), out);
 }
 
 static Status type_as_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return convert(emitter, arg_value(call, 0), arg_meta(call, 1)->dtype, false, value_none(), out);
+        return convert(emitter, arg_value(call, SELF), arg_meta(call, TYPE_AS_OTHER)->dtype, false,
+                       value_none(), out);
 }
 
 // ---- writes ----
 static Status copy_into_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        TRY(inplace_check_copy(call->args[0].tensor, call->args[1].tensor));
-        TRY(emitter->vtbl->write(emitter, call->args[0].tensor, call->args[1].tensor));
-        *out = value_ref(call->args[0]);
+        TRY(inplace_check_copy(call->args[SELF].tensor, call->args[COPY_SRC].tensor));
+        TRY(emitter->vtbl->write(emitter, call->args[SELF].tensor, call->args[COPY_SRC].tensor));
+        *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 
@@ -114,8 +118,8 @@ static Status copy_into_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status copy_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value result;
-        TRY(EMIT(emitter, "aten::clone", &result, arg_value(call, 0)));
-        Status status = emitter->vtbl->write(emitter, result.tensor, call->args[1].tensor);
+        TRY(EMIT(emitter, "aten::clone", &result, arg_value(call, SELF)));
+        Status status = emitter->vtbl->write(emitter, result.tensor, call->args[COPY_SRC].tensor);
         if (status != STATUS_OK)
                 value_clear(&result);
         else
@@ -160,15 +164,16 @@ Value number_for_fill(Value number, const TensorMeta *meta)
 
 static Status fill_scalar_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
-        TRY(number_check_fits(number_for_fill(arg_number(call, 1), self), self->dtype));
+        const TensorMeta *self = arg_meta(call, SELF);
+        TRY(number_check_fits(number_for_fill(arg_number(call, FILL_SCALAR_VALUE), self), self->dtype));
         return plain_copy_infer(call);
 }
 
 static Status fill_scalar_prepare(const OpCall *call, void *out_state)
 {
-        const TensorMeta *self = arg_meta(call, 0);
-        return value_element(number_for_fill(arg_number(call, 1), self), self->dtype, out_state);
+        const TensorMeta *self = arg_meta(call, SELF);
+        return value_element(number_for_fill(arg_number(call, FILL_SCALAR_VALUE), self), self->dtype,
+                             out_state);
 }
 
 static Status fill_scalar_run(const OpRun *run)
@@ -179,7 +184,7 @@ static Status fill_scalar_run(const OpRun *run)
 
 static Status fill_tensor_infer(OpCall *call)
 {
-        int rank = arg_meta(call, 1)->rank;
+        int rank = arg_meta(call, FILL_TENSOR_VALUE)->rank;
         if (rank != 0)
                 return fail(STATUS_SHAPE,
                             "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.",

@@ -7,6 +7,7 @@
 #include "core/base/limits.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
+#include "core/ops/arguments.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
@@ -14,8 +15,8 @@ enum { PAD_CAP = 2 * MAX_RANK };
 
 static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n)
 {
-        int n = (int)MIN(arg_list_length(call, 1), 4096u);
-        const TensorMeta *self = arg_meta(call, 0);
+        int n = (int)MIN(arg_list_length(call, PADDING_WIDTHS), 4096u);
+        const TensorMeta *self = arg_meta(call, SELF);
         if (n % 2 != 0)
                 return fail(STATUS_VALUE, "Length of pad must be even but instead it equals %d", n);
         if (n > 2 * self->rank)
@@ -24,7 +25,7 @@ static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n
                             "input. Pad length is %d while the "
                             "input has %d dimensions.",
                             n, self->rank);
-        TRY(arg_ints(call, 1, PAD_CAP, widths, out_n));
+        TRY(arg_ints(call, PADDING_WIDTHS, PAD_CAP, widths, out_n));
         for (int i = 0; i < n; i++) {
                 if (widths[i] < -limits.max_numel || widths[i] > limits.max_numel)
                         return fail(STATUS_TOO_LARGE, "%s(): a width of %" PRId64 " is too large",
@@ -36,7 +37,7 @@ static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n
 // ---- constant ----
 static Status constant_pad_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         int64_t widths[PAD_CAP], numel;
         uint64_t element[2];
@@ -56,7 +57,7 @@ static Status constant_pad_infer(OpCall *call)
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
         // here: a run may leave the call out when nobody reads it
-        TRY(value_element(arg_number(call, 2), self->dtype, element));
+        TRY(value_element(arg_number(call, CONSTANT_PAD_VALUE), self->dtype, element));
         TRY(view_set_strides(&meta, view_suggested_format(self), self));
         return out_fresh(call, 0, &meta);
 }
@@ -68,7 +69,7 @@ static Status constant_pad_run(const OpRun *run)
         uint64_t element[2] = { 0 };
         int n = 0;
         TRY(arg_widths(run->call, widths, &n));
-        TRY(value_element(arg_number(run->call, 2), out.meta.dtype, element));
+        TRY(value_element(arg_number(run->call, CONSTANT_PAD_VALUE), out.meta.dtype, element));
         TRY(fill_region(run->ctx, &out, element));
         Region to = out;
         for (int i = 0; i < n / 2; i++) {
@@ -90,7 +91,7 @@ static const PadKind pad_reflect = PAD_REFLECT, pad_replicate = PAD_REPLICATE, p
 static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64_t before, int64_t after,
                            int dim)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         char text[256];
         if (kind == PAD_REFLECT && (before >= size || after >= size))
                 return fail(STATUS_VALUE,
@@ -107,7 +108,7 @@ static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64
 
 static Status mapped_pad_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         PadKind kind = *(const PadKind *)call->op->row;
         TensorMeta meta = *self;
         int64_t widths[PAD_CAP], numel;
@@ -258,7 +259,7 @@ static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode
                                                "aten::reflection_pad3d" };
         static const char *const replicate[] = { "aten::replication_pad1d", "aten::replication_pad2d",
                                                  "aten::replication_pad3d" };
-        int n = (int)MIN(arg_list_length(call, 1), 4096u), rank = arg_meta(call, 0)->rank;
+        int n = (int)MIN(arg_list_length(call, PAD_PAD), 4096u), rank = arg_meta(call, SELF)->rank;
         if (n % 2 != 0)
                 return fail(STATUS_VALUE, "Padding length must be divisible by 2");
         if (n > 2 * rank)
@@ -268,11 +269,11 @@ static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode
                             "input of dimension %d",
                             n, rank);
         double fill = 0; // a float even where an integer is given: -1 does not fit uint8 then
-        if (!arg_is_none(call, 3))
-                TRY(arg_double(call, 3, &fill));
+        if (!arg_is_none(call, PAD_VALUE))
+                TRY(arg_double(call, PAD_VALUE, &fill));
         if (strcmp(mode, "constant") == 0)
-                return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, 0), arg_value(call, 1),
-                            value_float(fill));
+                return EMIT(emitter, "aten::constant_pad_nd", out, arg_value(call, SELF),
+                            arg_value(call, PAD_PAD), value_float(fill));
         bool is_reflect = strcmp(mode, "reflect") == 0, is_replicate = strcmp(mode, "replicate") == 0;
         if (!is_reflect && !is_replicate && strcmp(mode, "circular") != 0)
                 return fail(STATUS_VALUE, "Unrecognised padding mode %s", mode);
@@ -285,19 +286,19 @@ static Status pad_by_mode(Emitter *emitter, const OpCall *call, const char *mode
         const char *name = is_reflect     ? reflect[n_dims - 1]
                            : is_replicate ? replicate[n_dims - 1]
                                           : "aten::_pad_circular";
-        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1));
+        return EMIT(emitter, name, out, arg_value(call, SELF), arg_value(call, PAD_PAD));
 }
 
 static Status pad_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return pad_by_mode(emitter, call, arg_text(call, 2), out);
+        return pad_by_mode(emitter, call, arg_text(call, PAD_MODE), out);
 }
 
 static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         static const char *const modes[] = { "reflect", "replicate", "circular", "constant" };
         int64_t mode = 0;
-        TRY(arg_int(call, 2, &mode));
+        TRY(arg_int(call, PAD_MODE, &mode));
         if (mode < 0 || mode >= (int64_t)ARRAY_LENGTH(modes))
                 return fail(STATUS_VALUE, "Unrecognised padding mode %" PRId64, mode);
         return pad_by_mode(emitter, call, modes[mode], out);

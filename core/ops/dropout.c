@@ -2,6 +2,7 @@
 // dropout.c: dropout and its relatives are the identity in evaluation mode and at p = 0; otherwise
 // they draw random numbers, which is refused in words that say what to do. p = 1 needs none: zeros.
 #include "core/kernels/copy.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -16,7 +17,7 @@ static Status dropout_refuse(const OpCall *call, double p)
 
 static Status dropout_check(const OpCall *call, double *out_p)
 {
-        TRY(arg_double(call, 1, out_p));
+        TRY(arg_double(call, DROPOUT_P, out_p));
         if (!(*out_p >= 0 && *out_p <= 1))
                 return fail(STATUS_VALUE, "dropout probability has to be between 0 and 1, but got %g",
                             *out_p);
@@ -27,8 +28,8 @@ static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double p;
         TRY(dropout_check(call, &p));
-        Value input = arg_value(call, 0);
-        if (!arg_bool(call, 2, true) || p == 0 || meta_numel(arg_meta(call, 0)) == 0) {
+        Value input = arg_value(call, SELF);
+        if (!arg_bool(call, DROPOUT_TRAIN, true) || p == 0 || meta_numel(arg_meta(call, SELF)) == 0) {
                 *out = value_ref(input);
                 return STATUS_OK;
         }
@@ -41,13 +42,13 @@ static Status native_dropout_infer(OpCall *call)
 {
         double p;
         TRY(dropout_check(call, &p));
-        if (arg_bool(call, 2, true) && meta_numel(arg_meta(call, 0)) != 0)
+        if (arg_bool(call, DROPOUT_TRAIN, true) && meta_numel(arg_meta(call, SELF)) != 0)
                 return dropout_refuse(call, p);
-        TensorMeta mask = *arg_meta(call, 0);
-        meta_set_strides_like(&mask, arg_meta(call, 0));
+        TensorMeta mask = *arg_meta(call, SELF);
+        meta_set_strides_like(&mask, arg_meta(call, SELF));
         mask.dtype = DTYPE_BOOL;
         TensorMeta copy = mask;
-        copy.dtype = arg_meta(call, 0)->dtype;
+        copy.dtype = arg_meta(call, SELF)->dtype;
         TRY(out_fresh(call, 0, &copy));
         return out_fresh(call, 1, &mask);
 }

@@ -2,6 +2,7 @@
 // emit.c: the one door for calls. A call's frame lives on the stack; nothing here hashes, formats
 // or allocates unless something fails or a number has to be wrapped. What an in-place twin may do
 // is decided here once for all operators; inplace.c has the checks.
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 
 #include <stdio.h>
@@ -107,13 +108,13 @@ Status call_check_dtypes(const OpCall *call)
 // ---- in-place twins ----
 static Status give_self(const OpCall *call, Value *out)
 {
-        *out = value_ref(call->args[0]);
+        *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 
 static Status write_result(OpCall *call, Value result, Value *out)
 {
-        Tensor *self = call->args[0].tensor;
+        Tensor *self = call->args[SELF].tensor;
         if (result.kind != VALUE_TENSOR)
                 return fail(STATUS_INTERNAL, "%s: the in-place twin of an operator without a tensor result",
                             call->schema->name);
@@ -134,7 +135,7 @@ static Status emit_functional_then_write(OpCall *call, Value *out)
 
 static Status emit_inplace_kernel(OpCall *call, Value *out)
 {
-        Tensor *self = call->args[0].tensor;
+        Tensor *self = call->args[SELF].tensor;
         const OutSpec *spec = &call->outs[0];
         switch (spec->kind) {
         case OUT_SAME:

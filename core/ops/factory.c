@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/kernels/copy.h"
+#include "core/ops/arguments.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
@@ -28,7 +29,7 @@ static Status out_shape(OpCall *call, int size_arg, Dtype dtype)
 
 static Status out_like(OpCall *call, Dtype dtype, MemoryFormat format)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         meta.dtype = dtype;
         TRY(view_set_strides(&meta, format, self));
@@ -52,14 +53,14 @@ static Dtype number_dtype(Value number)
 // zeros, ones, empty (size, *, dtype ...)
 static Status sized_infer(OpCall *call)
 {
-        return out_shape(call, 0, arg_dtype(call, 1, DTYPE_F32));
+        return out_shape(call, 0, arg_dtype(call, SIZED_DTYPE, DTYPE_F32));
 }
 
 static Status empty_infer(OpCall *call)
 {
         TRY(sized_infer(call));
         TensorMeta *meta = &call->outs[0].meta;
-        MemoryFormat format = arg_memory_format(call, 5, MEMORY_FORMAT_CONTIGUOUS);
+        MemoryFormat format = arg_memory_format(call, SIZED_MEMORY_FORMAT, MEMORY_FORMAT_CONTIGUOUS);
         if (format == MEMORY_FORMAT_PRESERVE)
                 return fail(STATUS_VALUE, "empty() does not support the memory format torch.preserve_format");
         return view_set_strides(meta, format, meta);
@@ -74,43 +75,43 @@ static Status check_fill(const OpCall *call, int index)
 
 static Status full_infer(OpCall *call)
 {
-        TRY(out_shape(call, 0, arg_dtype(call, 2, number_dtype(arg_number(call, 1)))));
+        TRY(out_shape(call, 0, arg_dtype(call, FULL_DTYPE, number_dtype(arg_number(call, FULL_FILL_VALUE)))));
         return check_fill(call, 1);
 }
 
 // new_zeros, new_ones, new_empty (self, size, *, dtype ...)
 static Status new_infer(OpCall *call)
 {
-        return out_shape(call, 1, arg_dtype(call, 2, arg_meta(call, 0)->dtype));
+        return out_shape(call, 1, arg_dtype(call, NEW_DTYPE, arg_meta(call, SELF)->dtype));
 }
 
 static Status new_full_infer(OpCall *call)
 {
-        TRY(out_shape(call, 1, arg_dtype(call, 3, arg_meta(call, 0)->dtype)));
+        TRY(out_shape(call, 1, arg_dtype(call, NEW_FULL_DTYPE, arg_meta(call, SELF)->dtype)));
         return check_fill(call, 2);
 }
 
 // zeros_like, ones_like, empty_like (self, *, dtype, layout, device, pin_memory, memory_format)
 static Status like_infer(OpCall *call)
 {
-        return out_like(call, arg_dtype(call, 1, arg_meta(call, 0)->dtype),
-                        arg_memory_format(call, 5, MEMORY_FORMAT_PRESERVE));
+        return out_like(call, arg_dtype(call, LIKE_DTYPE, arg_meta(call, SELF)->dtype),
+                        arg_memory_format(call, LIKE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE));
 }
 
 static Status full_like_infer(OpCall *call)
 {
-        TRY(out_like(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype),
-                     arg_memory_format(call, 6, MEMORY_FORMAT_PRESERVE)));
+        TRY(out_like(call, arg_dtype(call, FULL_LIKE_DTYPE, arg_meta(call, SELF)->dtype),
+                     arg_memory_format(call, FULL_LIKE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE)));
         return check_fill(call, 1);
 }
 
 static Status empty_strided_infer(OpCall *call)
 {
-        TensorMeta meta = { .dtype = arg_dtype(call, 2, DTYPE_F32) };
+        TensorMeta meta = { .dtype = arg_dtype(call, EMPTY_STRIDED_DTYPE, DTYPE_F32) };
         int rank = 0, n_strides = 0;
         int64_t numel, span;
-        TRY(view_arg_shape(call, 0, meta.size, &rank));
-        TRY(view_arg_shape(call, 1, meta.stride, &n_strides));
+        TRY(view_arg_shape(call, EMPTY_STRIDED_SIZE, meta.size, &rank));
+        TRY(view_arg_shape(call, EMPTY_STRIDED_STRIDE, meta.stride, &n_strides));
         if (rank != n_strides)
                 return fail(STATUS_VALUE, "mismatch in length of strides and shape");
         meta.rank = (uint8_t)rank;
@@ -124,7 +125,7 @@ static Status empty_strided_infer(OpCall *call)
 static Status scalar_tensor_infer(OpCall *call)
 {
         TensorMeta meta;
-        meta_init(&meta, arg_dtype(call, 1, DTYPE_F32), 0, NULL);
+        meta_init(&meta, arg_dtype(call, SCALAR_TENSOR_DTYPE, DTYPE_F32), 0, NULL);
         TRY(out_fresh(call, 0, &meta));
         return check_fill(call, 0);
 }
@@ -202,9 +203,9 @@ static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_
 {
         // 5: end; 6: start, end; 7: start, end, step; four of them are options
         uint32_t n_args = call->n_args;
-        Value from = n_args == 5 ? value_int(0) : arg_number(call, 0),
-              to = arg_number(call, n_args == 5 ? 0 : 1);
-        Value by = n_args == 7 ? arg_number(call, 2) : value_int(1);
+        Value from = n_args == 5 ? value_int(0) : arg_number(call, ARANGE_START),
+              to = arg_number(call, n_args == 5 ? ARANGE_ONLY_END : ARANGE_END);
+        Value by = n_args == 7 ? arg_number(call, ARANGE_STEP) : value_int(1);
         if (!value_is_number(from) || !value_is_number(to) || !value_is_number(by))
                 return fail(STATUS_DYNAMIC, "the bounds of arange() are not known before the run");
         if (from.kind == VALUE_COMPLEX || to.kind == VALUE_COMPLEX || by.kind == VALUE_COMPLEX)
@@ -281,11 +282,11 @@ static Status linspace_infer(OpCall *call)
 {
         TensorMeta meta;
         int64_t steps = 0, numel;
-        TRY(arg_int(call, 2, &steps));
+        TRY(arg_int(call, LINSPACE_STEPS, &steps));
         if (steps < 0)
                 return fail(STATUS_VALUE, "number of steps must be non-negative");
         TRY(shape_numel(1, &steps, &numel));
-        meta_init(&meta, arg_dtype(call, 3, DTYPE_F32), 1, &steps);
+        meta_init(&meta, arg_dtype(call, LINSPACE_DTYPE, DTYPE_F32), 1, &steps);
         if (dtype_info[meta.dtype].kind == DTYPE_KIND_COMPLEX || meta.dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "\"linspace\" not implemented for '%s'", dtype_words(meta.dtype));
         for (int i = 0; i < 2 && steps > i; i++)
@@ -320,8 +321,8 @@ static Status linspace_run(const OpRun *run)
         RangeJob job = { .dtype = run->out_meta[0]->dtype,
                          .n = run->out_meta[0]->size[0],
                          .out = run->out[0] };
-        TRY(arg_double(run->call, 0, &job.plan.start_f));
-        TRY(arg_double(run->call, 1, &job.end));
+        TRY(arg_double(run->call, LINSPACE_START, &job.plan.start_f));
+        TRY(arg_double(run->call, LINSPACE_END, &job.end));
         double *ends[] = { &job.plan.start_f, &job.end };
         for (int i = 0; i < 2 && dtype_is_int(job.dtype); i++) {
                 *ends[i] = trunc(*ends[i]);
@@ -337,7 +338,7 @@ static Status eye_infer(OpCall *call)
         bool square = call->n_args == 5;
         int64_t size[2], numel;
         TensorMeta meta;
-        TRY(arg_int(call, 0, &size[0]));
+        TRY(arg_int(call, EYE_N, &size[0]));
         TRY(arg_int(call, square ? 0 : 1, &size[1]));
         if (size[0] < 0 || size[1] < 0)
                 return fail(STATUS_VALUE, "%s must be greater or equal to 0, got %" PRId64,
@@ -362,7 +363,7 @@ static Status eye_run(const OpRun *run)
 
 static Status triangle_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         if (meta.rank < 2)
                 return fail(STATUS_VALUE, "%s: input tensor must have at least 2 dimensions",
                             call->schema->name);
@@ -417,7 +418,7 @@ static Status triangle_run(const OpRun *run)
                             .bytes = dtype_info[meta->dtype].bytes,
                             .upper = run->call->op->row != NULL };
         int64_t numel = meta_numel(meta);
-        TRY(arg_int(run->call, 1, &job.diagonal));
+        TRY(arg_int(run->call, TRIANGLE_DIAGONAL, &job.diagonal));
         if (numel == 0)
                 return STATUS_OK;
         // Far diagonals act like the nearest one that keeps all or nothing.

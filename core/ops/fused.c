@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include "core/kernels/pointwise/tile.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/fused_tail.h"
 #include "core/ops/pointwise.h"
@@ -42,7 +43,7 @@ bool fused_takes(const OpCall *call)
         if (call->inplace || call->n_outs != 1 || call->outs[0].kind != OUT_FRESH)
                 return false;
         if (is_cast(call->op))
-                return arg_meta(call, 0) != NULL && can_cast(arg_meta(call, 0), &call->outs[0].meta);
+                return arg_meta(call, SELF) != NULL && can_cast(arg_meta(call, SELF), &call->outs[0].meta);
         if (call->op->run != pointwise_run_op)
                 return false;
         // Values that are refused in a tile are nobody's: the group could not say at which node.
@@ -148,7 +149,7 @@ static Status end_with(const Trace *trace, const OpCall *call, const BodyCall *b
         int operand[SCHEMA_MAX_ARGS];
         for (uint32_t i = 0; i < call->n_args; i++)
                 operand[i] = i > 0 && body->made[i] != NULL ? body->made[i]->operand : -1;
-        TRY(tile_add_output(trace->program, body->values[0], arg_meta(call, 0)));
+        TRY(tile_add_output(trace->program, body->values[0], arg_meta(call, FUSED_INPUTS)));
         return fused_tail_init(trace->out_tail, call, operand);
 }
 
@@ -228,8 +229,8 @@ static Status trace_node(const Trace *trace, const Node *node, const OpCall *cal
 {
         switch (node->op) {
         case OP_PLACEHOLDER: {
-                const Tensor *input = *inout_inputs < arg_list_length(call, 0)
-                                              ? arg_list_tensor(call, 0, *inout_inputs)
+                const Tensor *input = *inout_inputs < arg_list_length(call, FUSED_INPUTS)
+                                              ? arg_list_tensor(call, FUSED_INPUTS, *inout_inputs)
                                               : NULL;
                 if (input == NULL)
                         return fail(STATUS_VALUE,
@@ -269,7 +270,7 @@ static Status trace_outputs(const Trace *trace, OutputVisit visit, void *context
 static Status trace_body(const OpCall *call, TileProgram *program, FusedTail *out_tail, OutputVisit visit,
                          void *context)
 {
-        const Graph *body = call->args[1].graph;
+        const Graph *body = call->args[FUSED_BODY].graph;
         uint32_t n_inputs = 0;
         _cleanup_(freep) Traced *nodes = new_array(body->n_nodes, sizeof(*nodes));
         if (nodes == NULL)
@@ -283,7 +284,7 @@ static Status trace_body(const OpCall *call, TileProgram *program, FusedTail *ou
                 nodes[i].operand = -1;
         for (uint32_t i = 0; i < body->n_nodes; i++)
                 TRY(trace_node(&trace, body->nodes[i], call, &n_inputs));
-        if (n_inputs != arg_list_length(call, 0))
+        if (n_inputs != arg_list_length(call, FUSED_INPUTS))
                 return fail(STATUS_VALUE,
                             "fxserve::fused: the body has fewer placeholders than there are inputs");
         return trace.tail != NULL && program != NULL ? STATUS_OK : trace_outputs(&trace, visit, context);
@@ -297,14 +298,14 @@ static Status give_output(void *context, uint32_t k, const Traced *traced)
 
 static Status fused_infer(OpCall *call)
 {
-        const Value *result = &call->args[1].graph->output->args.seq->items[0];
+        const Value *result = &call->args[FUSED_BODY].graph->output->args.seq->items[0];
         TRY(out_reserve(call, value_is_sequence(*result) ? result->seq->n : 0));
         return trace_body(call, NULL, NULL, give_output, call);
 }
 
 bool fused_reduces(const OpCall *call)
 {
-        const Node *tail = call->op->infer == fused_infer ? find_tail(call->args[1].graph) : NULL;
+        const Node *tail = call->op->infer == fused_infer ? find_tail(call->args[FUSED_BODY].graph) : NULL;
         return tail != NULL && fused_tail_reduces(op_find(tail->target)->op);
 }
 
@@ -382,11 +383,11 @@ static Status fused_pack(const OpCall *call, const PackContext *context, Packed 
 static Cost fused_cost(const OpCall *call)
 {
         Cost cost = { 0 };
-        const Graph *body = call->args[1].graph;
+        const Graph *body = call->args[FUSED_BODY].graph;
         for (uint32_t k = 0; k < call->n_outs; k++)
                 cost.bytes += meta_numel(&call->outs[k].meta) * dtype_info[call->outs[k].meta.dtype].bytes;
-        for (uint32_t k = 0; k < arg_list_length(call, 0); k++) {
-                const TensorMeta *meta = &arg_list_tensor(call, 0, k)->meta;
+        for (uint32_t k = 0; k < arg_list_length(call, FUSED_INPUTS); k++) {
+                const TensorMeta *meta = &arg_list_tensor(call, FUSED_INPUTS, k)->meta;
                 cost.bytes += meta_numel(meta) * dtype_info[meta->dtype].bytes;
         }
         for (uint32_t i = 0; i < body->n_nodes; i++)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/kernels/dense.h"
 #include "core/kernels/numeric_policy.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 
 enum { BLOCK_FLOATS = 16384, LONGEST_ROW = 65536 };
@@ -24,17 +25,18 @@ static bool asks_for_dtype(const OpCall *call)
 // Dimensions before the rows'; -1: the call does not go along the last ones.
 static int lead_of(const OpCall *call)
 {
-        int rank = arg_meta(call, 0)->rank, dim, n;
+        int rank = arg_meta(call, SELF)->rank, dim, n;
         int64_t shape[MAX_RANK];
         uint32_t mask;
         if (asks_for_dtype(call))
                 return -1;
         if (call->op->row_end == END_BY_DIM)
-                return arg_dim(call, 1, rank, &dim) == STATUS_OK && dim == rank - 1 ? dim : -1;
+                return arg_dim(call, ROW_END_ALONG, rank, &dim) == STATUS_OK && dim == rank - 1 ? dim : -1;
         if (call->op->row_end == END_BY_SHAPE)
-                return arg_ints(call, 1, MAX_RANK, shape, &n) == STATUS_OK && n > 0 && n < rank ? rank - n
-                                                                                                : -1;
-        if (arg_dims(call, 1, rank, true, &mask) != STATUS_OK)
+                return arg_ints(call, ROW_END_ALONG, MAX_RANK, shape, &n) == STATUS_OK && n > 0 && n < rank
+                               ? rank - n
+                               : -1;
+        if (arg_dims(call, ROW_END_ALONG, rank, true, &mask) != STATUS_OK)
                 return -1;
         for (int lead = 1; lead < rank; lead++) {
                 if (mask == (((1u << rank) - 1) & ~((1u << lead) - 1)))
@@ -56,7 +58,7 @@ bool fused_takes_tail(const OpCall *call)
         if (call->op->row_end == END_NONE || call->inplace || call->n_outs != 1 ||
             call->outs[0].kind != OUT_FRESH)
                 return false;
-        const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
+        const TensorMeta *in = arg_meta(call, SELF), *out = &call->outs[0].meta;
         if (in == NULL || !is_packed_type(in) || !is_packed_type(out) || in->rank < 2 ||
             !meta_is_contiguous(in) || !meta_is_contiguous(out) || meta_numel(in) == 0)
                 return false;

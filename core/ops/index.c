@@ -2,6 +2,7 @@
 // index.c: index_select, embedding, gather, take and take_along_dim. Negative indices do not wrap,
 // except in take. Results are contiguous.
 #include "core/kernels/index/index.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -22,9 +23,9 @@ static Status fresh(OpCall *call, Dtype dtype, int rank, const int64_t *size)
 // ---- index_select, embedding: whole blocks ----
 static Status select_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2);
+        const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, INDEX_SELECT_INDEX);
         int dim;
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, INDEX_SELECT_DIM, self->rank, &dim));
         if (index->rank > 1)
                 return fail(STATUS_INDEX, "index_select(): Index is supposed to be a vector");
         if (!is_index_dtype(index->dtype))
@@ -42,7 +43,8 @@ static Status select_infer(OpCall *call)
 
 static Status embedding_infer(OpCall *call)
 {
-        const TensorMeta *weight = arg_meta(call, 0), *indices = arg_meta(call, 1);
+        const TensorMeta *weight = arg_meta(call, EMBEDDING_WEIGHT),
+                         *indices = arg_meta(call, EMBEDDING_INDICES);
         if (weight->rank != 2)
                 return fail(STATUS_SHAPE, "'weight' must be 2-D");
         if (!is_index_dtype(indices->dtype))
@@ -90,7 +92,7 @@ static Status select_rows(const OpRun *run, int dim)
 static Status select_run(const OpRun *run)
 {
         int dim;
-        TRY(arg_dim(run->call, 1, run->in_meta[0]->rank, &dim));
+        TRY(arg_dim(run->call, INDEX_SELECT_DIM, run->in_meta[0]->rank, &dim));
         return select_rows(run, dim);
 }
 
@@ -102,9 +104,9 @@ static Status embedding_run(const OpRun *run)
 // ---- gather, take_along_dim ----
 static Status gather_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2);
+        const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, GATHER_INDEX);
         int dim;
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, GATHER_DIM, self->rank, &dim));
         if (meta_numel(index) != 0 && !is_index_dtype(index->dtype))
                 return fail(STATUS_DTYPE, "gather(): Expected dtype int32/int64 for index");
         if (meta_numel(index) != 0 && MAX(index->rank, 1) != MAX(self->rank, 1))
@@ -172,7 +174,7 @@ static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self
 static Status gather_run(const OpRun *run)
 {
         int dim;
-        TRY(arg_dim(run->call, 1, run->in_meta[0]->rank, &dim));
+        TRY(arg_dim(run->call, GATHER_DIM, run->in_meta[0]->rank, &dim));
         return gather_positions(run, dim, run->in_meta[0], run->in_meta[1], false);
 }
 
@@ -189,15 +191,15 @@ static Status along_shape(const TensorMeta *self, const TensorMeta *index, int d
 
 static Status along_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 1);
+        const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, TAKE_ALONG_DIM_INDICES);
         if (index->dtype != DTYPE_I64)
                 return fail(STATUS_DTYPE,
                             "torch.take_along_dim(): dtype of indices should be Long but got %s",
                             dtype_words(index->dtype));
-        if (arg_is_none(call, 2))
+        if (arg_is_none(call, TAKE_ALONG_DIM_DIM))
                 return fresh(call, self->dtype, 1, (int64_t[]){ meta_numel(index) });
         int dim;
-        TRY(arg_dim(call, 2, self->rank, &dim));
+        TRY(arg_dim(call, TAKE_ALONG_DIM_DIM, self->rank, &dim));
         if (self->rank != index->rank)
                 return fail(STATUS_SHAPE,
                             "torch.take_along_dim(): input and indices should have the same number of "
@@ -225,11 +227,11 @@ static Status take_run(const OpRun *run);
 
 static Status along_run(const OpRun *run)
 {
-        if (arg_is_none(run->call, 2))
+        if (arg_is_none(run->call, TAKE_ALONG_DIM_DIM))
                 return take_run(run);
         TensorMeta self = *run->in_meta[0], index = *run->in_meta[1];
         int dim = 0;
-        TRY(arg_dim(run->call, 2, self.rank, &dim));
+        TRY(arg_dim(run->call, TAKE_ALONG_DIM_DIM, self.rank, &dim));
         int64_t n = self.size[dim], size[MAX_RANK];
         memcpy(size, run->out_meta[0]->size, sizeof(size));
         broadcast_to(&index, size);
@@ -241,7 +243,7 @@ static Status along_run(const OpRun *run)
 // ---- take: flat positions ----
 static Status take_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 1);
+        const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, TAKE_INDEX);
         if (index->dtype != DTYPE_I64)
                 return fail(STATUS_DTYPE, "take(): Expected a long tensor for index, but got %s",
                             dtype_words(index->dtype));

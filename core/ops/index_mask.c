@@ -3,6 +3,7 @@
 // masked_select; one_hot without num_classes.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -10,7 +11,7 @@
 static Status nonzero_infer(OpCall *call)
 {
         const Tensor *self;
-        TRY(arg_data(call, 0, &self));
+        TRY(arg_data(call, SELF, &self));
         int64_t count;
         TRY(index_count_nonzero(call->emitter->ctx, &self->meta, tensor_data(self), &count));
         TensorMeta meta;
@@ -44,9 +45,9 @@ static void spread(TensorMeta *meta, int rank, const int64_t *size)
 
 static Status masked_select_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         const Tensor *mask;
-        TRY(arg_data(call, 1, &mask));
+        TRY(arg_data(call, MASKED_SELECT_MASK, &mask));
         if (mask->meta.dtype != DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "masked_select: expected BoolTensor for mask");
         int rank;
@@ -106,16 +107,16 @@ static Status class_range(const Tensor *self, const RunContext *ctx, int64_t *ou
 
 static Status one_hot_infer(OpCall *call)
 {
-        const TensorMeta *meta = arg_meta(call, 0);
+        const TensorMeta *meta = arg_meta(call, SELF);
         int64_t n_classes, low, high;
-        TRY(arg_int(call, 1, &n_classes));
+        TRY(arg_int(call, ONE_HOT_NUM_CLASSES, &n_classes));
         if (meta->dtype != DTYPE_I64)
                 return fail(STATUS_DTYPE, "one_hot is only applicable to index tensor of type LongTensor.");
         if (meta_numel(meta) == 0 && n_classes <= 0)
                 return fail(STATUS_VALUE, "Can not infer total number of classes from empty tensor.");
         if (n_classes == -1) {
                 const Tensor *self;
-                TRY(arg_data(call, 0, &self));
+                TRY(arg_data(call, SELF, &self));
                 TRY(class_range(self, call->emitter->ctx, &low, &high));
                 if (low < 0)
                         return fail(STATUS_INDEX, "Class values must be non-negative.");

@@ -5,6 +5,7 @@
 // thread.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
@@ -26,7 +27,7 @@ static bool has_include_self(const OpCall *call)
 static bool is_mean(const OpCall *call)
 {
         const ScatterRow *row = call->op->row;
-        const char *name = row->by_name ? arg_text(call, 4) : NULL;
+        const char *name = row->by_name ? arg_text(call, SCATTER_REDUCE) : NULL;
         return name != NULL && strcmp(name, "mean") == 0 && has_include_self(call);
 }
 
@@ -43,7 +44,7 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
                 { "add", SCATTER_ADD },       { "multiply", SCATTER_MULTIPLY }, { "sum", SCATTER_ADD },
                 { "prod", SCATTER_MULTIPLY }, { "amax", SCATTER_MAX },          { "amin", SCATTER_MIN }
         };
-        const char *name = arg_text(call, 4);
+        const char *name = arg_text(call, SCATTER_REDUCE);
         // scatter.reduce knows the first two, scatter_reduce.two the others.
         bool two = has_include_self(call);
         for (size_t i = two ? 2 : 0; i < (two ? ARRAY_LENGTH(kinds) : 2); i++) {
@@ -125,25 +126,25 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
 static Status scatter_infer(OpCall *call)
 {
         const ScatterRow *row = call->op->row;
-        const TensorMeta *self = arg_meta(call, 0), *index = arg_meta(call, 2),
-                         *src = row->value ? NULL : arg_meta(call, 3);
+        const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, SCATTER_INDEX),
+                         *src = row->value ? NULL : arg_meta(call, SCATTER_SOURCE);
         int dim;
         if (call->inplace)
                 TRY(inplace_check_apart(call));
         ScatterKind kind;
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, SCATTER_DIM, self->rank, &dim));
         TRY(scatter_kind(call, &kind));
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
         if (row->value) {
                 double value; // known now, be it a number or a tensor
-                TRY(arg_double(call, 3, &value));
+                TRY(arg_double(call, SCATTER_SOURCE, &value));
                 if (row->lines || meta_numel(index) != 0)
-                        TRY(number_check_fits(arg_number(call, 3), self->dtype));
+                        TRY(number_check_fits(arg_number(call, SCATTER_SOURCE), self->dtype));
         }
         if (row->lines && row->kind == SCATTER_ADD) {
                 double alpha;
-                TRY(arg_double(call, 4, &alpha));
-                TRY(number_check_fits(arg_number(call, 4), self->dtype));
+                TRY(arg_double(call, INDEX_ADD_ALPHA, &alpha));
+                TRY(number_check_fits(arg_number(call, INDEX_ADD_ALPHA), self->dtype));
         }
         TensorMeta meta = *self;
         if (row->value && row->lines) // index_fill writes to a clone
@@ -229,7 +230,7 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
 {
         // index_add(alpha=): source * alpha, both in the dtype of self.
         uint64_t element = 0;
-        element_of_number(arg_number(run->call, 4), meta->dtype, &element);
+        element_of_number(arg_number(run->call, INDEX_ADD_ALPHA), meta->dtype, &element);
         double alpha = element_as_f64(meta->dtype, &element);
         if (alpha == 1)
                 return STATUS_OK;
@@ -291,7 +292,7 @@ static Status scatter_run(const OpRun *run)
         const TensorMeta *self = run->in_meta[0];
         int dim;
         ScatterKind kind;
-        TRY(arg_dim(run->call, 1, self->rank, &dim));
+        TRY(arg_dim(run->call, SCATTER_DIM, self->rank, &dim));
         TRY(scatter_kind(run->call, &kind));
         Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
         TRY(copy_region(run->ctx, &from, &to));
@@ -303,7 +304,7 @@ static Status scatter_run(const OpRun *run)
         _Alignas(16) char value[16] = { 0 };
         const void *src = value;
         if (row->value) {
-                element_of_number(arg_number(run->call, 3), self->dtype, value);
+                element_of_number(arg_number(run->call, SCATTER_SOURCE), self->dtype, value);
         } else {
                 TensorMeta src_meta = *run->in_meta[2];
                 src = run->in[2];
@@ -312,7 +313,7 @@ static Status scatter_run(const OpRun *run)
                 if (src_meta.rank > 0)
                         memcpy(walk.plain_stride, src_meta.stride, sizeof(walk.plain_stride));
         }
-        bool include_self = !has_include_self(run->call) || arg_bool(run->call, 5, true);
+        bool include_self = !has_include_self(run->call) || arg_bool(run->call, SCATTER_INCLUDE_SELF, true);
         if (!include_self)
                 TRY(forget_self(run, &walk, kind, run->out[0]));
         TRY(index_scatter(run->ctx, &walk, kind, run->out[0], src));

@@ -5,6 +5,7 @@
 // Negative values wrap.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
 #include <string.h>
@@ -63,11 +64,11 @@ static Status mask_dims(const RunContext *ctx, const TensorMeta *self, const Ten
 
 static Status collect(const OpCall *call, const RunContext *ctx, IndexArgs *args)
 {
-        const TensorMeta *self = arg_meta(call, 0);
-        uint32_t n_items = arg_list_length(call, 1);
+        const TensorMeta *self = arg_meta(call, SELF);
+        uint32_t n_items = arg_list_length(call, INDEX_INDICES);
         int dim = 0;
         for (uint32_t item = 0; item < n_items; item++) {
-                const Tensor *index = arg_list_tensor(call, 1, item);
+                const Tensor *index = arg_list_tensor(call, INDEX_INDICES, item);
                 if (index == NULL) {
                         dim++;
                         continue;
@@ -97,7 +98,7 @@ static Status collect(const OpCall *call, const RunContext *ctx, IndexArgs *args
 
 static TensorMeta index_meta(const OpCall *call, const IndexedDim *dim)
 {
-        const TensorMeta *meta = &arg_list_tensor(call, 1, dim->item)->meta;
+        const TensorMeta *meta = &arg_list_tensor(call, INDEX_INDICES, dim->item)->meta;
         if (dim->column < 0)
                 return *meta;
         TensorMeta positions;
@@ -139,7 +140,7 @@ static Status broadcast_indices(const OpCall *call, IndexArgs *args)
 
 static Status index_args(const OpCall *call, const RunContext *ctx, IndexArgs *out_args)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         IndexArgs args = { 0 };
         TRY(collect(call, ctx, &args));
         if (args.n == 0)
@@ -196,7 +197,7 @@ static void restrided_index(const OpCall *call, const IndexArgs *args, int i, Te
 
 static Status index_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         IndexArgs args;
         TRY(index_args(call, call->emitter->ctx, &args));
         TensorMeta meta, seen[MAX_RANK + 1];
@@ -220,7 +221,7 @@ enum { OFFSET_STEPS = 16 };
 static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_t *offsets)
 {
         const IndexedDim *indexed = &args->dims[i];
-        const Tensor *index = arg_list_tensor(run->call, 1, indexed->item);
+        const Tensor *index = arg_list_tensor(run->call, INDEX_INDICES, indexed->item);
         const TensorMeta *self = run->in_meta[0];
         TensorMeta meta = index_meta(run->call, indexed);
         _cleanup_(dense_deinit) Dense dense = { 0 };
@@ -328,7 +329,7 @@ static Status index_run(const OpRun *run)
 // ---- index_put ----
 static Status put_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *values = arg_meta(call, 2);
+        const TensorMeta *self = arg_meta(call, SELF), *values = arg_meta(call, INDEX_VALUES);
         char a[128], b[128];
         IndexArgs args;
         TRY(index_args(call, call->emitter->ctx, &args));
@@ -382,8 +383,8 @@ static Status put_run(const OpRun *run)
         _cleanup_(scratch_deinit) Scratch offsets = { 0 };
         IndexTable table;
         TRY(make_table(&copy, &args, &(IndexSides){ run->out_meta[0], &spread, false }, &offsets, &table));
-        return index_table(run->ctx, &table, true, arg_bool(run->call, 3, false), run->in[run->n_in - 1],
-                           run->out[0]);
+        return index_table(run->ctx, &table, true, arg_bool(run->call, INDEX_ACCUMULATE, false),
+                           run->in[run->n_in - 1], run->out[0]);
 }
 
 // The mask of an index_put_ that is a masked_fill_, as PyTorch decides it: one mask and no other
@@ -391,16 +392,16 @@ static Status put_run(const OpRun *run)
 // where it is not.
 static Status only_mask(const OpCall *call, const Tensor **out_mask, int *out_behind)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         const Tensor *mask = NULL;
-        uint32_t n_items = arg_list_length(call, 1);
+        uint32_t n_items = arg_list_length(call, INDEX_PUT_INDICES);
         int dim = 0;
         *out_mask = NULL;
         *out_behind = 0;
-        if (arg_bool(call, 3, false) || meta_numel(arg_meta(call, 2)) != 1)
+        if (arg_bool(call, INDEX_PUT_ACCUMULATE, false) || meta_numel(arg_meta(call, INDEX_PUT_VALUES)) != 1)
                 return STATUS_OK;
         for (uint32_t item = 0; item < n_items; item++) {
-                const Tensor *index = arg_list_tensor(call, 1, item);
+                const Tensor *index = arg_list_tensor(call, INDEX_PUT_INDICES, item);
                 if (index == NULL) {
                         dim++;
                         continue;
@@ -424,8 +425,9 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (mask == NULL) {
                 if (call->inplace)
                         TRY(inplace_check_apart(call));
-                return EMIT(emitter, "aten::_unsafe_index_put", out, arg_value(call, 0), arg_value(call, 1),
-                            arg_value(call, 2), arg_value(call, 3));
+                return EMIT(emitter, "aten::_unsafe_index_put", out, arg_value(call, SELF),
+                            arg_value(call, INDEX_PUT_INDICES), arg_value(call, INDEX_PUT_VALUES),
+                            arg_value(call, INDEX_PUT_ACCUMULATE));
         }
         Value wide = value_ref((Value){ .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)mask });
         Status status = STATUS_OK;
@@ -439,13 +441,13 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
                                      number = value_none(), copy = value_none();
         TRY(status);
         TRY(value_ints_new(VALUE_LIST, NULL, 0, &shape));
-        TRY(EMIT(emitter, "aten::reshape", &seen, arg_value(call, 2), shape));
+        TRY(EMIT(emitter, "aten::reshape", &seen, arg_value(call, INDEX_PUT_VALUES), shape));
         TRY(EMIT(emitter, "aten::clone", &number, seen)); // it may be an element of self
         if (call->inplace)
-                return EMIT(emitter, "aten::masked_fill_.Tensor", out, arg_value(call, 0), mask_value,
+                return EMIT(emitter, "aten::masked_fill_.Tensor", out, arg_value(call, SELF), mask_value,
                             number);
         // masked_fill would not keep self's layout
-        TRY(EMIT(emitter, "aten::clone", &copy, arg_value(call, 0)));
+        TRY(EMIT(emitter, "aten::clone", &copy, arg_value(call, SELF)));
         return EMIT(emitter, "aten::masked_fill_.Tensor", out, copy, mask_value, number);
 }
 

@@ -3,6 +3,7 @@
 // ranges; for others only the ranges are looked at, and what cannot be told apart goes through a
 // temporary rather than being refused.
 #include "core/ops/inplace.h"
+#include "core/ops/arguments.h"
 
 Overlap tensor_overlap(const Tensor *a, const Tensor *b)
 {
@@ -79,16 +80,16 @@ Status inplace_check_apart(const OpCall *call)
         for (uint32_t i = 1; i < call->n_args; i++) {
                 if (call->schema->args[i].type != ARG_TENSOR)
                         continue;
-                TRY(check_apart(call->args[0].tensor, call->args[i]));
+                TRY(check_apart(call->args[SELF].tensor, call->args[i]));
                 for (uint32_t k = 0; value_is_sequence(call->args[i]) && k < call->args[i].seq->n; k++)
-                        TRY(check_apart(call->args[0].tensor, call->args[i].seq->items[k]));
+                        TRY(check_apart(call->args[SELF].tensor, call->args[i].seq->items[k]));
         }
         return STATUS_OK;
 }
 
 Status inplace_check_inputs(const OpCall *call, bool *inout_direct)
 {
-        const Tensor *self = call->args[0].tensor;
+        const Tensor *self = call->args[SELF].tensor;
         for (uint32_t i = 1; i < call->n_args; i++) {
                 if (call->args[i].kind != VALUE_TENSOR)
                         continue;

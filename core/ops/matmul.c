@@ -3,6 +3,7 @@
 // PyTorch's words, run pads vectors and batches to one rank and multiplies. Half types are
 // multiplied in float32 and rounded once; integers wrap. Results are contiguous.
 #include "core/kernels/product/matmul.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pack.h"
@@ -146,7 +147,7 @@ static Status multiply(const OpRun *run, Operand *a, Operand *b, Operand *add, d
 // ---- mm, bmm ----
 static Status mm_infer(OpCall *call)
 {
-        const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
+        const TensorMeta *a = arg_meta(call, SELF), *b = arg_meta(call, MM_MAT2);
         if (a->rank != 2)
                 return fail(STATUS_SHAPE, "self must be a matrix");
         if (b->rank != 2)
@@ -173,7 +174,7 @@ static Status check_batches(const TensorMeta *a, const TensorMeta *b)
 
 static Status bmm_infer(OpCall *call)
 {
-        const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
+        const TensorMeta *a = arg_meta(call, SELF), *b = arg_meta(call, BMM_MAT2);
         TRY(check_batches(a, b));
         return out_contiguous(call, a->dtype, 3, (int64_t[]){ a->size[0], a->size[1], b->size[2] });
 }
@@ -204,7 +205,8 @@ Status product_check_factors(const OpCall *call, Dtype result, bool in_halfs)
 
 static Status addmm_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *a = arg_meta(call, 1), *b = arg_meta(call, 2);
+        const TensorMeta *self = arg_meta(call, SELF), *a = arg_meta(call, ADDMM_MAT1),
+                         *b = arg_meta(call, ADDMM_MAT2);
         if (a->rank != 2)
                 return fail(STATUS_SHAPE, "mat1 must be a matrix, got %d-D tensor", a->rank);
         if (b->rank != 2)
@@ -223,7 +225,8 @@ static Status addmm_infer(OpCall *call)
 
 static Status baddbmm_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *a = arg_meta(call, 1), *b = arg_meta(call, 2);
+        const TensorMeta *self = arg_meta(call, SELF), *a = arg_meta(call, BADDBMM_BATCH1),
+                         *b = arg_meta(call, BADDBMM_BATCH2);
         TRY(check_batches(a, b));
         if (self->dtype != a->dtype)
                 return fail(STATUS_DTYPE,
@@ -237,7 +240,8 @@ static Status baddbmm_infer(OpCall *call)
 
 static Status addmv_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *mat = arg_meta(call, 1), *vec = arg_meta(call, 2);
+        const TensorMeta *self = arg_meta(call, SELF), *mat = arg_meta(call, ADDMV_MAT),
+                         *vec = arg_meta(call, ADDMV_VEC);
         if (mat->rank != 2 || vec->rank != 1 || self->rank > 1)
                 return fail(STATUS_SHAPE, "vector + matrix @ vector expected, got %d, %d, %d", self->rank,
                             mat->rank, vec->rank);
@@ -256,8 +260,8 @@ static Status scaled_run(const OpRun *run)
 {
         Operand add = operand(run, 0), a = operand(run, 1), b = operand(run, 2);
         double beta, alpha;
-        TRY(arg_double(run->call, 3, &beta));
-        TRY(arg_double(run->call, 4, &alpha));
+        TRY(arg_double(run->call, PRODUCT_BETA, &beta));
+        TRY(arg_double(run->call, PRODUCT_ALPHA, &alpha));
         if (b.meta.rank == 1) {
                 add_last_one(&b.meta);
                 if (add.meta.rank == 1)
@@ -269,7 +273,7 @@ static Status scaled_run(const OpRun *run)
 // ---- mv, dot ----
 static Status mv_infer(OpCall *call)
 {
-        const TensorMeta *mat = arg_meta(call, 0), *vec = arg_meta(call, 1);
+        const TensorMeta *mat = arg_meta(call, SELF), *vec = arg_meta(call, MV_VEC);
         if (mat->rank != 2 || vec->rank != 1)
                 return fail(STATUS_SHAPE, "vector + matrix @ vector expected, got 1, %d, %d", mat->rank,
                             vec->rank);
@@ -303,8 +307,8 @@ static Status check_dot(const TensorMeta *a, const TensorMeta *b)
 
 static Status dot_infer(OpCall *call)
 {
-        TRY(check_dot(arg_meta(call, 0), arg_meta(call, 1)));
-        return out_contiguous(call, arg_meta(call, 0)->dtype, 0, NULL);
+        TRY(check_dot(arg_meta(call, SELF), arg_meta(call, DOT_OTHER)));
+        return out_contiguous(call, arg_meta(call, SELF)->dtype, 0, NULL);
 }
 
 static Status vector_run(const OpRun *run)
@@ -341,7 +345,7 @@ static Status check_depth(const TensorMeta *a, const TensorMeta *b)
 
 static Status matmul_infer(OpCall *call)
 {
-        const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
+        const TensorMeta *a = arg_meta(call, SELF), *b = arg_meta(call, MATMUL_OTHER);
         if (a->rank == 0 || b->rank == 0)
                 return fail(STATUS_SHAPE,
                             "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
@@ -368,7 +372,8 @@ static Status matmul_infer(OpCall *call)
 // ---- linear ----
 Status linear_infer(OpCall *call)
 {
-        const TensorMeta *input = arg_meta(call, 0), *weight = arg_meta(call, 1), *bias = arg_meta(call, 2);
+        const TensorMeta *input = arg_meta(call, SELF), *weight = arg_meta(call, LINEAR_WEIGHT),
+                         *bias = arg_meta(call, LINEAR_BIAS);
         if (input->rank == 0 || weight->rank == 0)
                 return fail(STATUS_SHAPE,
                             "both arguments to linear need to be at least 1D, but they are %dD and %dD",

@@ -2,6 +2,7 @@
 // matmul_composite.c: products made of others: outer, inner, tensordot, addr by expansion; addbmm
 // as a chain of products, rounded after each as PyTorch's is.
 #include "core/kernels/product/matmul.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/matmul.h"
 #include <string.h>
@@ -9,13 +10,13 @@
 // ---- outer, addr ----
 static Status outer_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const TensorMeta *self = arg_meta(call, 0), *other = arg_meta(call, 1);
+        const TensorMeta *self = arg_meta(call, SELF), *other = arg_meta(call, OUTER_VEC2);
         if (self->rank != 1 || other->rank != 1)
                 return fail(STATUS_SHAPE, "outer: Expected 1-D argument %s, but got %d-D",
                             self->rank != 1 ? "self" : "vec2", self->rank != 1 ? self->rank : other->rank);
         _cleanup_(value_clear) Value column = value_none();
-        TRY(EMIT(emitter, "aten::unsqueeze", &column, arg_value(call, 0), value_int(1)));
-        return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, 1));
+        TRY(EMIT(emitter, "aten::unsqueeze", &column, arg_value(call, SELF), value_int(1)));
+        return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, OUTER_VEC2));
 }
 
 // beta or alpha as it is multiplied with: of a bool result only whether it is 0 counts.
@@ -39,7 +40,7 @@ static Status addr_factor(const OpCall *call, int index, Dtype result, Value *ou
 static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value factors[2];
-        Dtype result = arg_meta(call, 0)->dtype;
+        Dtype result = arg_meta(call, SELF)->dtype;
         int64_t size[2];
         for (int i = 0; i < 2; i++) {
                 const TensorMeta *vector = arg_meta(call, 1 + i);
@@ -55,14 +56,14 @@ static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
         _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none(),
                                      sizes = value_none(), self = value_none();
         TRY(value_ints_new(VALUE_LIST, size, 2, &sizes));
-        TRY(EMIT(emitter, "aten::expand", &self, arg_value(call, 0), sizes));
+        TRY(EMIT(emitter, "aten::expand", &self, arg_value(call, SELF), sizes));
         _cleanup_(value_clear) Value column = value_none(), row = value_none();
-        TRY(EMIT(emitter, "aten::to.dtype", &column, arg_value(call, 1), value_dtype(result)));
-        TRY(EMIT(emitter, "aten::to.dtype", &row, arg_value(call, 2), value_dtype(result)));
+        TRY(EMIT(emitter, "aten::to.dtype", &column, arg_value(call, ADDR_VEC1), value_dtype(result)));
+        TRY(EMIT(emitter, "aten::to.dtype", &row, arg_value(call, ADDR_VEC2), value_dtype(result)));
         TRY(EMIT(emitter, "aten::outer", &product, column, row));
         TRY(EMIT(emitter, "aten::mul.Tensor", &scaled, product, factors[1]));
         double beta;
-        TRY(arg_double(call, 3, &beta));
+        TRY(arg_double(call, ADDR_BETA, &beta));
         if (beta == 0) // whatever self holds, NaN included
                 return EMIT(emitter, "aten::to.dtype", out, scaled, value_dtype(result));
         TRY(EMIT(emitter, "aten::mul.Tensor", &kept, self, factors[0]));
@@ -72,10 +73,11 @@ static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
 // ---- inner, tensordot ----
 static Status inner_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const TensorMeta *self = arg_meta(call, 0), *other = arg_meta(call, 1);
+        const TensorMeta *self = arg_meta(call, SELF), *other = arg_meta(call, INNER_OTHER);
         char a[128], b[128];
         if (self->rank == 0 || other->rank == 0)
-                return EMIT(emitter, "aten::mul.Tensor", out, arg_value(call, 0), arg_value(call, 1));
+                return EMIT(emitter, "aten::mul.Tensor", out, arg_value(call, SELF),
+                            arg_value(call, INNER_OTHER));
         if (self->size[self->rank - 1] != other->size[other->rank - 1])
                 return fail(STATUS_SHAPE,
                             "inner() the last dimension must match on both input tensors but got shapes %s "
@@ -84,7 +86,8 @@ static Status inner_expand(Emitter *emitter, const OpCall *call, Value *out)
                             shape_text(other->rank, other->size, b, sizeof(b)));
         _cleanup_(value_clear) Value last = value_none();
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &last));
-        return EMIT(emitter, "aten::tensordot", out, arg_value(call, 0), arg_value(call, 1), last, last);
+        return EMIT(emitter, "aten::tensordot", out, arg_value(call, SELF), arg_value(call, INNER_OTHER),
+                    last, last);
 }
 
 // One side of a tensordot as a matrix: kept dimensions in order, contracted ones in the order
@@ -203,9 +206,9 @@ static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
                 TRY(arg_ints(call, 2 + i, MAX_RANK, dims[i], &n[i]));
         if (n[0] != n[1])
                 return fail(STATUS_VALUE, "both dimension lists should have same length");
-        if (arg_meta(call, 0)->dtype != arg_meta(call, 1)->dtype)
+        if (arg_meta(call, SELF)->dtype != arg_meta(call, TENSORDOT_OTHER)->dtype)
                 return fail(STATUS_DTYPE, "both inputs should have same dtype");
-        Value operands[2] = { value_ref(call->args[0]), value_ref(call->args[1]) };
+        Value operands[2] = { value_ref(call->args[SELF]), value_ref(call->args[TENSORDOT_OTHER]) };
         Status status = sum_against_ones(emitter, dims, n[0], operands);
         if (status == STATUS_OK)
                 status = dot_operands(emitter, operands, dims, n[0], out);
@@ -217,7 +220,8 @@ static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
 // ---- addbmm ----
 static Status addbmm_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0), *a = arg_meta(call, 1), *b = arg_meta(call, 2);
+        const TensorMeta *self = arg_meta(call, SELF), *a = arg_meta(call, ADDBMM_BATCH1),
+                         *b = arg_meta(call, ADDBMM_BATCH2);
         if (a->rank != 3 || b->rank != 3)
                 return fail(STATUS_SHAPE, "%s must be a 3D tensor", a->rank != 3 ? "batch1" : "batch2");
         if (a->size[0] != b->size[0])
@@ -260,8 +264,8 @@ static Operand batch_item(const OpRun *run, uint32_t in, int64_t i)
 static Status addbmm_run(const OpRun *run)
 {
         double beta, alpha;
-        TRY(arg_double(run->call, 3, &beta));
-        TRY(arg_double(run->call, 4, &alpha));
+        TRY(arg_double(run->call, ADDBMM_BETA, &beta));
+        TRY(arg_double(run->call, ADDBMM_ALPHA, &alpha));
         const TensorMeta *out = run->out_meta[0];
         Operand add = { run->in[0], *out };
         const TensorMeta *self = run->in_meta[0];
@@ -295,7 +299,8 @@ static Status addbmm_run(const OpRun *run)
 
 static Cost addbmm_cost(const OpCall *call)
 {
-        const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2), *out = &call->outs[0].meta;
+        const TensorMeta *a = arg_meta(call, ADDBMM_BATCH1), *b = arg_meta(call, ADDBMM_BATCH2),
+                         *out = &call->outs[0].meta;
         return (Cost){ .flops = saturating_product(2 * meta_numel(a), out->size[1]),
                        .bytes = (meta_numel(a) + meta_numel(b) + 2 * meta_numel(out)) *
                                 dtype_info[out->dtype].bytes };

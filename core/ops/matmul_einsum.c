@@ -2,6 +2,7 @@
 // matmul_einsum.c: einsum. Every operand is brought to one order of labels (those of the result,
 // then those summed over; a label it lacks has size 1), and operands are joined from left to right
 // by batched products. At most MAX_RANK labels in all.
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <ctype.h>
 #include <string.h>
@@ -113,7 +114,7 @@ static Status count_ellipsis(const OpCall *call, Einsum *einsum)
 {
         for (uint32_t i = 0; i < einsum->n_operands; i++) {
                 const Subscripts *term = &einsum->operands[i];
-                int named = 0, rank = arg_list_tensor(call, 1, i)->meta.rank;
+                int named = 0, rank = arg_list_tensor(call, EINSUM_TENSORS, i)->meta.rank;
                 for (int k = 0; k < term->n; k++)
                         named += term->label[k] != ELLIPSIS;
                 bool ellipsis = named < term->n;
@@ -441,7 +442,7 @@ static Status contract(Emitter *emitter, Einsum *einsum, Value *operands, Value 
 static Status einsum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Einsum einsum = { 0 };
-        TRY(parse(arg_text(call, 0), arg_list_length(call, 1), &einsum));
+        TRY(parse(arg_text(call, EINSUM_EQUATION), arg_list_length(call, EINSUM_TENSORS), &einsum));
         TRY(count_ellipsis(call, &einsum));
         TRY(assign_places(&einsum));
         Value operands[MAX_OPERANDS];
@@ -449,7 +450,8 @@ static Status einsum_expand(Emitter *emitter, const OpCall *call, Value *out)
                 operands[i] = value_none();
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < einsum.n_operands && status == STATUS_OK; i++)
-                status = canonical(emitter, &einsum, i, call->args[1].seq->items[i], &operands[i]);
+                status = canonical(emitter, &einsum, i, call->args[EINSUM_TENSORS].seq->items[i],
+                                   &operands[i]);
         if (status == STATUS_OK)
                 status = check_sizes(&einsum, operands);
         if (status == STATUS_OK)

@@ -3,6 +3,7 @@
 // parameters may then be float32 as well ("mixed"), and mean and rstd come in the parameters'
 // dtype.
 #include "core/kernels/norm/norm.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
 #include <float.h>
@@ -42,10 +43,10 @@ typedef struct LayerArgs {
 
 static Status layer_args(const OpCall *call, const TensorMeta *bias, LayerArgs *out_args)
 {
-        const TensorMeta *input = arg_meta(call, 0), *weight = arg_meta(call, 2);
+        const TensorMeta *input = arg_meta(call, SELF), *weight = arg_meta(call, LAYER_NORM_WEIGHT);
         int64_t shape[16];
         LayerArgs args = { .n_rows = 1, .n = 1 };
-        TRY(arg_ints(call, 1, 16, shape, &args.n_dims));
+        TRY(arg_ints(call, LAYER_NORM_NORMALIZED_SHAPE, 16, shape, &args.n_dims));
         char normalized[128], text[128];
         shape_text(MIN(args.n_dims, MAX_RANK), shape, normalized, sizeof(normalized));
         if (args.n_dims < 1)
@@ -93,8 +94,9 @@ static bool is_rms(const OpCall *call)
 
 static Status layer_infer(OpCall *call)
 {
-        const TensorMeta *input = arg_meta(call, 0);
-        const TensorMeta *params[] = { arg_meta(call, 2), is_rms(call) ? NULL : arg_meta(call, 3) };
+        const TensorMeta *input = arg_meta(call, SELF);
+        const TensorMeta *params[] = { arg_meta(call, LAYER_NORM_WEIGHT),
+                                       is_rms(call) ? NULL : arg_meta(call, LAYER_NORM_BIAS) };
         LayerArgs args;
         TRY(layer_args(call, params[1], &args));
         args.stats = is_rms(call) ? dtype_compute(input->dtype) : input->dtype;
@@ -152,7 +154,7 @@ static Status layer_run(const OpRun *run)
 static Status check_group(const OpCall *call, int weight_arg, int64_t channels, int64_t groups,
                           Dtype *out_stats)
 {
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         const TensorMeta *params[] = { arg_meta(call, weight_arg), arg_meta(call, weight_arg + 1) };
         char text[128], own[128];
         shape_text(input->rank, input->size, text, sizeof(text));
@@ -183,7 +185,7 @@ typedef struct GroupArgs {
 
 static Status group_args(const OpCall *call, GroupArgs *out_args)
 {
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         bool native = call->schema->n_returns == 3;
         int dim;
         TRY(dim_wrap(1, input->rank, &dim));
@@ -209,7 +211,7 @@ static Status group_args(const OpCall *call, GroupArgs *out_args)
 
 static Status group_infer(OpCall *call)
 {
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         GroupArgs args;
         TRY(group_args(call, &args));
         TensorMeta meta = *input, stats;
@@ -264,7 +266,7 @@ static Status group_compute(const OpRun *run, const GroupNorm *group)
         TRY(scratch_init(&scales, run->ctx, n, 2 * sizeof(double)));
         char *scale = scales.data, *shift = scale + (size_t)n * dtype_info[as].bytes;
         double eps;
-        TRY(arg_double(run->call, run->n_out == 3 ? 7 : 4, &eps));
+        TRY(arg_double(run->call, run->n_out == 3 ? NATIVE_GROUP_NORM_EPS : GROUP_NORM_EPS, &eps));
         NormRows norm = { .dtype = as,
                           .n_rows = args->n * args->groups,
                           .n = args->channels / args->groups * args->inner,

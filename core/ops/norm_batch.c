@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/kernels/norm/norm.h"
 #include "core/kernels/reduce/reduce.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
 #include "core/tensor/half.h"
@@ -25,12 +26,14 @@ static int64_t n_channels(const TensorMeta *input)
 static Status batch_check(const OpCall *call, bool training, Dtype *out_stats)
 {
         static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
-        const TensorMeta *input = arg_meta(call, 0), *params[4] = { arg_meta(call, 1), arg_meta(call, 2) };
+        const TensorMeta *input = arg_meta(call, SELF),
+                         *params[4] = { arg_meta(call, FUNCTIONAL_BATCH_NORM_WEIGHT),
+                                        arg_meta(call, FUNCTIONAL_BATCH_NORM_BIAS) };
         // Empty vectors pass in PyTorch, with no channels.
         int64_t channels = n_channels(input);
         if (has_running(call)) {
-                params[2] = arg_meta(call, 3);
-                params[3] = arg_meta(call, 4);
+                params[2] = arg_meta(call, RUNNING_MEAN);
+                params[3] = arg_meta(call, RUNNING_VAR);
         }
         if (input->rank < 2 && meta_numel(input) != 0)
                 return fail(STATUS_SHAPE, "batch_norm: expected 2D or higher input (got %dD input)",
@@ -196,7 +199,7 @@ static Status eval_infer(OpCall *call)
         Dtype stats;
         TRY(batch_check(call, false, &stats));
         TensorMeta meta, empty;
-        result_meta(arg_meta(call, 0), &meta);
+        result_meta(arg_meta(call, SELF), &meta);
         TRY(out_fresh(call, 0, &meta));
         meta_init(&empty, stats, 1, (int64_t[]){ 0 });
         for (uint32_t k = 1; k < call->schema->n_returns; k++) {
@@ -249,7 +252,7 @@ static bool is_training(const OpCall *call)
 static Status train_infer(OpCall *call)
 {
         Dtype stats;
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         bool training = is_training(call);
         if (!training && !has_running(call))
                 return fail(STATUS_VALUE,
@@ -391,8 +394,9 @@ static Status write_back(Emitter *emitter, const OpCall *call, const Value *resu
 static Status train_expand(Emitter *emitter, const OpCall *call, Value momentum, Value eps,
                            Value *out_results)
 {
-        Value input = arg_value(call, 0), weight = arg_value(call, 1), bias = arg_value(call, 2),
-              mean = arg_value(call, 3), var = arg_value(call, 4);
+        Value input = arg_value(call, SELF), weight = arg_value(call, BATCH_NORM_WEIGHT),
+              bias = arg_value(call, BATCH_NORM_BIAS), mean = arg_value(call, BATCH_NORM_RUNNING_MEAN),
+              var = arg_value(call, BATCH_NORM_RUNNING_VAR);
         if ((mean.kind == VALUE_TENSOR) != (var.kind == VALUE_TENSOR))
                 return fail(STATUS_VALUE,
                             "running_mean and running_var must either both be None or neither be None");
@@ -406,16 +410,19 @@ static Status train_expand(Emitter *emitter, const OpCall *call, Value momentum,
 
 static Status eval_expand(Emitter *emitter, const OpCall *call, const char *name, Value eps, Value *out)
 {
-        return EMIT(emitter, name, out, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2),
-                    arg_value(call, 3), arg_value(call, 4), value_float(0), eps);
+        return EMIT(emitter, name, out, arg_value(call, SELF), arg_value(call, BATCH_NORM_WEIGHT),
+                    arg_value(call, BATCH_NORM_BIAS), arg_value(call, BATCH_NORM_RUNNING_MEAN),
+                    arg_value(call, BATCH_NORM_RUNNING_VAR), value_float(0), eps);
 }
 
 static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        if (!arg_bool(call, 5, false))
-                return eval_expand(emitter, call, "fxserve::batch_norm_eval", arg_value(call, 7), out);
+        if (!arg_bool(call, NATIVE_BATCH_NORM_TRAINING, false))
+                return eval_expand(emitter, call, "fxserve::batch_norm_eval",
+                                   arg_value(call, NATIVE_BATCH_NORM_EPS), out);
         _cleanup_(value_clear) Value results = value_none();
-        TRY(train_expand(emitter, call, arg_value(call, 6), arg_value(call, 7), &results));
+        TRY(train_expand(emitter, call, arg_value(call, NATIVE_BATCH_NORM_MOMENTUM),
+                         arg_value(call, NATIVE_BATCH_NORM_EPS), &results));
         *out = value_ref(results.seq->items[0]);
         return STATUS_OK;
 }
@@ -433,18 +440,20 @@ static Status first_items(const Value *results, uint32_t n, Value *out)
 
 static Status native_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        if (!arg_bool(call, 5, false))
+        if (!arg_bool(call, NATIVE_BATCH_NORM_TRAINING, false))
                 return eval_expand(emitter, call, "aten::_native_batch_norm_legit_no_training",
-                                   arg_value(call, 7), out);
+                                   arg_value(call, NATIVE_BATCH_NORM_EPS), out);
         _cleanup_(value_clear) Value results = value_none();
-        TRY(train_expand(emitter, call, arg_value(call, 6), arg_value(call, 7), &results));
+        TRY(train_expand(emitter, call, arg_value(call, NATIVE_BATCH_NORM_MOMENTUM),
+                         arg_value(call, NATIVE_BATCH_NORM_EPS), &results));
         return first_items(&results, 3, out);
 }
 
 static Status with_update_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value results = value_none(), reserve = value_none(), empty = value_none();
-        TRY(train_expand(emitter, call, arg_value(call, 5), arg_value(call, 6), &results));
+        TRY(train_expand(emitter, call, arg_value(call, BATCH_NORM_UPDATE_MOMENTUM),
+                         arg_value(call, BATCH_NORM_UPDATE_EPS), &results));
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ 0 }, 1, &empty));
         TRY(EMIT(emitter, "aten::zeros", &reserve, empty, value_dtype(DTYPE_U8)));
         Seq *seq;

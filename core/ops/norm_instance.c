@@ -2,6 +2,7 @@
 // norm_instance.c: instance_norm is batch_norm with every image's channels as channels of one
 // image; running statistics are repeated per image and averaged back.
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 
 static Status repeated(Emitter *emitter, Value param, Value times, Value *out)
@@ -28,12 +29,13 @@ static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, 
 {
         Value param[4] = { value_none(), value_none(), value_none(), value_none() };
         _cleanup_(value_clear) Value results = value_none();
-        const TensorMeta *meta = arg_meta(call, 0);
-        bool batch_stats = arg_bool(call, 5, true), running = arg_tensor(call, 3) != NULL;
+        const TensorMeta *meta = arg_meta(call, SELF);
+        bool batch_stats = arg_bool(call, INSTANCE_NORM_USE_INPUT_STATS, true),
+             running = arg_tensor(call, INSTANCE_NORM_RUNNING_MEAN) != NULL;
         Status status = STATUS_OK;
         for (int i = 0; i < 4 && status == STATUS_OK; i++)
                 status = repeated(emitter, arg_value(call, 1 + i), times, &param[i]);
-        Value momentum = arg_value(call, 6), eps = arg_value(call, 7);
+        Value momentum = arg_value(call, INSTANCE_NORM_MOMENTUM), eps = arg_value(call, INSTANCE_NORM_EPS);
         if (status == STATUS_OK && !batch_stats)
                 status = EMIT(emitter, "fxserve::batch_norm_eval", out, input, param[0], param[1], param[2],
                               param[3], momentum, eps);
@@ -56,9 +58,10 @@ static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, 
 
 static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const TensorMeta *input = arg_meta(call, 0);
-        bool mean = arg_tensor(call, 3) != NULL, var = arg_tensor(call, 4) != NULL;
-        if (!arg_bool(call, 5, true) && !(mean && var))
+        const TensorMeta *input = arg_meta(call, SELF);
+        bool mean = arg_tensor(call, INSTANCE_NORM_RUNNING_MEAN) != NULL,
+             var = arg_tensor(call, INSTANCE_NORM_RUNNING_VAR) != NULL;
+        if (!arg_bool(call, INSTANCE_NORM_USE_INPUT_STATS, true) && !(mean && var))
                 return fail(
                         STATUS_VALUE,
                         "Expected running_mean and running_var to be defined when use_input_stats is false");
@@ -79,7 +82,7 @@ static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(value_ints_new(VALUE_LIST, size, input->rank, &flat_size));
         TRY(value_ints_new(VALUE_LIST, input->size, input->rank, &own_size));
         TRY(value_ints_new(VALUE_LIST, input->size, 1, &times));
-        TRY(EMIT(emitter, "aten::contiguous", &dense, arg_value(call, 0)));
+        TRY(EMIT(emitter, "aten::contiguous", &dense, arg_value(call, SELF)));
         TRY(EMIT(emitter, "aten::reshape", &flat, dense, flat_size));
         TRY(instance_apply(emitter, call, flat, times, &result));
         return EMIT(emitter, "aten::reshape", out, result, own_size);

@@ -254,6 +254,8 @@ typedef struct Overload {
 // Built once, before threads start (engine_open and tests call it; further calls do nothing). Fails
 // on a schema that does not parse: a bug.
 Status ops_init(void);
+// Positions in arguments.def against the schemas; part of ops_init.
+Status op_arguments_check(void);
 // "aten::add.Tensor", "aten::relu" (= .default), or "torch.ops.aten.add.Tensor" /
 // "aten.add.Tensor". NULL if the table lacks it.
 const Overload *op_find(const char *name);

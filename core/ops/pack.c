@@ -6,6 +6,7 @@
 #include "core/kernels/numeric_policy.h"
 #include <string.h>
 #include "core/kernels/product/parts.h"
+#include "core/ops/arguments.h"
 #include "core/ops/product.h"
 
 static Status packed_run(const OpRun *run)
@@ -105,10 +106,10 @@ static TensorMeta transposed(const TensorMeta *meta)
 
 Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product)
 {
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         const Tensor *weight = dense_constant_of(call, 1), *bias = product_constant(call, 2);
         *out_product = (PackedProduct){ 0 };
-        bool has_bias = arg_meta(call, 2) != NULL;
+        bool has_bias = arg_meta(call, LINEAR_BIAS) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
         Parts *parts = NULL;
         if (weight == NULL || weight->meta.rank != 2 ||
@@ -140,11 +141,11 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
 
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        const TensorMeta *a = arg_meta(call, 1), *b = arg_meta(call, 2);
+        const TensorMeta *a = arg_meta(call, ADDMM_MAT1), *b = arg_meta(call, ADDMM_MAT2);
         const Tensor *bias = product_constant(call, 0), *weight = dense_constant_of(call, 2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] ||
-            call->inplace || !value_is_one(arg_number(call, 3)) || !value_is_one(arg_number(call, 4)) ||
-            !product_takes(a))
+            call->inplace || !value_is_one(arg_number(call, ADDMM_BETA)) ||
+            !value_is_one(arg_number(call, ADDMM_ALPHA)) || !product_takes(a))
                 return STATUS_OK;
         DnnlMatmul matmul = { .a = *a,
                               .b = *b,
@@ -161,7 +162,7 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
 
 Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        const TensorMeta *a = arg_meta(call, 0), *b = arg_meta(call, 1);
+        const TensorMeta *a = arg_meta(call, SELF), *b = arg_meta(call, MM_OTHER);
         const Tensor *weight = NULL;
         if (!product_takes(a) || !product_takes(b) || a->rank != b->rank || a->rank < 2 ||
             call->outs[0].meta.rank != a->rank)
@@ -169,7 +170,7 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
         for (int d = 0; d < a->rank - 2; d++)
                 if (a->size[d] != b->size[d])
                         return STATUS_OK;
-        if (arg_data(call, 1, &weight) != STATUS_OK || !meta_is_non_overlapping_and_dense(b))
+        if (arg_data(call, MM_OTHER, &weight) != STATUS_OK || !meta_is_non_overlapping_and_dense(b))
                 weight = NULL;
         DnnlMatmul matmul = { .a = *a,
                               .b = *b,

@@ -3,6 +3,7 @@
 // operands, promotion, parameters in the class that will be computed. infer adds shape and strides,
 // prepare keeps the bound call as state, run hands pointers to the engine.
 #include "core/ops/pointwise.h"
+#include "core/ops/arguments.h"
 
 #include <string.h>
 
@@ -71,7 +72,7 @@ Status point_check_cast(const OpCall *call, const PointBound *bound)
 {
         if (!call->inplace || bound->op->kernel->mask_out)
                 return STATUS_OK;
-        Dtype self = arg_meta(call, 0)->dtype;
+        Dtype self = arg_meta(call, SELF)->dtype;
         if (dtype_can_cast(bound->common, self))
                 return STATUS_OK;
         return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
@@ -85,7 +86,7 @@ static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointB
         if (op->typing == TYPE_EQUAL)
                 TRY(check_equal_dtypes(call, bound));
         if (op->typing == TYPE_SELF)
-                common = arg_meta(call, 0)->dtype;
+                common = arg_meta(call, SELF)->dtype;
         else if (op->typing != TYPE_MASK)
                 TRY(promotion_result(promotion, &common));
         if (op->typing == TYPE_FLOAT && !dtype_is_float(common) &&

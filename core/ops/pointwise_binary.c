@@ -2,13 +2,14 @@
 // pointwise_binary.c: overloads of two operands: arithmetic, comparisons, logic, bits.
 #include <math.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/pointwise.h"
 
 // ---- add, sub ----
 static Status check_factor(const OpCall *call, const PointBound *bound, bool negated)
 {
         TRY(point_check_cast(call, bound));
-        Value alpha = arg_number(call, 2);
+        Value alpha = arg_number(call, ADD_ALPHA);
         if (alpha.kind == VALUE_BOOL && bound->common != DTYPE_BOOL)
                 return fail(STATUS_VALUE, "Boolean alpha only supported for Boolean results.");
         if (alpha.kind == VALUE_FLOAT && !dtype_is_float(bound->common))
@@ -58,7 +59,7 @@ static const PointOp *select_div(const OpCall *call)
                   { .kernel = &point_div_trunc, .args = "ts.", .exact_scalar = true },
                   { .kernel = &point_div_floor, .args = "ts.", .exact_scalar = true } },
         };
-        const char *mode = arg_text(call, 2);
+        const char *mode = arg_text(call, DIV_ROUNDING_MODE);
         int form = mode == NULL ? 0 : strcmp(mode, "trunc") == 0 ? 1 : strcmp(mode, "floor") == 0 ? 2 : -1;
         if (form < 0) {
                 fail(STATUS_VALUE,
@@ -72,7 +73,7 @@ static const PointOp *select_div(const OpCall *call)
 // ---- pow ----
 static Status check_pow_scalar(const OpCall *call, const PointBound *bound)
 {
-        Value exponent = arg_number(call, 1);
+        Value exponent = arg_number(call, POW_TENSOR_SCALAR_EXPONENT);
         if (dtype_is_int(bound->common) && exponent.kind == VALUE_INT && exponent.i < 0)
                 return fail(STATUS_VALUE, "Integers to negative integer powers are not allowed.");
         return bound->common == DTYPE_F32 || bound->common == DTYPE_F64
@@ -90,7 +91,7 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
                 { 0.5, &point_sqrt }, { -0.5, &point_rsqrt },    { 2, &point_square },
                 { 3, &point_cube },   { -1, &point_reciprocal }, { -2, &point_inverse_square },
         };
-        Value exponent = arg_number(call, 1);
+        Value exponent = arg_number(call, POW_TENSOR_SCALAR_EXPONENT);
         if (exponent.kind == VALUE_BOOL && bound->common == DTYPE_BOOL)
                 return STATUS_OK;
         double value = exponent.kind == VALUE_FLOAT ? exponent.f
@@ -113,7 +114,7 @@ static const PointOp *select_pow_scalar(const OpCall *call)
         };
         static const PointOp same = { .kernel = &point_copy, .args = "ts" },
                              one = { .kernel = &point_fill, .args = "ts", .constants = { 1 } };
-        Value exponent = arg_number(call, 1);
+        Value exponent = arg_number(call, POW_TENSOR_SCALAR_EXPONENT);
         if (exponent.kind == VALUE_BOOL)
                 return exponent.b ? &same : &one;
         return &power;
@@ -122,7 +123,7 @@ static const PointOp *select_pow_scalar(const OpCall *call)
 static Status check_heaviside(const OpCall *call, const PointBound *bound)
 {
         (void)bound;
-        if (arg_meta(call, 0)->dtype != arg_meta(call, 1)->dtype)
+        if (arg_meta(call, SELF)->dtype != arg_meta(call, HEAVISIDE_VALUES)->dtype)
                 return fail(STATUS_DTYPE,
                             "heaviside is not yet implemented for tensors with different dtypes.");
         return STATUS_OK;

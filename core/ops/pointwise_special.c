@@ -3,6 +3,7 @@
 // of an argument, two results, and in-place forms whose names are not those of the functional
 // overload.
 #include <inttypes.h>
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
@@ -17,9 +18,9 @@ static Status check_floats(const PointKernel *kernel, Dtype dtype)
 // ---- positive ----
 static Status positive_infer(OpCall *call)
 {
-        if (arg_meta(call, 0)->dtype == DTYPE_BOOL)
+        if (arg_meta(call, SELF)->dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "The `+` operator, on a bool tensor is not supported.");
-        return out_same(call, 0, 0);
+        return out_same(call, 0, SELF);
 }
 
 // ---- glu: the first half times the sigmoid of the second ----
@@ -30,11 +31,11 @@ typedef struct GluState {
 
 static Status glu_halves(const OpCall *call, GluState *out)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         if (self->rank == 0)
                 return fail(STATUS_SHAPE, "glu does not support 0-dimensional tensors");
         int dim;
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, GLU_DIM, self->rank, &dim));
         if (self->size[dim] % 2 != 0)
                 return fail(STATUS_SHAPE, "Halving dimension must be even, but dimension %d is size %" PRId64,
                             dim, self->size[dim]);
@@ -71,7 +72,7 @@ static Status glu_run(const OpRun *run)
 // ---- prelu: one weight, or one per channel (dimension 1) ----
 static Status prelu_weight(const OpCall *call, TensorMeta *out)
 {
-        const TensorMeta *self = arg_meta(call, 0), *weight = arg_meta(call, 1);
+        const TensorMeta *self = arg_meta(call, SELF), *weight = arg_meta(call, PRELU_WEIGHT);
         if (self->dtype != weight->dtype)
                 return fail(STATUS_DTYPE, "prelu: Type promoting not supported. Got %s and %s",
                             dtype_words(self->dtype), dtype_words(weight->dtype));
@@ -106,13 +107,13 @@ static Status prelu_weight(const OpCall *call, TensorMeta *out)
 
 static Status prelu_infer(OpCall *call)
 {
-        TensorMeta weight, meta = *arg_meta(call, 0);
+        TensorMeta weight, meta = *arg_meta(call, SELF);
         TRY(prelu_weight(call, &weight));
         int rank;
         TRY(shape_broadcast(&meta, &weight, &rank, meta.size));
         meta.rank = (uint8_t)rank;
         meta.wrapped = false;
-        meta_set_strides_elementwise(&meta, (const TensorMeta *[]){ arg_meta(call, 0), &weight }, 2);
+        meta_set_strides_elementwise(&meta, (const TensorMeta *[]){ arg_meta(call, SELF), &weight }, 2);
         return out_fresh(call, 0, &meta);
 }
 
@@ -132,7 +133,7 @@ static Status prelu_run(const OpRun *run)
 // ---- log_sigmoid_forward: the result and the exp(-|x|) that its gradient would use ----
 static Status log_sigmoid_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TRY(check_floats(&point_log_sigmoid, self->dtype));
         TensorMeta meta = *self;
         meta_set_contiguous(&meta);
@@ -155,10 +156,10 @@ static Status write_to_self(Emitter *emitter, const OpCall *call, const char *fu
 {
         _cleanup_(value_clear) Value result = value_none();
         TRY(emit_values(emitter, functional, call->args, call->n_args, &result));
-        Tensor *self = call->args[0].tensor;
+        Tensor *self = call->args[SELF].tensor;
         TRY(inplace_check_write(self, &result.tensor->meta));
         TRY(emitter->vtbl->write(emitter, self, result.tensor));
-        *out = value_ref(call->args[0]);
+        *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise_ternary.c: overloads that choose, clamp or combine three operands.
 #include <math.h>
+#include "core/ops/arguments.h"
 #include "core/ops/pointwise.h"
 
 // ---- clamp ----
@@ -22,7 +23,7 @@ static Status adjust_clamp(const OpCall *call, PointBound *bound)
 static const PointOp *clamp_form(const OpCall *call, const PointOp *both, const PointOp *low,
                                  const PointOp *high)
 {
-        bool no_min = arg_is_none(call, 1), no_max = arg_is_none(call, 2);
+        bool no_min = arg_is_none(call, CLAMP_MIN), no_max = arg_is_none(call, CLAMP_MAX);
         if (!no_min)
                 return no_max ? low : both;
         if (!no_max)
@@ -51,7 +52,7 @@ static const PointOp *select_clamp_tensors(const OpCall *call)
 static Status check_condition(const OpCall *call, const PointBound *bound)
 {
         (void)bound;
-        Dtype dtype = arg_meta(call, 0)->dtype;
+        Dtype dtype = arg_meta(call, WHERE_CONDITION)->dtype;
         if (dtype != DTYPE_BOOL && dtype != DTYPE_U8)
                 return fail(STATUS_DTYPE,
                             "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
@@ -62,12 +63,13 @@ static Status check_condition(const OpCall *call, const PointBound *bound)
 static Status check_mask(const OpCall *call, const PointBound *bound)
 {
         (void)bound;
-        const TensorMeta *mask = arg_meta(call, 1);
+        const TensorMeta *mask = arg_meta(call, MASKED_FILL_MASK);
         if (mask->dtype != DTYPE_BOOL)
                 return fail(STATUS_DTYPE,
                             "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                             dtype_c_name(mask->dtype));
-        const TensorMeta *value = call->schema->args[2].type == ARG_TENSOR ? arg_meta(call, 2) : NULL;
+        const TensorMeta *value =
+                call->schema->args[2].type == ARG_TENSOR ? arg_meta(call, MASKED_FILL_VALUE) : NULL;
         if (value != NULL && value->rank != 0)
                 return fail(STATUS_SHAPE,
                             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "
@@ -80,7 +82,8 @@ static Status check_mask(const OpCall *call, const PointBound *bound)
 static Status check_addcdiv(const OpCall *call, const PointBound *bound)
 {
         (void)bound;
-        if (dtype_is_float(arg_meta(call, 1)->dtype) || dtype_is_float(arg_meta(call, 2)->dtype))
+        if (dtype_is_float(arg_meta(call, ADDCDIV_TENSOR1)->dtype) ||
+            dtype_is_float(arg_meta(call, ADDCDIV_TENSOR2)->dtype))
                 return STATUS_OK;
         return fail(STATUS_DTYPE, "Integer division with addcdiv is no longer supported, and in a future  "
                                   "release addcdiv will perform a true division of "

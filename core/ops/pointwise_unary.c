@@ -3,6 +3,7 @@
 // numbers.
 #include <math.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/pointwise.h"
 
 static Status check_lambda(const OpCall *call, const PointBound *bound)
@@ -11,7 +12,7 @@ static Status check_lambda(const OpCall *call, const PointBound *bound)
                 return fail(STATUS_DTYPE, "\"softshrink_check\" not implemented for '%s'",
                             dtype_words(bound->common));
         double lambda, largest = dtype_largest(bound->common);
-        TRY(arg_double(call, 1, &lambda));
+        TRY(arg_double(call, SOFTSHRINK_LAMBD, &lambda));
         if (!(lambda >= 0 && lambda <= largest))
                 return fail(STATUS_VALUE, "lambda must be in range [0, %g] for input dtype %s, but found %g",
                             largest, dtype_words(bound->common), lambda);
@@ -52,7 +53,7 @@ static Status check_celu(const OpCall *call, const PointBound *bound)
 {
         (void)bound;
         double alpha;
-        TRY(arg_double(call, 1, &alpha));
+        TRY(arg_double(call, CELU_ALPHA, &alpha));
         return alpha == 0 ? fail(STATUS_RUN, "ZeroDivisionError: alpha cannot be 0 for CELU") : STATUS_OK;
 }
 
@@ -69,7 +70,7 @@ static Status adjust_celu(const OpCall *call, PointBound *bound)
 static Status adjust_round(const OpCall *call, PointBound *bound)
 {
         int64_t decimals;
-        TRY(arg_int(call, 1, &decimals));
+        TRY(arg_int(call, ROUND_DECIMALS_DECIMALS, &decimals));
         bound->kernel = decimals == 0  ? &point_round
                         : decimals > 0 ? &point_round_up_decimals
                                        : &point_round_down_decimals;
@@ -79,10 +80,10 @@ static Status adjust_round(const OpCall *call, PointBound *bound)
 
 static Status adjust_logit(const OpCall *call, PointBound *bound)
 {
-        if (arg_is_none(call, 1))
+        if (arg_is_none(call, LOGIT_EPS))
                 return STATUS_OK;
         double eps;
-        TRY(arg_double(call, 1, &eps));
+        TRY(arg_double(call, LOGIT_EPS, &eps));
         if (eps < 0)
                 return STATUS_OK;
         bound->kernel = &point_logit_eps;
@@ -198,8 +199,8 @@ static const PointOp *select_gelu(const OpCall *call)
         static const PointOp none = { .kernel = &point_gelu, .args = "t." },
                              tanh_form = { .kernel = &point_gelu_tanh, .args = "t." },
                              at_infinity = { .kernel = &point_gelu_at_infinity, .args = "t." };
-        const TensorMeta *self = arg_meta(call, 0);
-        const char *approximate = arg_text(call, 1);
+        const TensorMeta *self = arg_meta(call, SELF);
+        const char *approximate = arg_text(call, GELU_APPROXIMATE);
         if (approximate == NULL || strcmp(approximate, "none") == 0)
                 return meta_is_contiguous(self) && meta_numel(self) != 1 ? &none : &at_infinity;
         if (strcmp(approximate, "tanh") == 0)

@@ -3,6 +3,7 @@
 // infer and run read the same PoolArgs. One and three dimensional results are contiguous where
 // PyTorch's are; two-dimensional ones keep channels_last.
 #include "core/kernels/pool/pool.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <stdio.h>
 #include <string.h>
@@ -126,22 +127,23 @@ static void sizes_text(const int64_t *size, int64_t channels, int n, char out[96
 
 static Status strided_args(const OpCall *call, const PoolRow *row, const TensorMeta *input, PoolArgs *args)
 {
-        TRY(pool_ints(call, 1, row->spatial, "kernel_size", args->kernel));
-        if (arg_list_length(call, 2) == 0 && (arg_is_none(call, 2) || value_is_sequence(call->args[2])))
+        TRY(pool_ints(call, POOL_KERNEL_SIZE, row->spatial, "kernel_size", args->kernel));
+        if (arg_list_length(call, POOL_STRIDE) == 0 &&
+            (arg_is_none(call, POOL_STRIDE) || value_is_sequence(call->args[POOL_STRIDE])))
                 memcpy(args->stride, args->kernel, sizeof(args->stride));
         else
-                TRY(pool_ints(call, 2, row->spatial, "stride", args->stride));
-        TRY(pool_ints(call, 3, row->spatial, "padding", args->pad));
+                TRY(pool_ints(call, POOL_STRIDE, row->spatial, "stride", args->stride));
+        TRY(pool_ints(call, POOL_PADDING, row->spatial, "padding", args->pad));
         for (int i = 0; i < 3; i++)
                 args->dilation[i] = 1;
         if (row->kind == POOL_MAX) {
-                TRY(pool_ints(call, 4, row->spatial, "dilation", args->dilation));
-                args->ceil_mode = arg_bool(call, 5, false);
+                TRY(pool_ints(call, MAX_POOL_DILATION, row->spatial, "dilation", args->dilation));
+                args->ceil_mode = arg_bool(call, MAX_POOL_CEIL_MODE, false);
         } else {
-                args->ceil_mode = arg_bool(call, 4, false);
-                args->count_padding = arg_bool(call, 5, true);
-                if (row->spatial > 1 && !arg_is_none(call, 6)) {
-                        TRY(arg_int(call, 6, &args->divisor));
+                args->ceil_mode = arg_bool(call, MAX_POOL_DILATION, false);
+                args->count_padding = arg_bool(call, AVG_POOL_COUNT_INCLUDE_PAD, true);
+                if (row->spatial > 1 && !arg_is_none(call, POOL_DIVISOR_OVERRIDE)) {
+                        TRY(arg_int(call, POOL_DIVISOR_OVERRIDE, &args->divisor));
                         if (args->divisor == 0)
                                 return fail(STATUS_VALUE, "divisor must be not zero");
                 }
@@ -172,7 +174,7 @@ static Status strided_args(const OpCall *call, const PoolRow *row, const TensorM
 static Status pool_args(const OpCall *call, PoolArgs *out_args)
 {
         const PoolRow *row = call->op->row;
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         PoolArgs args = { 0 };
         TRY(check_input(call, row, input));
         if (row->kind <= POOL_AVERAGE) {
@@ -180,7 +182,7 @@ static Status pool_args(const OpCall *call, PoolArgs *out_args)
         } else {
                 int n;
                 int64_t given[16];
-                TRY(arg_ints(call, 1, 16, given, &n));
+                TRY(arg_ints(call, ADAPTIVE_POOL_OUTPUT_SIZE, 16, given, &n));
                 if (n != row->spatial)
                         return fail(STATUS_VALUE, "%s: output_size must be %d", call->schema->name,
                                     row->spatial);
@@ -216,7 +218,7 @@ static void line_layout(const TensorMeta *input, TensorMeta *meta)
 static Status pool_infer(OpCall *call)
 {
         const PoolRow *row = call->op->row;
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         PoolArgs args;
         TRY(pool_args(call, &args));
         TensorMeta meta = *input;
@@ -254,7 +256,7 @@ static void window_sizes(const PoolRow *row, const PoolArgs *args, const int64_t
 static Cost pool_cost(const OpCall *call)
 {
         const PoolRow *row = call->op->row;
-        const TensorMeta *input = arg_meta(call, 0), *out = &call->outs[0].meta;
+        const TensorMeta *input = arg_meta(call, SELF), *out = &call->outs[0].meta;
         PoolArgs args;
         int64_t window[3], bytes = dtype_info[input->dtype].bytes, width = input->size[input->rank - 1],
                            out_width = out->size[out->rank - 1];

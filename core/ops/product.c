@@ -13,6 +13,7 @@
 #include "core/kernels/product/parts.h"
 #include "core/kernels/conv/winograd.h"
 #include "core/kernels/numeric_policy.h"
+#include "core/ops/arguments.h"
 
 const Tensor *product_constant(const OpCall *call, int index)
 {
@@ -265,9 +266,9 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
 {
         ConvArgs args;
         *out_product = (PackedProduct){ 0 };
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         const Tensor *weight = product_constant(call, 1), *bias = product_constant(call, 2);
-        bool has_bias = arg_meta(call, 2) != NULL;
+        bool has_bias = arg_meta(call, CONV_BIAS) != NULL;
         TRY(conv_args(call, &args));
         if (args.transposed || weight == NULL || (has_bias && bias == NULL) || !product_takes(input))
                 return STATUS_OK;

@@ -3,6 +3,7 @@
 // table. Sums and products of bool and integers are int64; dtype= casts before reducing; any and
 // all of uint8 are uint8. Results are contiguous.
 #include "core/ops/reduce.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 
 typedef enum DimsStyle {
@@ -44,7 +45,7 @@ void reduce_meta(const TensorMeta *self, uint32_t mask, bool keepdim, Dtype dtyp
 
 Status reduce_check_identity(const OpCall *call, uint32_t mask, bool dims_given)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         if (meta_numel(self) != 0)
                 return STATUS_OK;
         if (!dims_given)
@@ -90,18 +91,19 @@ void reduce_input_deinit(ReduceInput *input)
 // ---- the table's infer and run ----
 static Status reduce_dims(const OpCall *call, const ReduceRow *row, uint32_t *out_mask, bool *out_given)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         *out_mask = (1u << self->rank) - 1;
         *out_given = false;
-        if (row->dims == DIMS_ALL || arg_is_none(call, 1))
+        if (row->dims == DIMS_ALL || arg_is_none(call, REDUCE_DIM))
                 return STATUS_OK;
         *out_given = true;
         if (row->dims != DIMS_ONE) {
-                *out_given = arg_list_length(call, 1) > 0 || !value_is_sequence(call->args[1]);
-                return arg_dims(call, 1, self->rank, row->dims == DIMS_LIST, out_mask);
+                *out_given =
+                        arg_list_length(call, REDUCE_DIM) > 0 || !value_is_sequence(call->args[REDUCE_DIM]);
+                return arg_dims(call, REDUCE_DIM, self->rank, row->dims == DIMS_LIST, out_mask);
         }
         int dim;
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, REDUCE_DIM, self->rank, &dim));
         *out_mask = self->rank == 0 ? 0 : 1u << dim;
         return STATUS_OK;
 }
@@ -109,7 +111,7 @@ static Status reduce_dims(const OpCall *call, const ReduceRow *row, uint32_t *ou
 // The dtype the input is cast to; the result's is the same except for any, all and count.
 static Status cast_dtype(const OpCall *call, const ReduceRow *row, Dtype *out_cast)
 {
-        Dtype self = arg_meta(call, 0)->dtype,
+        Dtype self = arg_meta(call, SELF)->dtype,
               given = row->dtype_arg < 0 ? DTYPE_NONE : arg_dtype(call, row->dtype_arg, DTYPE_NONE);
         *out_cast = given != DTYPE_NONE ? given : self;
         switch (row->result) {
@@ -152,8 +154,8 @@ static Status reduce_infer(OpCall *call)
         if (row->result == RESULT_INT)
                 dtype = DTYPE_I64;
         TensorMeta meta;
-        reduce_meta(arg_meta(call, 0), mask, row->keepdim_arg >= 0 && arg_bool(call, row->keepdim_arg, false),
-                    dtype, &meta);
+        reduce_meta(arg_meta(call, SELF), mask,
+                    row->keepdim_arg >= 0 && arg_bool(call, row->keepdim_arg, false), dtype, &meta);
         return out_fresh(call, 0, &meta);
 }
 
@@ -187,15 +189,15 @@ static Status reduce_op_run(const OpRun *run)
 // nansum: zeros where NaN, then sum.
 static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value self = arg_value(call, 0);
-        if (!dtype_is_float(arg_meta(call, 0)->dtype))
-                return EMIT(emitter, "aten::sum.dim_IntList", out, self, arg_value(call, 1),
-                            arg_value(call, 2), arg_value(call, 3));
+        Value self = arg_value(call, SELF);
+        if (!dtype_is_float(arg_meta(call, SELF)->dtype))
+                return EMIT(emitter, "aten::sum.dim_IntList", out, self, arg_value(call, NANSUM_DIM),
+                            arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
         _cleanup_(value_clear) Value isnan = value_none(), zeroed = value_none();
         TRY(EMIT(emitter, "aten::ne.Tensor", &isnan, self, self));
         TRY(EMIT(emitter, "aten::masked_fill.Scalar", &zeroed, self, isnan, value_float(0)));
-        return EMIT(emitter, "aten::sum.dim_IntList", out, zeroed, arg_value(call, 1), arg_value(call, 2),
-                    arg_value(call, 3));
+        return EMIT(emitter, "aten::sum.dim_IntList", out, zeroed, arg_value(call, NANSUM_DIM),
+                    arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
 }
 
 static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, -1, 1 },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce_arg.c: reductions that give positions: max.dim, min.dim, argmax, argmin, aminmax. The
 // first of equals wins; the first NaN counts as the extreme.
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
 
@@ -9,19 +10,19 @@ static const ReduceKind largest = REDUCE_MAX, smallest = REDUCE_MIN;
 // The dimension as a mask; None: all of a flattened tensor.
 static Status arg_mask(const OpCall *call, uint32_t *out_mask, bool *out_given)
 {
-        int rank = arg_meta(call, 0)->rank, dim;
+        int rank = arg_meta(call, SELF)->rank, dim;
         *out_mask = (1u << rank) - 1;
-        *out_given = !arg_is_none(call, 1);
+        *out_given = !arg_is_none(call, ARGMAX_DIM);
         if (!*out_given)
                 return STATUS_OK;
-        TRY(arg_dim(call, 1, rank, &dim));
+        TRY(arg_dim(call, ARGMAX_DIM, rank, &dim));
         *out_mask = rank == 0 ? 0 : 1u << dim;
         return STATUS_OK;
 }
 
 static Status arg_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         uint32_t mask;
         bool given;
         TRY(arg_mask(call, &mask, &given));
@@ -35,7 +36,7 @@ static Status arg_infer(OpCall *call)
         TRY(reduce_check_identity(call, mask, given));
         TensorMeta meta;
         uint32_t k = 0;
-        reduce_meta(self, mask, arg_bool(call, 2, false), self->dtype, &meta);
+        reduce_meta(self, mask, arg_bool(call, ARGMAX_KEEPDIM, false), self->dtype, &meta);
         if (!positions_only)
                 TRY(out_fresh(call, k++, &meta));
         meta.dtype = DTYPE_I64;
@@ -78,7 +79,7 @@ static Status arg_run(const OpRun *run)
 
 static Status aminmax_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         uint32_t mask;
         bool given;
         TRY(arg_mask(call, &mask, &given));
@@ -88,7 +89,7 @@ static Status aminmax_infer(OpCall *call)
                                                   "as the operation has no identity.");
         }
         TensorMeta meta;
-        reduce_meta(self, mask, arg_bool(call, 2, false), self->dtype, &meta);
+        reduce_meta(self, mask, arg_bool(call, ARGMAX_KEEPDIM, false), self->dtype, &meta);
         TRY(out_fresh(call, 0, &meta));
         return out_fresh(call, 1, &meta);
 }

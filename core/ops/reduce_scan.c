@@ -2,6 +2,7 @@
 // reduce_scan.c: cumsum, cumprod, cummax, cummin, logcumsumexp. Sums and products of bool and
 // integers are int64; dtype= casts first. Contiguous results.
 #include "core/kernels/reduce/reduce_scan.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/reduce.h"
@@ -16,23 +17,23 @@ static ScanKind kind_of(const OpCall *call)
 
 static Dtype scan_dtype(const OpCall *call)
 {
-        Dtype self = arg_meta(call, 0)->dtype;
+        Dtype self = arg_meta(call, SELF)->dtype;
         if (kind_of(call) > SCAN_PROD)
                 return self;
-        return arg_dtype(call, 2, dtype_is_float(self) ? self : DTYPE_I64);
+        return arg_dtype(call, SCAN_DTYPE, dtype_is_float(self) ? self : DTYPE_I64);
 }
 
 static Status scan_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         int dim;
-        TRY(arg_dim(call, 1, meta.rank, &dim));
+        TRY(arg_dim(call, SCAN_DIM, meta.rank, &dim));
         meta.dtype = scan_dtype(call);
         if ((DTYPES_REAL >> meta.dtype & 1) == 0)
                 return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name,
                             dtype_words(meta.dtype));
-        Dtype self = arg_meta(call, 0)->dtype;
-        if (call->inplace && arg_dtype(call, 2, self) != self)
+        Dtype self = arg_meta(call, SELF)->dtype;
+        if (call->inplace && arg_dtype(call, SCAN_DTYPE, self) != self)
                 return fail(
                         STATUS_DTYPE,
                         "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
@@ -50,7 +51,7 @@ static Status scan_op_run(const OpRun *run)
 {
         int dim;
         const TensorMeta *self = run->in_meta[0];
-        TRY(arg_dim(run->call, 1, self->rank, &dim));
+        TRY(arg_dim(run->call, SCAN_DIM, self->rank, &dim));
         if (meta_numel(self) == 0)
                 return STATUS_OK;
         _cleanup_(reduce_input_deinit) ReduceInput input = { 0 };

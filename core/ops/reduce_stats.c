@@ -2,6 +2,7 @@
 // reduce_stats.c: var, std, var_mean, std_mean and vector norms. Computed in double, so one element
 // with correction 1 gives NaN and half types round once.
 #include <math.h>
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
 
@@ -21,28 +22,28 @@ typedef struct VarArgs {
 static Status var_args(const OpCall *call, VarArgs *out)
 {
         const VarRow *row = call->op->row;
-        int rank = arg_meta(call, 0)->rank;
+        int rank = arg_meta(call, SELF)->rank;
         *out = (VarArgs){ .mask = (1u << rank) - 1, .correction = 1 };
         switch (row->style) {
         case VAR_PLAIN:
-                out->correction = arg_bool(call, 1, true);
+                out->correction = arg_bool(call, VARIANCE_UNBIASED, true);
                 return STATUS_OK;
         case VAR_DIM:
-                out->correction = arg_bool(call, 2, true);
-                out->keepdim = arg_bool(call, 3, false);
+                out->correction = arg_bool(call, VARIANCE_DIM_UNBIASED, true);
+                out->keepdim = arg_bool(call, VAR_KEEPDIM, false);
                 break;
         case VAR_CORRECTION:
-                if (!arg_is_none(call, 2))
-                        TRY(arg_double(call, 2, &out->correction));
-                out->keepdim = arg_bool(call, 3, false);
+                if (!arg_is_none(call, VARIANCE_CORRECTION))
+                        TRY(arg_double(call, VARIANCE_CORRECTION, &out->correction));
+                out->keepdim = arg_bool(call, VAR_KEEPDIM, false);
                 break;
         }
-        return arg_dims(call, 1, rank, true, &out->mask);
+        return arg_dims(call, VARIANCE_DIM, rank, true, &out->mask);
 }
 
 static Status var_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         VarArgs args;
         if (!dtype_is_float(self->dtype))
                 return fail(STATUS_DTYPE, "std and var only support floating point and complex dtypes");
@@ -120,7 +121,7 @@ static Status check_norm_dtype(const NormRow *row, Dtype self, Dtype dtype)
 static Status norm_args(const OpCall *call, NormArgs *out)
 {
         const NormRow *row = call->op->row;
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         *out = (NormArgs){ .ord = 2, .mask = (1u << self->rank) - 1 };
         out->dtype = row->dtype < 0 ? self->dtype : arg_dtype(call, row->dtype, self->dtype);
         out->keepdim = row->keepdim >= 0 && arg_bool(call, row->keepdim, false);
@@ -147,7 +148,7 @@ static Status norm_infer(OpCall *call)
         NormArgs args;
         TRY(norm_args(call, &args));
         TensorMeta meta;
-        reduce_meta(arg_meta(call, 0), args.mask, args.keepdim, args.dtype, &meta);
+        reduce_meta(arg_meta(call, SELF), args.mask, args.keepdim, args.dtype, &meta);
         return out_fresh(call, 0, &meta);
 }
 

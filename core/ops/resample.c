@@ -3,6 +3,7 @@
 // _trilinear3d and _bicubic2d, as .vec (sizes or scale factors) and default overloads. A scale
 // factor that was given also places the samples. Results keep channels_last.
 #include "core/kernels/pool/resample.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -27,7 +28,7 @@ static Status read_size(const OpCall *call, const ResampleRow *row, int64_t *out
 {
         int n;
         int64_t given[16];
-        TRY(arg_ints(call, 1, 16, given, &n));
+        TRY(arg_ints(call, UPSAMPLE_OUTPUT_SIZE, 16, given, &n));
         if (n != row->spatial)
                 return fail(STATUS_VALUE, "It is expected output_size equals to %d, but got size %d",
                             row->spatial, n);
@@ -61,23 +62,24 @@ static Status read_scales(const OpCall *call, const ResampleRow *row, int scales
 static Status resample_args(const OpCall *call, ResampleArgs *out)
 {
         const ResampleRow *row = call->op->row;
-        const TensorMeta *input = arg_meta(call, 0);
+        const TensorMeta *input = arg_meta(call, SELF);
         char text[128];
-        *out = (ResampleArgs){ .align_corners = has_corners(row) && arg_bool(call, 2, false) };
+        *out = (ResampleArgs){ .align_corners =
+                                       has_corners(row) && arg_bool(call, UPSAMPLE_ALIGN_CORNERS, false) };
         if (input->rank != row->spatial + 2)
                 return fail(STATUS_SHAPE, "It is expected input_size equals to %d, but got size %d",
                             row->spatial + 2, input->rank);
         const int64_t *in_size = input->size + 2;
-        int next = has_corners(row) ? 3 : 2;
+        int next = has_corners(row) ? UPSAMPLE_ALIGN_CORNERS + 1 : UPSAMPLE_OUTPUT_SIZE + 1;
         if (!row->vec) {
                 TRY(read_size(call, row, out->out_size));
                 for (int i = 0; i < row->spatial; i++) {
                         if (!arg_is_none(call, next + i))
                                 TRY(arg_double(call, next + i, &out->scale[i]));
                 }
-        } else if (arg_is_none(call, 1) == arg_is_none(call, next)) {
+        } else if (arg_is_none(call, UPSAMPLE_OUTPUT_SIZE) == arg_is_none(call, next)) {
                 return fail(STATUS_VALUE, "Must specify exactly one of output_size and scale_factors");
-        } else if (!arg_is_none(call, 1)) {
+        } else if (!arg_is_none(call, UPSAMPLE_OUTPUT_SIZE)) {
                 TRY(read_size(call, row, out->out_size));
         } else {
                 TRY(read_scales(call, row, next, in_size, out));
@@ -100,12 +102,12 @@ static Status resample_infer(OpCall *call)
         const ResampleRow *row = call->op->row;
         ResampleArgs args;
         TRY(resample_args(call, &args));
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         memcpy(meta.size + 2, args.out_size, (size_t)row->spatial * sizeof(int64_t));
         int64_t numel;
         TRY(shape_numel(meta.rank, meta.size, &numel));
         meta_set_contiguous(&meta);
-        if (meta_suggests_channels_last(arg_meta(call, 0)))
+        if (meta_suggests_channels_last(arg_meta(call, SELF)))
                 meta_set_channels_last(&meta);
         return out_fresh(call, 0, &meta);
 }
@@ -188,7 +190,7 @@ static Status resample_op_run(const OpRun *run)
 static Cost resample_cost(const OpCall *call)
 {
         const ResampleRow *row = call->op->row;
-        const TensorMeta *in = arg_meta(call, 0), *out = &call->outs[0].meta;
+        const TensorMeta *in = arg_meta(call, SELF), *out = &call->outs[0].meta;
         int64_t taps = 1;
         for (int d = 0; d < row->spatial; d++)
                 taps *= row->kind == RESAMPLE_LINEAR ? 2 : row->kind == RESAMPLE_CUBIC ? 4 : 1;

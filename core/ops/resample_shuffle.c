@@ -3,6 +3,7 @@
 // the same elements seen in more dimensions.
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <string.h>
 
@@ -12,9 +13,9 @@ static const ShuffleKind pixel_shuffle = PIXEL_SHUFFLE, pixel_unshuffle = PIXEL_
 
 static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_size, int64_t *out_factor)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         int64_t factor, square;
-        TRY(arg_int(call, 1, &factor));
+        TRY(arg_int(call, SHUFFLE_FACTOR, &factor));
         const char *what = kind == PIXEL_SHUFFLE ? "upscale_factor" : "downscale_factor";
         if (self->rank < 3 || self->rank > MAX_RANK - 2)
                 return fail(STATUS_SHAPE,
@@ -58,8 +59,8 @@ static Status shuffle_size(const OpCall *call, ShuffleKind kind, int64_t *out_si
 
 static Status groups_of(const OpCall *call, int64_t *out_groups)
 {
-        const TensorMeta *self = arg_meta(call, 0);
-        TRY(arg_int(call, 1, out_groups));
+        const TensorMeta *self = arg_meta(call, SELF);
+        TRY(arg_int(call, SHUFFLE_FACTOR, out_groups));
         if (self->rank < 3 || self->rank == MAX_RANK)
                 return fail(STATUS_SHAPE,
                             "channel_shuffle expects input with > 2 dims, but got input with %d dims",
@@ -79,7 +80,7 @@ static Status groups_of(const OpCall *call, int64_t *out_groups)
 static Status shuffle_infer(OpCall *call)
 {
         ShuffleKind kind = *(const ShuffleKind *)call->op->row;
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         int64_t factor, numel;
         if (kind == CHANNEL_SHUFFLE)
@@ -141,7 +142,7 @@ static Status shuffle_run(const OpRun *run)
         if (meta_numel(&to) == 0)
                 return STATUS_OK;
         int64_t factor;
-        TRY(arg_int(run->call, 1, &factor));
+        TRY(arg_int(run->call, SHUFFLE_FACTOR, &factor));
         if (kind == PIXEL_SHUFFLE) {
                 pixel_views(&from, &to, factor);
         } else if (kind == PIXEL_UNSHUFFLE) {

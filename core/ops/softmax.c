@@ -2,6 +2,7 @@
 // softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c.
 // Half types are computed in float32 and rounded once; results are contiguous, as PyTorch's are.
 #include "core/kernels/norm/softmax.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 
 static const SoftmaxKind plain = SOFTMAX, logarithm = SOFTMAX_LOG, safe = SOFTMAX_SAFE;
@@ -9,12 +10,12 @@ static const SoftmaxKind plain = SOFTMAX, logarithm = SOFTMAX_LOG, safe = SOFTMA
 // What is empty may be of any dtype.
 static Status infer_along(OpCall *call, Dtype dtype)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         int dim;
         if (!dtype_is_float(dtype) && meta_numel(&meta) != 0)
                 return fail(STATUS_DTYPE, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'",
                             dtype_words(dtype));
-        TRY(arg_dim(call, 1, meta.rank, &dim));
+        TRY(arg_dim(call, SOFTMAX_DIM, meta.rank, &dim));
         meta.dtype = dtype;
         meta_set_contiguous(&meta);
         return out_fresh(call, 0, &meta);
@@ -22,15 +23,15 @@ static Status infer_along(OpCall *call, Dtype dtype)
 
 static Status softmax_infer(OpCall *call)
 {
-        if (arg_bool(call, 2, false))
+        if (arg_bool(call, RAW_SOFTMAX_HALF_TO_FLOAT, false))
                 return fail(STATUS_VALUE, "softmax with half to float conversion is not supported on CPU");
-        return infer_along(call, arg_meta(call, 0)->dtype);
+        return infer_along(call, arg_meta(call, SELF)->dtype);
 }
 
 // dtype= converts before: for softmax.int and _safe_softmax, whose input may then be of any dtype.
 static Status converting_infer(OpCall *call)
 {
-        return infer_along(call, arg_dtype(call, 2, arg_meta(call, 0)->dtype));
+        return infer_along(call, arg_dtype(call, SOFTMAX_INT_DTYPE, arg_meta(call, SELF)->dtype));
 }
 
 static Status softmax_op_run(const OpRun *run)
@@ -39,7 +40,7 @@ static Status softmax_op_run(const OpRun *run)
         SoftmaxKind kind = *(const SoftmaxKind *)run->call->op->row;
         Dtype as = dtype_compute(run->out_meta[0]->dtype);
         int dim;
-        TRY(arg_dim(run->call, 1, self->rank, &dim));
+        TRY(arg_dim(run->call, SOFTMAX_DIM, self->rank, &dim));
         int64_t outer = 1, inner = 1;
         for (int d = 0; d < dim; d++)
                 outer *= self->size[d];

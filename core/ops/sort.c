@@ -2,6 +2,7 @@
 // sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is
 // stable, whether asked for or not. sort keeps dense strides of self, the others are contiguous.
 #include "core/kernels/reduce/sort.h"
+#include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
 
@@ -26,14 +27,14 @@ static int64_t row_length(const TensorMeta *self, int dim)
 
 static Status top_args(const OpCall *call, SortArgs *args)
 {
-        TRY(arg_int(call, 1, &args->n_out));
-        if (arg_meta(call, 0)->dtype == DTYPE_BOOL)
+        TRY(arg_int(call, TOPK_K, &args->n_out));
+        if (arg_meta(call, SELF)->dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "topk does not support bool dtypes on CPU");
         if (args->n_out < 0 || args->n_out > args->n)
                 return fail(STATUS_VALUE, "selected index k out of range");
-        args->descending = arg_bool(call, 3, true);
+        args->descending = arg_bool(call, TOPK_LARGEST, true);
         // A scalar is a row of one, whatever k says.
-        if (arg_meta(call, 0)->rank == 0)
+        if (arg_meta(call, SELF)->rank == 0)
                 args->n_out = 1;
         return STATUS_OK;
 }
@@ -41,7 +42,7 @@ static Status top_args(const OpCall *call, SortArgs *args)
 static Status sort_args(const OpCall *call, SortArgs *out)
 {
         const SortRow *row = call->op->row;
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         *out = (SortArgs){ .dim = 0 };
         if (row->dim >= 0)
                 TRY(arg_dim(call, row->dim, self->rank, &out->dim));
@@ -52,7 +53,7 @@ static Status sort_args(const OpCall *call, SortArgs *out)
         case SORT_TOP:
                 return top_args(call, out);
         case SORT_VALUE:
-                TRY(arg_int(call, 1, &out->pick));
+                TRY(arg_int(call, KTHVALUE_K, &out->pick));
                 if (out->pick < 1 || out->pick > out->n)
                         return fail(STATUS_VALUE,
                                     "kthvalue(): selected number k out of range for dimension %d", out->dim);
@@ -73,7 +74,7 @@ static Status sort_args(const OpCall *call, SortArgs *out)
 static Status sort_infer(OpCall *call)
 {
         const SortRow *row = call->op->row;
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         SortArgs args;
         TRY(sort_args(call, &args));
         TensorMeta meta = *self;
@@ -100,7 +101,7 @@ static Status sort_infer(OpCall *call)
 static Cost sort_cost(const OpCall *call)
 {
         const SortRow *row = call->op->row;
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         SortArgs args;
         if (sort_args(call, &args) != STATUS_OK)
                 return (Cost){ 0 };
@@ -210,7 +211,7 @@ static Status sort_run(const OpRun *run)
 static Status msort_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value results = value_none();
-        TRY(EMIT(emitter, "aten::sort", &results, arg_value(call, 0), value_int(0), value_bool(false)));
+        TRY(EMIT(emitter, "aten::sort", &results, arg_value(call, SELF), value_int(0), value_bool(false)));
         *out = value_ref(results.seq->items[0]);
         return STATUS_OK;
 }
@@ -232,9 +233,9 @@ static Status median_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value size = value_none(), flat = value_none(), results = value_none();
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &size));
-        if (meta_numel(arg_meta(call, 0)) == 0)
-                return no_median(emitter, arg_meta(call, 0)->dtype, out);
-        TRY(EMIT(emitter, "aten::reshape", &flat, arg_value(call, 0), size));
+        if (meta_numel(arg_meta(call, SELF)) == 0)
+                return no_median(emitter, arg_meta(call, SELF)->dtype, out);
+        TRY(EMIT(emitter, "aten::reshape", &flat, arg_value(call, SELF), size));
         TRY(EMIT(emitter, "aten::median.dim", &results, flat, value_int(0)));
         *out = value_ref(results.seq->items[0]);
         return STATUS_OK;

@@ -175,6 +175,7 @@ Status ops_init(void)
                 }
         }
         TRY(table_add_roles());
+        TRY(op_arguments_check());
         table.ready = true;
         return STATUS_OK;
 }

@@ -2,6 +2,7 @@
 // view.c: views of one tensor: infer only, strides to the element as PyTorch gives them. The
 // in-place twins (t_, squeeze_ ...) come from OP_INPLACE.
 #include "core/ops/view.h"
+#include "core/ops/arguments.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -58,7 +59,7 @@ Status view_infer_size(int rank, int64_t *inout_size, int64_t numel)
 
 Status view_self(OpCall *call, uint32_t k, const TensorMeta *meta, int64_t relative_offset)
 {
-        return out_view(call, k, 0, meta, arg_tensor(call, 0)->offset + relative_offset);
+        return out_view(call, k, SELF, meta, arg_tensor(call, SELF)->offset + relative_offset);
 }
 
 static bool is_dense_in_order(const TensorMeta *meta, const int *order)
@@ -160,17 +161,17 @@ static void erase_dim(TensorMeta *meta, int dim)
 // ---- the same elements under another shape ----
 static Status alias_infer(OpCall *call)
 {
-        return view_self(call, 0, arg_meta(call, 0), 0);
+        return view_self(call, 0, arg_meta(call, SELF), 0);
 }
 
 static Status same_infer(OpCall *call)
 {
-        return out_same(call, 0, 0);
+        return out_same(call, 0, SELF);
 }
 
 static Status view_as_size(OpCall *call, int rank, int64_t *size)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta;
         TRY(view_infer_size(rank, size, meta_numel(self)));
         meta_init(&meta, self->dtype, rank, size);
@@ -186,13 +187,13 @@ static Status view_infer(OpCall *call)
 {
         int64_t size[MAX_RANK];
         int rank = 0;
-        TRY(view_arg_shape(call, 1, size, &rank));
+        TRY(view_arg_shape(call, VIEW_SIZE, size, &rank));
         return view_as_size(call, rank, size);
 }
 
 static Status view_as_infer(OpCall *call)
 {
-        TensorMeta other = *arg_meta(call, 1);
+        TensorMeta other = *arg_meta(call, VIEW_AS_OTHER);
         return view_as_size(call, other.rank, other.size);
 }
 
@@ -248,27 +249,27 @@ static Status view_dtype_larger(const TensorMeta *self, TensorMeta *meta, int64_
 
 static Status view_dtype_infer(OpCall *call)
 {
-        const Tensor *self = arg_tensor(call, 0);
+        const Tensor *self = arg_tensor(call, SELF);
         TensorMeta meta = self->meta;
-        meta.dtype = arg_dtype(call, 1, self->meta.dtype);
+        meta.dtype = arg_dtype(call, VIEW_DTYPE_DTYPE, self->meta.dtype);
         int64_t from = dtype_info[self->meta.dtype].bytes, to = dtype_info[meta.dtype].bytes;
         if (from > to)
                 TRY(view_dtype_smaller(&self->meta, &meta, from / to));
         else if (from < to)
                 TRY(view_dtype_larger(&self->meta, &meta, to / from, self->offset));
-        return out_view(call, 0, 0, &meta, self->offset * from / to);
+        return out_view(call, 0, SELF, &meta, self->offset * from / to);
 }
 
 static Status unflatten_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         char text[256];
         int dim, n = 0;
         int64_t sizes[MAX_RANK], shape[2 * MAX_RANK];
         if (self->rank == 0)
                 return fail(STATUS_VALUE, "unflatten() cannot be applied to a 0-dim tensor.");
-        TRY(arg_dim(call, 1, self->rank, &dim));
-        TRY(view_arg_shape(call, 2, sizes, &n));
+        TRY(arg_dim(call, UNFLATTEN_INT_DIM, self->rank, &dim));
+        TRY(view_arg_shape(call, UNFLATTEN_SIZES, sizes, &n));
         if (n == 0)
                 return fail(STATUS_VALUE, "unflatten: sizes must be non-empty");
         TRY(view_check_rank(call, self->rank + n - 1));
@@ -285,7 +286,7 @@ static Status unflatten_infer(OpCall *call)
 
 static Status squeeze_mask(OpCall *call, uint32_t mask)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         for (int d = meta.rank - 1; d >= 0; d--) {
                 if ((mask >> d & 1) != 0 && meta.size[d] == 1)
                         erase_dim(&meta, d);
@@ -301,23 +302,23 @@ static Status squeeze_infer(OpCall *call)
 static Status squeeze_dim_infer(OpCall *call)
 {
         int dim;
-        TRY(arg_dim(call, 1, arg_meta(call, 0)->rank, &dim));
+        TRY(arg_dim(call, SQUEEZE_DIM_DIM, arg_meta(call, SELF)->rank, &dim));
         return squeeze_mask(call, 1u << dim);
 }
 
 static Status squeeze_dims_infer(OpCall *call)
 {
         uint32_t mask;
-        TRY(arg_dims(call, 1, arg_meta(call, 0)->rank, false, &mask));
+        TRY(arg_dims(call, SQUEEZE_DIMS_DIM, arg_meta(call, SELF)->rank, false, &mask));
         return squeeze_mask(call, mask);
 }
 
 static Status unsqueeze_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         int dim;
         TRY(view_check_rank(call, meta.rank + 1));
-        TRY(arg_dim(call, 1, meta.rank + 1, &dim));
+        TRY(arg_dim(call, UNSQUEEZE_DIM, meta.rank + 1, &dim));
         int64_t stride = dim < meta.rank ? meta.size[dim] * meta.stride[dim] : 1;
         memmove(&meta.size[dim + 1], &meta.size[dim], (size_t)(meta.rank - dim) * sizeof(int64_t));
         memmove(&meta.stride[dim + 1], &meta.stride[dim], (size_t)(meta.rank - dim) * sizeof(int64_t));
@@ -330,11 +331,11 @@ static Status unsqueeze_infer(OpCall *call)
 // ---- the same dimensions in another order ----
 static Status permute_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         int64_t dims[MAX_RANK];
         int n = 0;
-        TRY(view_arg_shape(call, 1, dims, &n));
+        TRY(view_arg_shape(call, PERMUTE_DIMS, dims, &n));
         if (n != self->rank)
                 return fail(STATUS_VALUE,
                             "permute(sparse_coo): number of dimensions in the tensor input does not match "
@@ -357,10 +358,10 @@ static Status permute_infer(OpCall *call)
 
 static Status transpose_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         int a, b;
-        TRY(arg_dim(call, 1, meta.rank, &a));
-        TRY(arg_dim(call, 2, meta.rank, &b));
+        TRY(arg_dim(call, TRANSPOSE_DIM0, meta.rank, &a));
+        TRY(arg_dim(call, TRANSPOSE_DIM1, meta.rank, &b));
         if (meta.rank > 0)
                 view_swap(&meta, a, b);
         return view_self(call, 0, &meta, 0);
@@ -368,7 +369,7 @@ static Status transpose_infer(OpCall *call)
 
 static Status t_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         if (meta.rank > 2)
                 return fail(STATUS_VALUE, "t() expects a tensor with <= 2 dimensions, but self is %dD",
                             meta.rank);
@@ -379,7 +380,7 @@ static Status t_infer(OpCall *call)
 
 static Status numpy_t_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         for (int i = 0; i < meta.rank / 2; i++)
                 view_swap(&meta, i, meta.rank - 1 - i);
         return view_self(call, 0, &meta, 0);
@@ -387,7 +388,7 @@ static Status numpy_t_infer(OpCall *call)
 
 static Status matrix_t_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         bool is_adjoint = strcmp(call->schema->name, "adjoint") == 0;
         if (meta.rank == 0)
                 return view_self(call, 0, &meta, 0);
@@ -402,13 +403,13 @@ static Status matrix_t_infer(OpCall *call)
 
 static Status movedim_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         int64_t from[MAX_RANK], to[MAX_RANK];
         int n = 0, n_to = 0, order[MAX_RANK];
         uint32_t used_from = 0, used_to = 0;
-        TRY(view_arg_shape(call, 1, from, &n));
-        TRY(view_arg_shape(call, 2, to, &n_to));
+        TRY(view_arg_shape(call, MOVEDIM_SOURCE, from, &n));
+        TRY(view_arg_shape(call, MOVEDIM_DESTINATION, to, &n_to));
         if (n != n_to)
                 return fail(STATUS_VALUE,
                             "movedim: Invalid source or destination dims: source (%d dims) should contain "

@@ -3,6 +3,7 @@
 // differences, repeated elements.
 #include <inttypes.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/view.h"
 
 // ---- a copy whose view is written ----
@@ -30,7 +31,7 @@ static Status clone_with_strides(Emitter *emitter, Value self, Value *out)
 
 static Status check_source(const OpCall *call, const TensorMeta *part)
 {
-        const TensorMeta *source = arg_meta(call, 1);
+        const TensorMeta *source = arg_meta(call, SLICE_SCATTER_SRC);
         char have[256], want[256];
         if (meta_same_shape(part, source))
                 return STATUS_OK;
@@ -45,13 +46,13 @@ static Status scatter_into(Emitter *emitter, const OpCall *call, const char *vie
 {
         Value view_args[8];
         _cleanup_(value_clear) Value copy = value_none(), part = value_none();
-        TRY(clone_with_strides(emitter, arg_value(call, 0), &copy));
+        TRY(clone_with_strides(emitter, arg_value(call, SELF), &copy));
         view_args[0] = copy;
         for (uint32_t i = 0; i < n_args; i++)
                 view_args[i + 1] = args[i];
         TRY(emit_values(emitter, view, view_args, n_args + 1, &part));
         TRY(check_source(call, &part.tensor->meta));
-        TRY(emitter->vtbl->write(emitter, part.tensor, call->args[1].tensor));
+        TRY(emitter->vtbl->write(emitter, part.tensor, call->args[SLICE_SCATTER_SRC].tensor));
         *out = copy;
         copy = value_none();
         return STATUS_OK;
@@ -75,8 +76,8 @@ static Status diagonal_scatter_expand(Emitter *emitter, const OpCall *call, Valu
 static Status narrow_copy_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value part = value_none();
-        TRY(EMIT(emitter, "aten::narrow", &part, arg_value(call, 0), arg_value(call, 1), arg_value(call, 2),
-                 arg_value(call, 3)));
+        TRY(EMIT(emitter, "aten::narrow", &part, arg_value(call, SELF), arg_value(call, NARROW_COPY_DIM),
+                 arg_value(call, NARROW_COPY_START), arg_value(call, NARROW_COPY_LENGTH)));
         return EMIT(emitter, "aten::clone", out, part,
                     (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS });
 }
@@ -98,13 +99,13 @@ static Status check_grid(const OpCall *call, uint32_t n, int64_t *out_sizes)
         if (n == 0 || n > MAX_RANK)
                 return fail(STATUS_VALUE, "meshgrid expects 1 to %d tensors, not %u", MAX_RANK, n);
         for (uint32_t i = 0; i < n; i++) {
-                const TensorMeta *meta = &arg_list_tensor(call, 0, i)->meta;
+                const TensorMeta *meta = &arg_list_tensor(call, MESHGRID_TENSORS, i)->meta;
                 if (meta->rank > 1)
                         return fail(STATUS_SHAPE,
                                     "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: %d "
                                     "dimensions",
                                     meta->rank);
-                if (meta->dtype != arg_list_tensor(call, 0, 0)->meta.dtype)
+                if (meta->dtype != arg_list_tensor(call, MESHGRID_TENSORS, 0)->meta.dtype)
                         return fail(STATUS_DTYPE,
                                     "torch.meshgrid expects all tensors to have the same dtype");
                 out_sizes[i] = meta_numel(meta);
@@ -115,8 +116,8 @@ static Status check_grid(const OpCall *call, uint32_t n, int64_t *out_sizes)
 // Grid k varies along dimension k; for "xy" the first two change places.
 static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        uint32_t n = arg_list_length(call, 0);
-        const char *indexing = call->n_args > 1 ? arg_text(call, 1) : "ij";
+        uint32_t n = arg_list_length(call, MESHGRID_TENSORS);
+        const char *indexing = call->n_args > 1 ? arg_text(call, MESHGRID_INDEXING) : "ij";
         bool swap = strcmp(indexing, "xy") == 0;
         int64_t size[MAX_RANK];
         _cleanup_(value_clear) Value sizes = value_none();
@@ -137,7 +138,8 @@ static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
         _cleanup_(value_clear) Value grids = value_seq_take(VALUE_LIST, seq);
         for (uint32_t i = 0; i < n; i++) {
                 int at = swap && i < 2 ? 1 - (int)i : (int)i;
-                TRY(grid_one(emitter, call->args[0].seq->items[i], at, (int)n, sizes, &seq->items[i]));
+                TRY(grid_one(emitter, call->args[MESHGRID_TENSORS].seq->items[i], at, (int)n, sizes,
+                             &seq->items[i]));
         }
         *out = grids;
         grids = value_none();
@@ -149,17 +151,17 @@ static Status joined(Emitter *emitter, const OpCall *call, int dim, Value *out)
 {
         Seq *seq;
         uint32_t n = 0;
-        if (arg_is_none(call, 3) && arg_is_none(call, 4)) {
-                *out = value_ref(arg_value(call, 0));
+        if (arg_is_none(call, DIFF_PREPEND) && arg_is_none(call, DIFF_APPEND)) {
+                *out = value_ref(arg_value(call, SELF));
                 return STATUS_OK;
         }
-        TRY(seq_new(3u - arg_is_none(call, 3) - arg_is_none(call, 4), &seq));
+        TRY(seq_new(3u - arg_is_none(call, DIFF_PREPEND) - arg_is_none(call, DIFF_APPEND), &seq));
         _cleanup_(value_clear) Value list = value_seq_take(VALUE_LIST, seq);
-        if (!arg_is_none(call, 3))
-                seq->items[n++] = value_ref(arg_value(call, 3));
-        seq->items[n++] = value_ref(arg_value(call, 0));
-        if (!arg_is_none(call, 4))
-                seq->items[n] = value_ref(arg_value(call, 4));
+        if (!arg_is_none(call, DIFF_PREPEND))
+                seq->items[n++] = value_ref(arg_value(call, DIFF_PREPEND));
+        seq->items[n++] = value_ref(arg_value(call, SELF));
+        if (!arg_is_none(call, DIFF_APPEND))
+                seq->items[n] = value_ref(arg_value(call, DIFF_APPEND));
         return EMIT(emitter, "aten::cat", out, list, value_int(dim));
 }
 
@@ -180,15 +182,15 @@ static Status diff_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         int64_t n = 0;
         int dim;
-        const TensorMeta *self = arg_meta(call, 0);
-        TRY(arg_int(call, 1, &n));
+        const TensorMeta *self = arg_meta(call, SELF);
+        TRY(arg_int(call, DIFF_N, &n));
         if (self->rank == 0)
                 return fail(STATUS_SHAPE, "diff expects input to be at least one-dimensional");
         if (n < 0)
                 return fail(STATUS_VALUE, "order must be non-negative but got %" PRId64, n);
-        TRY(arg_dim(call, 2, self->rank, &dim));
+        TRY(arg_dim(call, DIFF_DIM, self->rank, &dim));
         if (n == 0)
-                return EMIT(emitter, "aten::clone", out, arg_value(call, 0));
+                return EMIT(emitter, "aten::clone", out, arg_value(call, SELF));
         Value value = value_none();
         TRY(joined(emitter, call, dim, &value));
         // The tensor is empty after as many steps as it is long: further ones change nothing.
@@ -217,17 +219,17 @@ static Status repeat_interleave_expand(Emitter *emitter, const OpCall *call, Val
         int dim = 0;
         _cleanup_(value_clear) Value self = value_none(), tall = value_none(), sizes = value_none(),
                                      wide = value_none(), copy = value_none();
-        TRY(arg_int(call, 1, &repeats));
+        TRY(arg_int(call, REPEAT_INTERLEAVE_REPEATS, &repeats));
         if (repeats < 0)
                 return fail(STATUS_VALUE, "Repeats must be non-negative");
-        if (arg_is_none(call, 2)) {
-                TRY(EMIT(emitter, "aten::flatten.using_ints", &self, arg_value(call, 0)));
+        if (arg_is_none(call, REPEAT_INTERLEAVE_DIM)) {
+                TRY(EMIT(emitter, "aten::flatten.using_ints", &self, arg_value(call, SELF)));
         } else {
-                TRY(arg_dim(call, 2, arg_meta(call, 0)->rank, &dim));
-                self = value_ref(arg_value(call, 0));
-                if (arg_meta(call, 0)->rank == 0) {
+                TRY(arg_dim(call, REPEAT_INTERLEAVE_DIM, arg_meta(call, SELF)->rank, &dim));
+                self = value_ref(arg_value(call, SELF));
+                if (arg_meta(call, SELF)->rank == 0) {
                         value_clear(&self);
-                        TRY(EMIT(emitter, "aten::unsqueeze", &self, arg_value(call, 0), value_int(0)));
+                        TRY(EMIT(emitter, "aten::unsqueeze", &self, arg_value(call, SELF), value_int(0)));
                 }
         }
         TRY(EMIT(emitter, "aten::unsqueeze", &tall, self, value_int(dim + 1)));
@@ -243,10 +245,10 @@ static Status repeat_interleave_expand(Emitter *emitter, const OpCall *call, Val
 static Status flip_dim(Emitter *emitter, const OpCall *call, int64_t dim, Value *out)
 {
         _cleanup_(value_clear) Value dims = value_none();
-        if (arg_meta(call, 0)->rank <= dim)
+        if (arg_meta(call, SELF)->rank <= dim)
                 return fail(STATUS_SHAPE, "Input must be >= %d-d.", (int)dim + 1);
         TRY(value_ints_new(VALUE_LIST, &dim, 1, &dims));
-        return EMIT(emitter, "aten::flip", out, arg_value(call, 0), dims);
+        return EMIT(emitter, "aten::flip", out, arg_value(call, SELF), dims);
 }
 
 static Status fliplr_expand(Emitter *emitter, const OpCall *call, Value *out)

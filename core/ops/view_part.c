@@ -3,6 +3,7 @@
 // expand, diagonal, windows, as_strided.
 #include <inttypes.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/view.h"
 
 static void drop_dim(TensorMeta *meta, int dim)
@@ -16,15 +17,15 @@ static void drop_dim(TensorMeta *meta, int dim)
 
 static Status select_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         char text[256];
         int dim;
         int64_t index = 0;
         if (self->rank == 0)
                 return fail(STATUS_INDEX, "select() cannot be applied to a 0-dim tensor.");
-        TRY(arg_dim(call, 1, self->rank, &dim));
-        TRY(arg_int(call, 2, &index));
+        TRY(arg_dim(call, SELECT_INT_DIM, self->rank, &dim));
+        TRY(arg_int(call, SELECT_INT_INDEX, &index));
         int64_t size = self->size[dim];
         if (index < -size || index >= size)
                 return fail(STATUS_INDEX,
@@ -46,15 +47,15 @@ static Status optional_int(const OpCall *call, int index, int64_t if_none, int64
 
 static Status slice_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         int dim;
         int64_t start = 0, stop = 0, step = 1;
         if (meta.rank == 0)
                 return fail(STATUS_VALUE, "slice() cannot be applied to a 0-dim tensor.");
-        TRY(arg_dim(call, 1, meta.rank, &dim));
+        TRY(arg_dim(call, SLICE_TENSOR_DIM, meta.rank, &dim));
         TRY(optional_int(call, 2, 0, &start));
         TRY(optional_int(call, 3, INT64_MAX, &stop));
-        TRY(arg_int(call, 4, &step));
+        TRY(arg_int(call, SLICE_TENSOR_STEP, &step));
         if (step <= 0)
                 return fail(STATUS_VALUE, "slice step must be positive");
         view_clamp_slice(meta.size[dim], &start, &stop);
@@ -68,20 +69,20 @@ static Status slice_infer(OpCall *call)
 
 static Status narrow_infer(OpCall *call)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         int dim;
         int64_t start = 0, length = 0;
         if (meta.rank == 0)
                 return fail(STATUS_VALUE, "narrow() cannot be applied to a 0-dim tensor.");
-        TRY(arg_int(call, 3, &length));
+        TRY(arg_int(call, NARROW_LENGTH, &length));
         if (length < 0)
                 return fail(STATUS_VALUE, "narrow(): length must be non-negative.");
-        TRY(arg_dim(call, 1, meta.rank, &dim));
-        const Value *given = &call->args[2];
+        TRY(arg_dim(call, NARROW_DIM, meta.rank, &dim));
+        const Value *given = &call->args[NARROW_START];
         if (call->schema->args[2].type == ARG_TENSOR && given->kind == VALUE_TENSOR &&
             (given->tensor->meta.rank != 0 || !dtype_is_int(given->tensor->meta.dtype)))
                 return fail(STATUS_DTYPE, "start must be an 0-dim integral Tensor.");
-        TRY(arg_int(call, 2, &start));
+        TRY(arg_int(call, NARROW_START, &start));
         int64_t size = meta.size[dim];
         if (start < -size || start > size)
                 return fail(STATUS_INDEX,
@@ -101,7 +102,7 @@ static Status narrow_infer(OpCall *call)
 
 static Status expand_sizes(OpCall *call, int rank, const int64_t *size)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         char have[256], want[256];
         int shift = rank - self->rank;
         if (shift < 0)
@@ -146,25 +147,25 @@ static Status expand_infer(OpCall *call)
 {
         int64_t size[MAX_RANK];
         int rank = 0;
-        TRY(view_arg_shape(call, 1, size, &rank));
+        TRY(view_arg_shape(call, EXPAND_SIZE, size, &rank));
         return expand_sizes(call, rank, size);
 }
 
 static Status expand_as_infer(OpCall *call)
 {
-        const TensorMeta *other = arg_meta(call, 1);
+        const TensorMeta *other = arg_meta(call, EXPAND_AS_OTHER);
         return expand_sizes(call, other->rank, other->size);
 }
 
 static Status diagonal_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         int64_t offset = 0;
         int a, b;
-        TRY(arg_int(call, 1, &offset));
-        TRY(arg_dim(call, 2, self->rank, &a));
-        TRY(arg_dim(call, 3, self->rank, &b));
+        TRY(arg_int(call, DIAGONAL_OFFSET, &offset));
+        TRY(arg_dim(call, DIAGONAL_DIM1, self->rank, &a));
+        TRY(arg_dim(call, DIAGONAL_DIM2, self->rank, &b));
         if (a == b)
                 return fail(STATUS_VALUE, "diagonal dimensions cannot be identical %d, %d", a, b);
         int64_t rows = self->size[a], columns = self->size[b], n;
@@ -180,13 +181,13 @@ static Status diagonal_infer(OpCall *call)
 
 static Status unfold_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
         int dim;
         int64_t size = 0, step = 0;
-        TRY(arg_dim(call, 1, self->rank, &dim));
-        TRY(arg_int(call, 2, &size));
-        TRY(arg_int(call, 3, &step));
+        TRY(arg_dim(call, UNFOLD_DIMENSION, self->rank, &dim));
+        TRY(arg_int(call, UNFOLD_SIZE, &size));
+        TRY(arg_int(call, UNFOLD_STEP, &step));
         TRY(view_check_rank(call, self->rank + 1));
         int64_t length = self->rank == 0 ? 1 : self->size[dim];
         if (size < 0)
@@ -214,13 +215,13 @@ static Status unfold_infer(OpCall *call)
 // Any geometry, within the bytes that are there.
 static Status strided_view(OpCall *call, int offset_arg)
 {
-        const Tensor *self = arg_tensor(call, 0);
+        const Tensor *self = arg_tensor(call, SELF);
         TensorMeta meta = { .dtype = self->meta.dtype };
         int rank = 0, n_strides = 0;
         int64_t offset = self->offset, numel;
         char size_text[256], stride_text[256];
-        TRY(view_arg_shape(call, 1, meta.size, &rank));
-        TRY(view_arg_shape(call, 2, meta.stride, &n_strides));
+        TRY(view_arg_shape(call, STRIDED_SIZE, meta.size, &rank));
+        TRY(view_arg_shape(call, STRIDED_STRIDE, meta.stride, &n_strides));
         if (rank != n_strides)
                 return fail(STATUS_VALUE, "mismatch in length of strides and shape");
         meta.rank = (uint8_t)rank;
@@ -245,7 +246,7 @@ static Status strided_view(OpCall *call, int offset_arg)
                             shape_text(rank, meta.size, size_text, sizeof(size_text)),
                             shape_text(rank, meta.stride, stride_text, sizeof(stride_text)), offset,
                             dtype_info[meta.dtype].bytes, self->storage->n_bytes);
-        return out_view(call, 0, 0, &meta, offset);
+        return out_view(call, 0, SELF, &meta, offset);
 }
 
 static Status as_strided_infer(OpCall *call)

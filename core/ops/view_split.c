@@ -2,11 +2,12 @@
 // view_split.c: one tensor, many views of it along one dimension. The number of views is a size or
 // a list length; OP_MAX_OUTS caps it.
 #include <inttypes.h>
+#include "core/ops/arguments.h"
 #include "core/ops/view.h"
 
 static Status split_dim(const OpCall *call, int index, int *out_dim)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         if (self->rank == 0)
                 return fail(STATUS_VALUE, "%s expects at least a 1-dimensional tensor", call->schema->name);
         return arg_dim(call, index, self->rank, out_dim);
@@ -19,14 +20,14 @@ static Status out_count(OpCall *call, int64_t n)
 
 static Status out_part(OpCall *call, uint32_t k, int dim, int64_t start, int64_t length)
 {
-        TensorMeta meta = *arg_meta(call, 0);
+        TensorMeta meta = *arg_meta(call, SELF);
         meta.size[dim] = length;
         return view_self(call, k, &meta, start * meta.stride[dim]);
 }
 
 static Status out_pieces(OpCall *call, int dim, int64_t piece)
 {
-        int64_t size = arg_meta(call, 0)->size[dim];
+        int64_t size = arg_meta(call, SELF)->size[dim];
         int64_t n = piece == 0 ? 1 : MAX(size / piece + (size % piece != 0), 1);
         TRY(out_count(call, n));
         for (int64_t k = 0; k < n; k++) {
@@ -41,8 +42,8 @@ static Status split_infer(OpCall *call)
         int dim;
         int64_t piece = 0;
         TRY(split_dim(call, 2, &dim));
-        TRY(arg_int(call, 1, &piece));
-        int64_t size = arg_meta(call, 0)->size[dim];
+        TRY(arg_int(call, SPLIT_SPLIT_SIZE, &piece));
+        int64_t size = arg_meta(call, SELF)->size[dim];
         if (piece < 0)
                 return fail(STATUS_VALUE,
                             "split expects split_size be non-negative, but got split_size=%" PRId64, piece);
@@ -59,11 +60,11 @@ static Status chunk_infer(OpCall *call)
         int dim;
         int64_t chunks = 0;
         TRY(split_dim(call, 2, &dim));
-        TRY(arg_int(call, 1, &chunks));
+        TRY(arg_int(call, CHUNK_CHUNKS, &chunks));
         if (chunks <= 0)
                 return fail(STATUS_VALUE, "chunk expects `chunks` to be greater than 0, got: %" PRId64,
                             chunks);
-        int64_t size = arg_meta(call, 0)->size[dim];
+        int64_t size = arg_meta(call, SELF)->size[dim];
         if (size > 0)
                 return out_pieces(call, dim, size / chunks + (size % chunks != 0));
         TRY(out_count(call, chunks));
@@ -90,8 +91,8 @@ static Status split_sizes_infer(OpCall *call)
         int dim, n = 0;
         char text[256];
         TRY(split_dim(call, 2, &dim));
-        TRY(arg_many_ints(call, 1, &sizes, &n));
-        int64_t size = arg_meta(call, 0)->size[dim], start = 0;
+        TRY(arg_many_ints(call, SPLIT_SIZES, &sizes, &n));
+        int64_t size = arg_meta(call, SELF)->size[dim], start = 0;
         for (int k = 0; k < n; k++) {
                 if (sizes[k] < 0)
                         return fail(STATUS_VALUE,
@@ -119,14 +120,14 @@ static Status tensor_split_sections_infer(OpCall *call)
 {
         int dim;
         int64_t sections = 0;
-        if (arg_meta(call, 0)->rank == 0)
+        if (arg_meta(call, SELF)->rank == 0)
                 return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a "
                                           "tensor with 0 dims");
         TRY(split_dim(call, 2, &dim));
-        TRY(arg_int(call, 1, &sections));
+        TRY(arg_int(call, TENSOR_SPLIT_SECTIONS_SECTIONS, &sections));
         if (sections <= 0)
                 return fail(STATUS_VALUE, "number of sections must be larger than 0, got %" PRId64, sections);
-        int64_t size = arg_meta(call, 0)->size[dim], start = 0;
+        int64_t size = arg_meta(call, SELF)->size[dim], start = 0;
         TRY(out_count(call, sections));
         for (int64_t k = 0; k < sections; k++) {
                 int64_t length = size / sections + (k < size % sections);
@@ -140,12 +141,12 @@ static Status tensor_split_indices_infer(OpCall *call)
 {
         _cleanup_(freep) int64_t *indices = NULL;
         int dim, n = 0;
-        if (arg_meta(call, 0)->rank == 0)
+        if (arg_meta(call, SELF)->rank == 0)
                 return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a "
                                           "tensor with 0 dims");
         TRY(split_dim(call, 2, &dim));
-        TRY(arg_many_ints(call, 1, &indices, &n));
-        int64_t size = arg_meta(call, 0)->size[dim], before = 0;
+        TRY(arg_many_ints(call, TENSOR_SPLIT_INDICES_INDICES, &indices, &n));
+        int64_t size = arg_meta(call, SELF)->size[dim], before = 0;
         TRY(out_count(call, n + 1));
         for (int k = 0; k <= n; k++) {
                 int64_t start = before, stop = k < n ? indices[k] : size;
@@ -158,11 +159,11 @@ static Status tensor_split_indices_infer(OpCall *call)
 
 static Status unbind_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         int dim;
         if (self->rank == 0)
                 return fail(STATUS_VALUE, "Dimension specified as 0 but tensor has no dimensions");
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, UNBIND_INT_DIM, self->rank, &dim));
         TensorMeta meta = *self;
         for (int d = dim; d + 1 < self->rank; d++) {
                 meta.size[d] = self->size[d + 1];

@@ -3,47 +3,48 @@
 // asserts that exporters leave behind.
 #include <inttypes.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/view.h"
 
 static Status size_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         int dim;
         if (self->rank == 0)
                 return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, SYM_SIZE_INT_DIM, self->rank, &dim));
         return out_value(call, 0, value_int(self->size[dim]));
 }
 
 static Status stride_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, SELF);
         int dim;
         if (self->rank == 0)
                 return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
-        TRY(arg_dim(call, 1, self->rank, &dim));
+        TRY(arg_dim(call, SYM_STRIDE_INT_DIM, self->rank, &dim));
         return out_value(call, 0, value_int(self->stride[dim]));
 }
 
 static Status numel_infer(OpCall *call)
 {
-        return out_value(call, 0, value_int(meta_numel(arg_meta(call, 0))));
+        return out_value(call, 0, value_int(meta_numel(arg_meta(call, SELF))));
 }
 
 static Status offset_infer(OpCall *call)
 {
-        return out_value(call, 0, value_int(arg_tensor(call, 0)->offset));
+        return out_value(call, 0, value_int(arg_tensor(call, SELF)->offset));
 }
 
 static Status item_infer(OpCall *call)
 {
         const Tensor *self;
-        int64_t numel = meta_numel(arg_meta(call, 0));
+        int64_t numel = meta_numel(arg_meta(call, SELF));
         if (numel != 1)
                 return fail(STATUS_VALUE, "a Tensor with %" PRId64 " elements cannot be converted to Scalar",
                             numel);
-        TRY(arg_data(call, 0, &self));
-        return out_value(call, 0, arg_number(call, 0));
+        TRY(arg_data(call, SELF, &self));
+        return out_value(call, 0, arg_number(call, SELF));
 }
 
 // ---- asserts ----
@@ -65,10 +66,10 @@ static bool number_is_true(Value value)
 
 static Status assert_scalar_infer(OpCall *call)
 {
-        if (call->args[0].kind == VALUE_DYNAMIC)
+        if (call->args[SELF].kind == VALUE_DYNAMIC)
                 return STATUS_OK;
-        const char *message = arg_text(call, 1);
-        return number_is_true(arg_number(call, 0)) ? STATUS_OK : fail(STATUS_RUN, "%s", message);
+        const char *message = arg_text(call, ASSERT_SCALAR_ASSERT_MSG);
+        return number_is_true(arg_number(call, SELF)) ? STATUS_OK : fail(STATUS_RUN, "%s", message);
 }
 
 static Status assert_async_run(const OpRun *run)
@@ -84,7 +85,7 @@ static Status assert_async_run(const OpRun *run)
         if (number_is_true(arg_number(&call, 0)))
                 return STATUS_OK;
         const char *message = run->call->n_args > 1
-                                      ? arg_text(run->call, 1)
+                                      ? arg_text(run->call, ASSERT_ASYNC_ASSERT_MSG)
                                       : "Expected Tensor with single nonzero value, but got zero";
         return fail(STATUS_RUN, "%s", message);
 }
@@ -97,7 +98,7 @@ static Status nothing_infer(OpCall *call)
 
 static Status check_list(const OpCall *call, int index, const char *what, const int64_t *have)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, ASSERT_METADATA_A);
         int64_t want[MAX_RANK];
         char want_text[256], have_text[256];
         int n = 0;
@@ -115,10 +116,10 @@ static Status check_list(const OpCall *call, int index, const char *what, const 
 // machine had.
 static Status assert_metadata_infer(OpCall *call)
 {
-        const TensorMeta *self = arg_meta(call, 0);
+        const TensorMeta *self = arg_meta(call, ASSERT_METADATA_A);
         TRY(check_list(call, 1, "sizes", self->size));
         TRY(check_list(call, 2, "strides", self->stride));
-        Dtype want = arg_dtype(call, 3, self->dtype);
+        Dtype want = arg_dtype(call, ASSERT_METADATA_DTYPE, self->dtype);
         if (want != self->dtype)
                 return fail(STATUS_RUN, "Tensor dtype mismatch! Expected: %s, Got: %s", dtype_words(want),
                             dtype_words(self->dtype));
@@ -128,20 +129,20 @@ static Status assert_metadata_infer(OpCall *call)
 static Status constrain_infer(OpCall *call)
 {
         int64_t size = 0, min = INT64_MIN, max = INT64_MAX;
-        if (call->args[0].kind == VALUE_DYNAMIC)
+        if (call->args[SYM_CONSTRAIN_RANGE_SIZE].kind == VALUE_DYNAMIC)
                 return STATUS_OK;
-        TRY(arg_int(call, 0, &size));
-        if (!arg_is_none(call, 1))
-                TRY(arg_int(call, 1, &min));
-        if (!arg_is_none(call, 2))
-                TRY(arg_int(call, 2, &max));
+        TRY(arg_int(call, SYM_CONSTRAIN_RANGE_SIZE, &size));
+        if (!arg_is_none(call, SYM_CONSTRAIN_RANGE_MIN))
+                TRY(arg_int(call, SYM_CONSTRAIN_RANGE_MIN, &min));
+        if (!arg_is_none(call, SYM_CONSTRAIN_RANGE_MAX))
+                TRY(arg_int(call, SYM_CONSTRAIN_RANGE_MAX, &max));
         if (strcmp(call->schema->name, "sym_constrain_range_for_size") == 0) {
                 if (max <= 2)
                         return fail(
                                 STATUS_VALUE,
                                 "Max value to constrain_range_for_size must be greater than 2. got: %" PRId64,
                                 max);
-                if (arg_is_none(call, 1))
+                if (arg_is_none(call, SYM_CONSTRAIN_RANGE_MIN))
                         min = 0;
         }
         if (max < min)

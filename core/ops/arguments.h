@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions of arguments by name, for functions that read the arguments of several overloads
+// (arguments.def).
+#pragma once
+
+enum OpArgument {
+        SELF = 0, // the first argument, which schemas call self or input
+#define FAMILY(overloads)
+#define ARG(constant, position, name) constant = (position),
+#include "core/ops/arguments.def"
+#undef FAMILY
+#undef ARG
+};

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "api/readers/fx_json.h"
 #include "core/edit/passes.h"
+#include "core/edit/pattern.h"
 #include "core/targets/targets.h"
 
 static void must(Status status)
@@ -149,9 +150,25 @@ static Status run_pass(Edit *edit, const char *name)
         abort();
 }
 
+static Status rewrite(Edit *edit, const json_t *json)
+{
+        Graph *pattern = recipe_graph(json_object_get(json, "pattern"));
+        Graph *replacement = recipe_graph(json_object_get(json, "replacement"));
+        EditPattern what = { .graph = pattern,
+                             .ignore_literals = json_is_true(json_object_get(json, "ignore_literals")) };
+        EditFinds finds = { 0 };
+        Status status = edit_rewrite(edit, &what, replacement, &finds);
+        edit_finds_deinit(&finds);
+        graph_unref(pattern);
+        graph_unref(replacement);
+        return status;
+}
+
 Status recipe_step(Edit *edit, const json_t *json)
 {
         const char *kind = word(json, "edit");
+        if (json_object_get(json, "rewrite") != NULL)
+                return rewrite(edit, json_object_get(json, "rewrite"));
         if (kind == NULL)
                 return run_pass(edit, word(json, "pass"));
         Node *node = other(edit, json, "node"), *made;

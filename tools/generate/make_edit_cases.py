@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.fx.experimental.const_fold import _inline_module
 from torch.fx.experimental.optimization import remove_dropout
+from torch.fx.subgraph_rewriter import replace_pattern_with_filters
 from torch.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
@@ -157,6 +158,10 @@ PASSES = {
 
 def apply(gm, step):
     """The graph module after the step, which may be another one."""
+    if "rewrite" in step:
+        replace_pattern_with_filters(gm, step.pattern, step.replacement,
+                                     ignore_literals=step["rewrite"].get("ignore_literals", False))
+        return gm
     if "pass" in step:
         return PASSES[step["pass"]](gm)
     EDITS[step["edit"]](gm, step, {node.name: node for node in gm.graph.nodes})
@@ -189,6 +194,17 @@ def call(target, *args, name=None, **kwargs):
 
 def method(target, *args):
     return {"op": "call_method", "target": target, "args": list(args)}
+
+
+class Rewrite(dict):
+    """A step of a recipe with the two graph modules that it names."""
+
+    def __init__(self, pattern, replacement, **options):
+        self.pattern = torch.fx.symbolic_trace(pattern)
+        self.replacement = torch.fx.symbolic_trace(replacement)
+        documents = {"pattern": export_fx(self.pattern, inline=True)[0],
+                     "replacement": export_fx(self.replacement, inline=True)[0]}
+        super().__init__(rewrite={**documents, **options})
 
 
 def edit(kind, **fields):
@@ -402,6 +418,152 @@ def inlining():
     case("a child with modules is inlined", with_child(Inner(), lambda x: (x, x)), inner)
 
 
+# ---- rewrites ----------------------------------------------------------------------------------
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.act = nn.ReLU()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return torch.tanh(self.act(self.linear(x)) * self.weight)
+
+
+class Wanted(nn.Module):
+    """A pattern with a module, by its path, and a parameter of its own."""
+
+    def __init__(self, out):
+        super().__init__()
+        self.act = nn.ReLU()
+        self.other = nn.Parameter(torch.zeros(3))
+        self.out = out
+
+    def forward(self, x):
+        if self.out is None:
+            return self.act(x) * self.other
+        return self.out(x) + self.other
+
+
+def sums(x, y):
+    a = torch.relu(x) + torch.relu(y)
+    b = torch.relu(a) + torch.relu(x)
+    return torch.sigmoid(b) + torch.relu(b)
+
+
+def relu(x):
+    return torch.relu(x)
+
+
+def sum_of_relus(x, y):
+    return torch.relu(x) + torch.relu(y)
+
+
+def relu_chain(x):
+    return torch.relu(torch.relu(torch.relu(torch.relu(torch.relu(x)))))
+
+
+def two_results(x, y):
+    a = x + y
+    return torch.neg(a) * torch.abs(a) - torch.neg(x)
+
+
+def clamps(x):
+    a = torch.clamp(x, 0, 6)
+    b = torch.clamp(a, 0, 1)
+    c = torch.clamp(b, min=0, max=6)
+    return torch.clamp(c, 0, 6.0)
+
+
+def overloads(x, y):
+    a = aten.add.Tensor(x, y)
+    b = aten.add.Tensor(a, y, alpha=1)
+    return aten.add.Tensor(b, y, alpha=2)
+
+
+def with_lists(x, y, z):
+    a = torch.cat([x, y], dim=0)
+    b = torch.cat((x, y), dim=0)
+    return torch.cat([a, b, z], dim=0)
+
+
+def reads_inside(x):
+    a = torch.relu(x)
+    return torch.neg(a) + a
+
+
+def through_outside(x):
+    a = torch.relu(x)
+    return torch.add(a, torch.sigmoid(a))
+
+
+def simple_rewrites():
+    case("one call for one", chain, Rewrite(relu, lambda x: torch.tanh(x)))
+    case("one call for two", sums, Rewrite(relu, lambda x: torch.clamp(x, min=0)))
+    case("two calls for one", sums, Rewrite(sum_of_relus, lambda x, y: torch.maximum(x, y)))
+    case("the replacement is an input", sums, Rewrite(relu, lambda x: x))
+    case("an input is not read", sums, Rewrite(sum_of_relus, lambda x, y: torch.sigmoid(x)))
+    case("overlapping places: the first", relu_chain,
+         Rewrite(lambda x: torch.relu(torch.relu(x)), lambda x: torch.tanh(x)))
+    case("three in a row", relu_chain,
+         Rewrite(lambda x: torch.relu(torch.relu(torch.relu(x))), lambda x: torch.neg(x) + 1))
+    case("places that follow each other", relu_chain, Rewrite(relu, lambda x: torch.sigmoid(x) * x))
+    case("no place", sums, Rewrite(lambda x: torch.softmax(x, 0), relu))
+    case("two rewrites", sums, Rewrite(relu, lambda x: torch.abs(x)),
+         Rewrite(lambda x: torch.abs(x), lambda x: torch.neg(x)))
+    case("the pattern's own call in the replacement", sums, Rewrite(relu, lambda x: torch.relu(x) * 2))
+    case("methods", lambda x: x.relu().sum(), Rewrite(lambda x: x.relu(), lambda x: x.tanh().neg()))
+    case("operators", lambda x, y: (x + y) * (x - y) + (x + y),
+         Rewrite(lambda a, b: a + b, lambda a, b: torch.add(a, b)))
+
+
+def wildcards_and_literals():
+    case("a placeholder is the same everywhere", lambda x, y: (x * x, x * y, y * y),
+         Rewrite(lambda a: a * a, lambda a: torch.square(a)))
+    case("placeholders are different nodes", lambda x, y: (x * x, x * y),
+         Rewrite(lambda a, b: a * b, lambda a, b: torch.add(a, b)))
+    case("a placeholder stands for a number", lambda x: (x * 2, x * 2.5),
+         Rewrite(lambda a, b: a * b, lambda a, b: torch.add(a, b)))
+    case("a placeholder stands for a list",  # lists of replaced nodes break PyTorch's own graph
+         lambda x, y: torch.cat([x, y], dim=0) + torch.cat((y, x), dim=0),
+         Rewrite(lambda a: torch.cat(a, dim=0), lambda a: torch.stack(a, dim=0)))
+    case("lists and tuples of nodes", with_lists,
+         Rewrite(lambda a, b: torch.cat([a, b], dim=0), lambda a, b: torch.stack([b, a])))
+    case("literals must be equal", clamps,
+         Rewrite(lambda x: torch.clamp(x, 0, 6), lambda x: F.relu6(x)))
+    case("literals are ignored", clamps,
+         Rewrite(lambda x: torch.clamp(x, 0, 6), lambda x: F.relu6(x), ignore_literals=True))
+    case("keywords must be the same", clamps,
+         Rewrite(lambda x: torch.clamp(x, min=0, max=6), lambda x: F.relu6(x)))
+    case("an overload's defaults are filled in", overloads,
+         Rewrite(lambda x, y: aten.add.Tensor(x, y), lambda x, y: aten.sub.Tensor(x, y)))
+    case("an overload's keyword", overloads,
+         Rewrite(lambda x, y: aten.add.Tensor(x, y, alpha=2), lambda x, y: aten.sub.Tensor(x, y)))
+
+
+def results_and_readers():
+    case("two results", two_results,
+         Rewrite(lambda x: (torch.neg(x), torch.abs(x)), lambda x: (torch.abs(x), torch.neg(x))))
+    case("a result and what it is made of", lambda x: (torch.relu(x) + 1) * torch.relu(x),
+         Rewrite(lambda x: torch.relu(x) + 1, lambda x: torch.sigmoid(x)))
+    case("an inner node with a reader outside", reads_inside,
+         Rewrite(lambda x: torch.neg(torch.relu(x)), lambda x: torch.tanh(x)))
+    case("an inner node that is a result too", reads_inside,
+         Rewrite(lambda x: (torch.relu(x), torch.neg(torch.relu(x))), lambda x: (torch.tanh(x), x)))
+    case("a way through the outside", through_outside,
+         Rewrite(lambda x, y: torch.add(torch.relu(x), y), lambda x, y: torch.mul(x, y)))
+    case("the place is the graph's result", lambda x: torch.relu(x), Rewrite(relu, lambda x: (torch.tanh(x))))
+    case("the result is not read", dead, Rewrite(relu, lambda x: torch.tanh(x)))
+    case("results in containers", repeated,
+         Rewrite(lambda a: a + a, lambda a: torch.mul(a, 2)))
+    case("modules by path, parameters by kind", Scaled(),
+         Rewrite(Wanted(None), lambda x: torch.sigmoid(x)))
+    case("modules come with the replacement", Scaled(),
+         Rewrite(lambda x: torch.tanh(x), Wanted(nn.Linear(3, 3))))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tests/edit/cases.json"))
@@ -410,6 +572,9 @@ def main():
     single_edits()
     passes()
     inlining()
+    simple_rewrites()
+    wildcards_and_literals()
+    results_and_readers()
     lines = ",\n".join(json.dumps(entry) for entry in CASES)
     out.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     print(f"{len(CASES)} cases")

@@ -362,7 +362,7 @@ dead_asserts = by_hand((torch._assert, "never"), (aten.dropout.default, 0.5, Fal
 
 def dead_getitems(x):
     first, second, third = torch.split(x, 2)
-    parts = torch.unbind(x)
+    torch.unbind(x)
     return second
 
 

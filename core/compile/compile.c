@@ -16,14 +16,14 @@ static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOp
         return STATUS_OK;
 }
 
-// A program that computes nothing before its rest is an eager run with more to do.
+// A program that computes nothing before its tail is an eager run with more to do.
 static Status check_worth(const Recording *recording)
 {
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 if (recording->calls[i]->computes)
                         return STATUS_OK;
         }
-        return recording->rest == NULL
+        return recording->tail == NULL
                        ? STATUS_OK
                        : fail(STATUS_DYNAMIC,
                               "all that the graph computes depends on numbers that only a run knows");
@@ -104,14 +104,14 @@ static Status print_bodies(const Graph *graph, GraphForm form, Text *out)
         return STATUS_OK;
 }
 
-static void print_rest(const DynamicRest *rest, Text *out)
+static void print_tail(const EagerTail *tail, Text *out)
 {
-        text_add(out, "\n\ndynamic rest, on real tensors; what the graph above returns is what it takes:");
-        for (uint32_t i = 0; i < rest->n_known; i++)
-                text_addf(out, "%s %s", i == 0 ? "" : ",", rest->known[i]->name);
-        for (uint32_t i = 0; i < rest->n_nodes; i++) {
+        text_add(out, "\n\neager tail, on real tensors; what the graph above returns is what it takes:");
+        for (uint32_t i = 0; i < tail->n_known; i++)
+                text_addf(out, "%s %s", i == 0 ? "" : ",", tail->known[i]->name);
+        for (uint32_t i = 0; i < tail->n_nodes; i++) {
                 text_add(out, "\n    ");
-                node_print(rest->nodes[i], out);
+                node_print(tail->nodes[i], out);
         }
 }
 
@@ -123,7 +123,7 @@ Status program_print_stage(const Program *program, ProgramStage stage, GraphForm
         if (form != GRAPH_FORM_GRAPH && form != GRAPH_FORM_CODE && form != GRAPH_FORM_TABULAR)
                 return STATUS_OK;
         TRY(print_bodies(graph, form, out));
-        if (program->recording->rest != NULL)
-                print_rest(program->recording->rest, out);
+        if (program->recording->tail != NULL)
+                print_tail(program->recording->tail, out);
         return text_status(out);
 }

@@ -36,7 +36,7 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
 ProgramId program_key_id(const ProgramKey *key);
 
 // Of input tensors only metas are looked at. What needs numbers that only a run knows
-// (data-dependent shapes, loops, branches) becomes the program's dynamic rest. STATUS_DYNAMIC: that
+// (data-dependent shapes, loops, branches) becomes the program's eager tail. STATUS_DYNAMIC: that
 // is everything, or cannot be told apart from the rest of the graph: run it eagerly. Shape and
 // dtype failures are those an eager run gives. `poll` (cancel, deadline) may be NULL. The program
 // counts the graph.
@@ -52,5 +52,5 @@ Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions 
 // The same for a program that is at hand: signature as it was compiled for.
 Status program_stage(const Program *program, ProgramStage stage, Graph **out_graph);
 // Prints it. Below the graph, in forms that are text: bodies of fused calls, under the path by
-// which the graph fetches them, and the nodes of the dynamic rest as authored.
+// which the graph fetches them, and the nodes of the eager tail as authored.
 Status program_print_stage(const Program *program, ProgramStage stage, GraphForm form, Text *out);

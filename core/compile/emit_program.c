@@ -279,19 +279,19 @@ static void mark_nodes(const Recording *recording, uint8_t *what)
                         if (call->computes || what[call->nodes[k]->index] == NODE_IDLE)
                                 what[call->nodes[k]->index] = call->computes ? NODE_COMPUTED : NODE_VIEWED;
         }
-        for (uint32_t i = 0; recording->rest != NULL && i < recording->rest->n_nodes; i++)
-                what[recording->rest->nodes[i]->index] = NODE_COMPUTED;
+        for (uint32_t i = 0; recording->tail != NULL && i < recording->tail->n_nodes; i++)
+                what[recording->tail->nodes[i]->index] = NODE_COMPUTED;
 }
 
-// The rest's rows come from its walk; here is their room.
-static void add_rest_rows(Program *program)
+// The tail's rows come from its walk; here is their room.
+static void add_tail_rows(Program *program)
 {
-        const DynamicRest *rest = program->recording->rest;
-        for (uint32_t i = 0; rest != NULL && i < rest->n_nodes; i++) {
-                if (node_is_call(rest->nodes[i]))
-                        add_row(program, (ProgramRow){ .nodes = &rest->nodes[i],
+        const EagerTail *tail = program->recording->tail;
+        for (uint32_t i = 0; tail != NULL && i < tail->n_nodes; i++) {
+                if (node_is_call(tail->nodes[i]))
+                        add_row(program, (ProgramRow){ .nodes = &tail->nodes[i],
                                                        .n_nodes = 1,
-                                                       .instruction = ROW_OF_REST });
+                                                       .instruction = ROW_OF_TAIL });
         }
 }
 
@@ -336,7 +336,7 @@ static Status make_rows(Making *making)
                         });
         }
         TRY(add_idle_rows(making, what, graph->n_nodes, &next));
-        add_rest_rows(program);
+        add_tail_rows(program);
         return STATUS_OK;
 }
 

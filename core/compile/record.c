@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // record.c: specialising. The walk is eval's own, with the recorder as its emitter. Where it meets
-// numbers that only a run knows, it is done once more, with more nodes left to the dynamic rest.
+// numbers that only a run knows, it is done once more, with more nodes left to the eager tail.
 #include "core/compile/recorder.h"
 
 #include "core/compile/split.h"
@@ -47,7 +47,7 @@ static Status record_inputs(Recorder *recorder, const Graph *graph, ValueSpan in
                         continue;
                 InputLeaves leaves = { .recorder = recorder, .name = graph->nodes[i]->name };
                 TRY(value_map(inputs.items[at], input_leaf, &leaves, &out_inputs[at]));
-                if (at < OPEN_MAX && (recorder->open >> at & 1) != 0)
+                if (at < RUNTIME_SCALARS_MAX && (recorder->open >> at & 1) != 0)
                         out_inputs[at].tag = at + 1; // record_number.c
                 at++;
         }
@@ -65,9 +65,9 @@ static Status mark_output(void *context, Recorded *value)
         return STATUS_OK;
 }
 
-// With a dynamic rest the result is what the rest takes from the calls; the rest makes the graph's
+// With an eager tail the result is what the tail takes from the calls; the tail makes the graph's
 // own.
-static Status keep_for_rest(Recorder *recorder, Split *split)
+static Status keep_for_tail(Recorder *recorder, Split *split)
 {
         ValueSpan values;
         Seq *seq;
@@ -114,7 +114,7 @@ static bool is_ours(Status status)
                status == STATUS_DEADLINE;
 }
 
-// State that a call turned in place (`t_`) is not what the rest would find.
+// State that a call turned in place (`t_`) is not what the tail would find.
 static Status check_state_views(const Recorder *recorder, const Split *split)
 {
         for (uint32_t i = 0; i < recorder->n_views && !split_is_whole(split); i++) {
@@ -127,14 +127,14 @@ static Status check_state_views(const Recorder *recorder, const Split *split)
         return STATUS_OK;
 }
 
-// One try to record the graph, with what is known by now to belong to the rest.
+// One try to record the graph, with what is known by now to belong to the tail.
 typedef struct Attempt {
         const Graph *graph;
         const RecordOptions *options;
         const RunContext *poll; // may be NULL
         Split *split;
         uint64_t open; // bit i: placeholder i is a number whose value is left open
-        bool again;    // out: more nodes have to be left to the rest
+        bool again;    // out: more nodes have to be left to the tail
 } Attempt;
 
 static Status keep(const Attempt *attempt, Recorder *recorder, Value result, const Value *fetched)
@@ -142,7 +142,7 @@ static Status keep(const Attempt *attempt, Recorder *recorder, Value result, con
         TRY(check_state_views(recorder, attempt->split));
         return split_is_whole(attempt->split)
                        ? keep_results(recorder, result, fetched, attempt->options->n_fetch)
-                       : keep_for_rest(recorder, attempt->split);
+                       : keep_for_tail(recorder, attempt->split);
 }
 
 static Status walk_and_keep(Attempt *attempt, Recorder *recorder, const Value *inputs, Value *fetched)
@@ -194,7 +194,7 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
         Recorder recorder;
         recorder_init(&recorder, recording, attempt->poll);
         recorder.open = attempt->open;
-        recorder.base.open_numbers = attempt->open != 0;
+        recorder.base.runtime_scalars = attempt->open != 0;
         if (attempt->options->max_calls != 0)
                 recorder.max_calls = attempt->options->max_calls;
         attempt->again = false;
@@ -208,11 +208,11 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
         return STATUS_OK;
 }
 
-// Every attempt leaves more nodes to the rest than the one before. Few are needed: nodes that ask
+// Every attempt leaves more nodes to the tail than the one before. Few are needed: nodes that ask
 // for numbers are found in the first, calls that conflict with them in the second.
 enum { MAX_ATTEMPTS = 12 };
 
-// *out_closed: somebody asked for an open number after all, and nothing is recorded.
+// *out_closed: somebody asked for a runtime scalar after all, and nothing is recorded.
 static Status record_split(Attempt attempt, bool *out_closed, Recording **out_recording)
 {
         _cleanup_(split_freep) Split *split = NULL;
@@ -240,7 +240,7 @@ Status record_graph(const Graph *graph, const RecordOptions *options, const RunC
 {
         Attempt attempt = { .graph = graph, .options = options, .poll = poll };
         bool closed = false;
-        attempt.open = open_numbers(graph, options->inputs, options->fetch, options->n_fetch);
+        attempt.open = runtime_scalars(graph, options->inputs, options->fetch, options->n_fetch);
         TRY(record_split(attempt, &closed, out_recording));
         if (!closed)
                 return STATUS_OK;

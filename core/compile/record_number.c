@@ -23,7 +23,7 @@ Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
                 TRY(recording_add_buffer(recording, BUFFER_INPUT, sizeof(int64_t), &buffer));
                 TRY(recording_add_value(recording, FROM_INPUT, buffer->storage, &meta, 0, &value));
                 value->input = buffer->input = recording->n_inputs;
-                value->name = open_number_name(recording->graph, at);
+                value->name = runtime_scalar_name(recording->graph, at);
                 recording->number_inputs[n] = at;
                 recording->inputs[recording->n_inputs++] = value;
                 TRY(recorder_live_tensor(value, &recorder->numbers[at]));

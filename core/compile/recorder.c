@@ -150,6 +150,6 @@ void recorder_deinit(Recorder *recorder)
         for (uint32_t i = 0; i < recorder->n_views; i++)
                 tensor_unref(recorder->views[i].seen);
         free(recorder->views);
-        for (uint32_t i = 0; i < OPEN_MAX; i++)
+        for (uint32_t i = 0; i < RUNTIME_SCALARS_MAX; i++)
                 tensor_unref(recorder->numbers[i]);
 }

@@ -2,7 +2,7 @@
 // Inside compile/: the recording emitter, shared by record.c (recordings for programs) and check.c
 // (a recording that is thrown away).
 #pragma once
-#include "core/compile/open_numbers.h"
+#include "core/compile/runtime_scalars.h"
 #include "core/compile/record.h"
 
 typedef struct StateView { // one state entry as the recording sees it
@@ -18,10 +18,10 @@ typedef struct Recorder {
         StateView *views;
         uint32_t n_views, views_capacity;
         uint32_t max_calls, max_values;
-        bool state_unknown;        // the state's bytes are not looked at
-        uint64_t open;             // bit i: placeholder i is a number whose value is left open ...
-        uint64_t read;             // ... but was looked at all the same
-        Tensor *numbers[OPEN_MAX]; // live, counted: by placeholder
+        bool state_unknown;                   // the state's bytes are not looked at
+        uint64_t open;                        // bit i: placeholder i is a number whose value is left open ...
+        uint64_t read;                        // ... but was looked at all the same
+        Tensor *numbers[RUNTIME_SCALARS_MAX]; // live, counted: by placeholder
 } Recorder;
 
 static inline Recorder *recorder_of(Emitter *emitter)
@@ -46,7 +46,7 @@ Status recorder_leaf(void *recorder, const Value *leaf, Value *out);
 bool recorder_same_geometry(const Tensor *a, const Tensor *b); // dtype, sizes, strides and offset
 // recording_add_call for the node that is being walked. STATUS_DYNAMIC over max_calls.
 Status recorder_add_call(Recorder *recorder, const OpCall *call, Value *take_args, RecordedCall **out_call);
-// Whether the buffer is that of an open number.
+// Whether the buffer is that of a runtime scalar.
 static inline bool recorder_is_number(const Recording *recording, const Buffer *buffer)
 {
         return buffer->kind == BUFFER_INPUT && buffer->input >= recording->n_tensor_inputs;

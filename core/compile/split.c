@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// split.c: planned calls run first, then the dynamic rest, whatever the authored order. That gives
+// split.c: planned calls run first, then the eager tail, whatever the authored order. That gives
 // what the authored order gives as long as neither side sees a write or a random draw of the other
 // that comes after it (before it) in the graph. So, for every node left out: what bytes may it
 // touch, may it write them, may its result share them, may it draw? And for every call: a write to
-// bytes that an earlier node of the rest touches, a read of bytes that an earlier one may write, a
-// draw behind one that may draw: its node has to join the rest, and the graph is recorded again.
+// bytes that an earlier node of the tail touches, a read of bytes that an earlier one may write, a
+// draw behind one that may draw: its node has to join the tail, and the graph is recorded again.
 // Rows of operators tell what a node may do (node_effects), rather too much than too little.
 //
-// One thing does change: where both a call and an earlier node of the rest fail, the failure of the
+// One thing does change: where both a call and an earlier node of the tail fail, the failure of the
 // call is the one that is seen.
 #include "core/compile/split.h"
 
 #include <string.h>
 #include "core/base/limits.h"
-#include "core/compile/rest_bytes.h"
+#include "core/compile/tail_bytes.h"
 #include "core/targets/targets.h"
 
 struct Split {
@@ -23,12 +23,12 @@ struct Split {
         WalkSplit walk;
         bool *left, *left_before; // by node
         bool failed;              // a node was left out that may have recorded a part of itself
-        bool asks_number;         // ... and it takes an open number; kept from attempt to attempt
+        bool asks_number;         // ... and it takes a runtime scalar; kept from attempt to attempt
         bool state_written;       // some state of the graph, or of a child graph, may be written
-        RestBytes bytes;          // that nodes left out touch, in this attempt
+        TailBytes bytes;          // that nodes left out touch, in this attempt
         BytesSet *results;        // by node left out: bytes that its result may share
         uint32_t first_draw;
-        bool *walked; // by node: not left out, but the rest runs it by itself (get_attr, plain inputs)
+        bool *walked; // by node: not left out, but the tail runs it by itself (get_attr, plain inputs)
         bool *is_met; // by node: walked or kept
         const Node **kept;
         Value *kept_values; // counted
@@ -69,7 +69,7 @@ Split *split_free(Split *split)
         free(split->results);
         free(split->kept);
         free(split->kept_values);
-        rest_bytes_deinit(&split->bytes);
+        tail_bytes_deinit(&split->bytes);
         free(split);
         return NULL;
 }
@@ -82,7 +82,7 @@ Status split_new(const Graph *graph, const RunContext *poll, Split **out_split)
         if (split == NULL)
                 return fail_memory();
         uint32_t n = graph->n_nodes;
-        rest_bytes_init(&split->bytes);
+        tail_bytes_init(&split->bytes);
         split->graph = graph;
         split->poll = poll;
         split->left = new_array(n, sizeof(bool));
@@ -105,7 +105,7 @@ void split_start(Split *split, const Recording *recording)
         split->recording = recording;
         split->failed = false;
         split->first_draw = NEVER;
-        rest_bytes_clear(&split->bytes);
+        tail_bytes_clear(&split->bytes);
         forget_kept(split);
         memcpy(split->left_before, split->left, n * sizeof(bool));
         memset(split->walked, 0, n * sizeof(bool));
@@ -138,18 +138,18 @@ bool split_is_whole(const Split *split)
 }
 
 // ---- bytes ----
-// NULL when the rest does not touch them.
+// NULL when the tail does not touch them.
 static const Bytes *find_bytes(const Split *split, const Recorded *value)
 {
-        return value == NULL ? NULL : rest_bytes_find(&split->bytes, rest_bytes_key(&value->tensor));
+        return value == NULL ? NULL : tail_bytes_find(&split->bytes, tail_bytes_key(&value->tensor));
 }
 
 static const Bytes *state_bytes(const Split *split)
 {
-        return rest_bytes_find(&split->bytes, NULL);
+        return tail_bytes_find(&split->bytes, NULL);
 }
 
-// ---- what a node of the rest reads ----
+// ---- what a node of the tail reads ----
 typedef struct Leaving {
         Split *split;
         const Node *node;
@@ -165,11 +165,11 @@ static Status touch_leaf(void *context, const Value *leaf)
         leaving->reads_state |= leaf->kind == VALUE_GRAPH;
         if (leaf->kind != VALUE_TENSOR || leaf->tensor->storage == NULL)
                 return STATUS_OK;
-        TRY(rest_bytes_index(&leaving->split->bytes, rest_bytes_key(leaf->tensor), &index));
+        TRY(tail_bytes_index(&leaving->split->bytes, tail_bytes_key(leaf->tensor), &index));
         return bytes_set_add(&leaving->split->bytes, &leaving->reads, index);
 }
 
-// Whether the rest can take the node's value where an eager run takes it.
+// Whether the tail can take the node's value where an eager run takes it.
 static bool runs_by_itself(const Node *node, Value value)
 {
         if (node->op == OP_GET_ATTR)
@@ -268,12 +268,12 @@ static Status leave(void *context, const Node *node, const Value *values)
         if (!split->left_before[node->index] && node_visit_inputs(node, reads_left, &leaving) == STATUS_OK) {
                 split->failed = true;
                 TRY(node_visit_inputs(node, note_number, &leaving));
-                mark(split, split->graph->output->index); // where there is a rest, it makes the result
+                mark(split, split->graph->output->index); // where there is a tail, it makes the result
         }
         TRY(node_visit_inputs(node, read_input, &leaving));
         if (leaving.reads_state && split->state_written) {
                 uint32_t index;
-                TRY(rest_bytes_index(&split->bytes, NULL, &index));
+                TRY(tail_bytes_index(&split->bytes, NULL, &index));
                 TRY(bytes_set_add(&split->bytes, &leaving.reads, index));
         }
         uint32_t effects = node_effects(split->graph, node);
@@ -305,7 +305,7 @@ static Status look_at_read(void *context, Recorded *value)
         Conflict *conflict = context;
         const Bytes *bytes = find_bytes(conflict->split, value);
         conflict->found |= bytes != NULL && conflict->at > bytes->written;
-        conflict->reads_state |= value != NULL && rest_bytes_key(&value->tensor) == NULL;
+        conflict->reads_state |= value != NULL && tail_bytes_key(&value->tensor) == NULL;
         return STATUS_OK;
 }
 
@@ -323,7 +323,7 @@ static void look_at_writes(const RecordedCall *call, Conflict *conflict, bool *o
                 const Recorded *self = recorded_of(call->call.args[i].tensor);
                 const Bytes *bytes = find_bytes(conflict->split, self);
                 conflict->found |= bytes != NULL && conflict->at > bytes->touched;
-                *out_writes_state |= rest_bytes_key(&self->tensor) == NULL;
+                *out_writes_state |= tail_bytes_key(&self->tensor) == NULL;
         }
 }
 
@@ -359,11 +359,11 @@ static Status mark_conflicts(Split *split, bool *out_again)
 static Status look_for_state(void *context, const Value *leaf)
 {
         *(bool *)context |= leaf->kind == VALUE_TENSOR && leaf->tensor->storage != NULL &&
-                            rest_bytes_key(leaf->tensor) == NULL;
+                            tail_bytes_key(leaf->tensor) == NULL;
         return STATUS_OK;
 }
 
-// State that the rest writes is the rest's own: views of it have to be made there, too.
+// State that the tail writes is the tail's own: views of it have to be made there, too.
 static void mark_views_of_state(Split *split, bool *out_again)
 {
         const Bytes *state = state_bytes(split);
@@ -375,7 +375,7 @@ static void mark_views_of_state(Split *split, bool *out_again)
         }
 }
 
-// unsqueeze_ and the like leave no call behind. A tensor that the rest knows, perhaps under another
+// unsqueeze_ and the like leave no call behind. A tensor that the tail knows, perhaps under another
 // name, must not change under it.
 static Status check_moves(const Split *split)
 {
@@ -405,8 +405,8 @@ Status split_settle(Split *split, bool *out_again)
         return *out_again || split_is_whole(split) ? STATUS_OK : check_moves(split);
 }
 
-// ---- the rest ----
-// The calls' bytes that the rest may write are barriers to the passes, as if a call wrote them.
+// ---- the tail ----
+// The calls' bytes that the tail may write are barriers to the passes, as if a call wrote them.
 static Status mark_written(Split *split)
 {
         for (uint32_t i = 0; i < split->bytes.n; i++) {
@@ -432,22 +432,22 @@ Status split_finish(Split *split, Recording *recording, ValueSpan *out_values)
 {
         uint32_t n = split->graph->n_nodes;
         TRY(mark_written(split));
-        DynamicRest *rest = arena_alloc(&recording->arena, sizeof(*rest));
-        if (rest == NULL)
+        EagerTail *tail = arena_alloc(&recording->arena, sizeof(*tail));
+        if (tail == NULL)
                 return fail_memory();
-        rest->skip = arena_array(&recording->arena, n, sizeof(bool));
-        rest->nodes = arena_array(&recording->arena, n, sizeof(Node *));
-        rest->known = arena_array(&recording->arena, split->n_kept, sizeof(Node *));
-        if (rest->skip == NULL || rest->nodes == NULL || rest->known == NULL)
+        tail->skip = arena_array(&recording->arena, n, sizeof(bool));
+        tail->nodes = arena_array(&recording->arena, n, sizeof(Node *));
+        tail->known = arena_array(&recording->arena, split->n_kept, sizeof(Node *));
+        if (tail->skip == NULL || tail->nodes == NULL || tail->known == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < n; i++) {
-                rest->skip[i] = !split->left[i] && !split->walked[i];
-                if (!rest->skip[i])
-                        rest->nodes[rest->n_nodes++] = split->graph->nodes[i];
+                tail->skip[i] = !split->left[i] && !split->walked[i];
+                if (!tail->skip[i])
+                        tail->nodes[tail->n_nodes++] = split->graph->nodes[i];
         }
         for (uint32_t i = 0; i < split->n_kept; i++)
-                rest->known[rest->n_known++] = split->kept[i];
-        recording->rest = rest;
+                tail->known[tail->n_known++] = split->kept[i];
+        recording->tail = tail;
         *out_values = (ValueSpan){ split->kept_values, split->n_kept };
         return STATUS_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes of a graph are planned and which are left to the dynamic rest.
+// Which nodes of a graph are planned and which are left to the eager tail.
 #pragma once
 #include "core/eval/walk.h"
 #include "core/program/recording.h"
@@ -15,18 +15,18 @@ DEFINE_CLEANUP(Split, split_free)
 void split_start(Split *split, const Recording *recording);
 const WalkSplit *split_walk(const Split *split);
 // After the walk. *out_again: more nodes have to be left out (they are marked), so that the graph
-// must be recorded once more. STATUS_DYNAMIC: the rest and the calls cannot be told apart; the
+// must be recorded once more. STATUS_DYNAMIC: the tail and the calls cannot be told apart; the
 // graph must run eagerly as a whole.
 Status split_settle(Split *split, bool *out_again);
 // Some node was tried and left out in the middle: its traces are still in the recording.
 bool split_gave_up(const Split *split);
-// One of those tried takes an open number: with its value known it might have been
+// One of those tried takes a runtime scalar: with its value known it might have been
 // recorded.
 bool split_asks_number(const Split *split);
 // Nothing is left out: the recording is the whole graph.
 bool split_is_whole(const Split *split);
-// Adds the value of a fetched node to those that are kept for the rest.
+// Adds the value of a fetched node to those that are kept for the tail.
 Status split_keep(Split *split, const Node *node, Value value);
-// Fills in recording->rest (in its arena). out_values: what the rest takes from the calls, as live
+// Fills in recording->tail (in its arena). out_values: what the tail takes from the calls, as live
 // values, borrowed from the split until the next start.
 Status split_finish(Split *split, Recording *recording, ValueSpan *out_values);

@@ -160,7 +160,7 @@ static void settle_key(ProgramBuild *build, CachedProgram *cached)
 
 // A failure is not cached. But the signature must be hit twice again before the next build, so the
 // failure is not repeated at every request.
-static void forget_sights(ProgramBuild *build)
+static void forget_hits(ProgramBuild *build)
 {
         seen_forget(&build->work.engine->seen, &build->base);
         seen_forget(&build->work.engine->seen, &build->key);
@@ -240,7 +240,7 @@ static Ticket *run_build(EngineWork *take_work)
         if (status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED)
                 remember_unplannable(build);
         else if (status != STATUS_OK)
-                forget_sights(build);
+                forget_hits(build);
         if (status == STATUS_CANCELLED && build->version != NULL)
                 engine_warm_up_again(engine, build->version, build->n_stops + 1);
         if (cached != NULL)

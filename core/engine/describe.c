@@ -7,7 +7,7 @@
 static ProgramInfo info_of(CachedProgram *cached)
 {
         const Program *program = cached->program;
-        bool is_whole = program->n_fetch == 0 && program->recording->rest == NULL;
+        bool is_whole = program->n_fetch == 0 && program->recording->tail == NULL;
         return (ProgramInfo){ .program = program_ref(program),
                               .id = program->id.hex,
                               .signature = { program->signature, program->n_signature },

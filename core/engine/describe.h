@@ -11,7 +11,7 @@ typedef struct ProgramInfo {
         const char *id;
         ValueSpan signature; // what it was made for, by placeholder; tensors have metas only
         // The output's structure, tensors with metas only, when it computes just that; NULL: nodes
-        // are fetched besides, or some are left to a dynamic rest.
+        // are fetched besides, or some are left to an eager tail.
         const Value *result;
         uint32_t n_instructions;
         size_t arena_bytes;

@@ -77,7 +77,7 @@ static Status add_values(void *context, const Value *leaf)
 static int64_t result_values_of(const Recording *recording)
 {
         int64_t n = 0;
-        if (recording->rest != NULL)
+        if (recording->tail != NULL)
                 return INT64_MAX;
         (void)value_walk(recording->result, add_values, &n);
         for (uint32_t i = 0; i < recording->n_fetched; i++)
@@ -214,13 +214,13 @@ static bool has_numbers(const PlannedRun *plan)
 
 // The key for the look-up, and the key that counts hits: while it is unknown which numbers matter,
 // all numbers are one signature.
-static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, RegistryKey *out_sight)
+static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, RegistryKey *out_hits)
 {
         shared_tune_unref(plan->tune);
         plan->tune = engine_tune_of(engine, plan->graph);
         if (!has_numbers(plan)) {
                 TRY(engine_program_key(plan, BY_VALUE_ALL, out_key));
-                *out_sight = *out_key;
+                *out_hits = *out_key;
                 return STATUS_OK;
         }
         RegistryKey base;
@@ -228,13 +228,13 @@ static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, R
         TRY(engine_program_key(plan, 0, &base));
         by_value_of(engine, &base, &mask);
         TRY(engine_program_key(plan, mask, out_key));
-        *out_sight = mask == BY_VALUE_ALL ? base : *out_key;
+        *out_hits = mask == BY_VALUE_ALL ? base : *out_key;
         return STATUS_OK;
 }
 
-static bool is_unplannable(Engine *engine, const RegistryKey *key, const RegistryKey *sight)
+static bool is_unplannable(Engine *engine, const RegistryKey *key, const RegistryKey *hits)
 {
-        return seen_is_marked(&engine->unplannable, key) || seen_is_marked(&engine->unplannable, sight);
+        return seen_is_marked(&engine->unplannable, key) || seen_is_marked(&engine->unplannable, hits);
 }
 
 // In mode=auto nobody waits: the second hit starts the build, and the others run eagerly meanwhile.
@@ -257,18 +257,18 @@ static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *k
 
 Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Wait *out_wait)
 {
-        RegistryKey key, sight;
+        RegistryKey key, hits;
         *out_wait = (Wait){ .parked = false };
         RunMode mode = plan->request.mode;
-        if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK ||
-            is_unplannable(engine, &key, &sight))
+        if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &hits) != STATUS_OK ||
+            is_unplannable(engine, &key, &hits))
                 return STATUS_OK;
         plan->program = registry_peek(engine->programs, &key);
         if (plan->program != NULL)
                 return STATUS_OK;
         if (mode == RUN_MODE_COMPILED)
                 return start_build(engine, plan, &key, ticket, out_wait);
-        if (seen_before(&engine->seen, &sight) && !registry_has(engine->programs, &key))
+        if (seen_before(&engine->seen, &hits) && !registry_has(engine->programs, &key))
                 // no memory for it: this run is eager
                 (void)start_build(engine, plan, &key, NULL, out_wait);
         return STATUS_OK;
@@ -276,10 +276,10 @@ Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Wait *out_w
 
 Status engine_plan_background(Engine *engine, PlannedRun *plan, EngineWork **out_build)
 {
-        RegistryKey key, sight;
+        RegistryKey key, hits;
         Wait wait = { .parked = false };
-        TRY(find_key(engine, plan, &key, &sight));
-        if (registry_has(engine->programs, &key) || is_unplannable(engine, &key, &sight))
+        TRY(find_key(engine, plan, &key, &hits));
+        if (registry_has(engine->programs, &key) || is_unplannable(engine, &key, &hits))
                 return STATUS_OK;
         TRY(start_build(engine, plan, &key, NULL, &wait));
         *out_build = wait.work;
@@ -312,8 +312,8 @@ int engine_width(const PlannedRun *plan, int n_threads)
 
 bool engine_plan_ready(Engine *engine, PlannedRun *plan)
 {
-        RegistryKey key, sight;
-        if (plan->request.mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &sight) != STATUS_OK)
+        RegistryKey key, hits;
+        if (plan->request.mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &hits) != STATUS_OK)
                 return false;
         plan->program = registry_peek(engine->programs, &key);
         return plan->program != NULL;
@@ -321,7 +321,7 @@ bool engine_plan_ready(Engine *engine, PlannedRun *plan)
 
 int64_t engine_predict_ns(const PlannedRun *plan)
 {
-        if (plan->program == NULL || plan->program->program->recording->rest != NULL)
+        if (plan->program == NULL || plan->program->program->recording->tail != NULL)
                 return -1;
         return atomic_load_explicit(&plan->program->run_ns, memory_order_relaxed);
 }

@@ -252,8 +252,8 @@ static Status run_code(const Program *program, Frame *frame, void **pointers, Ru
 typedef struct Results {
         const Program *program;
         const Frame *frame;
-        EagerEmitter *eager; // of the rest; NULL: the values leave
-        // by index of the value, for the rest: one object per value, as in an eager run; counted
+        EagerEmitter *eager; // of the tail; NULL: the values leave
+        // by index of the value, for the tail: one object per value, as in an eager run; counted
         Tensor **made;
 } Results;
 
@@ -297,23 +297,23 @@ static Status make_result(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
-// ---- the dynamic rest ----
-static Status walk_rest(const Program *program, const ProgramRun *run, EagerEmitter *eager, Value taken,
+// ---- the eager tail ----
+static Status walk_tail(const Program *program, const ProgramRun *run, EagerEmitter *eager, Value taken,
                         Value *out_value, Value *out_fetched)
 {
-        const DynamicRest *rest = program->recording->rest;
-        _cleanup_(freep) WalkKnown *known = new_array(rest->n_known, sizeof(*known));
+        const EagerTail *tail = program->recording->tail;
+        _cleanup_(freep) WalkKnown *known = new_array(tail->n_known, sizeof(*known));
         if (known == NULL)
                 return fail_memory();
-        for (uint32_t i = 0; i < rest->n_known; i++)
-                known[i] = (WalkKnown){ .node = rest->known[i], .value = taken.seq->items[i] };
+        for (uint32_t i = 0; i < tail->n_known; i++)
+                known[i] = (WalkKnown){ .node = tail->known[i], .value = taken.seq->items[i] };
         WalkOptions options = { .inputs = run->inputs,
                                 .fetch = program->fetch,
                                 .n_fetch = program->n_fetch,
                                 .trace = run->trace,
-                                .skip = rest->skip,
+                                .skip = tail->skip,
                                 .known = known,
-                                .n_known = rest->n_known };
+                                .n_known = tail->n_known };
         return walk_graph(eager_emitter(eager), program->recording->graph, &options, out_value, out_fetched);
 }
 
@@ -331,7 +331,7 @@ static Status run_rest(const Program *program, const Frame *frame, const Program
         Status status = value_map(recording->result, make_result, &results, &taken);
         for (uint32_t i = 0; i < recording->n_values; i++)
                 tensor_unref(made[i]);
-        return status == STATUS_OK ? walk_rest(program, run, eager, taken, out_value, out_fetched) : status;
+        return status == STATUS_OK ? walk_tail(program, run, eager, taken, out_value, out_fetched) : status;
 }
 
 static Status make_results(const Program *program, const Frame *frame, Value *out_value, Value *out_fetched)
@@ -356,7 +356,7 @@ static void trace_rows(const Program *program, const Frame *frame, WalkTrace *tr
         int64_t now = frame->stamps[0];
         for (uint32_t i = 0; i < program->n_rows && trace->n_rows < trace->capacity; i++) {
                 const ProgramRow *row = &program->rows[i];
-                if (row->instruction == ROW_OF_REST)
+                if (row->instruction == ROW_OF_TAIL)
                         continue;
                 NodeTiming *timing = &trace->rows[trace->n_rows++];
                 *timing = (NodeTiming){
@@ -393,7 +393,7 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
         TRY(status);
         if (run->trace != NULL)
                 trace_rows(program, frame, run->trace);
-        if (program->recording->rest != NULL)
+        if (program->recording->tail != NULL)
                 return run_rest(program, frame, run, ctx, out_value, out_fetched);
         return make_results(program, frame, out_value, out_fetched);
 }

@@ -242,7 +242,7 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
                                 schema->name,
                                 strcmp(schema->args[i].name, "self") == 0 ? "input" : schema->args[i].name,
                                 i + 1, value_kind_name(args[i].kind));
-                else if (args[i].tag != 0 && emitter->open_numbers)
+                else if (args[i].tag != 0 && emitter->runtime_scalars)
                         status = emitter->vtbl->number(emitter, args[i], &tensor);
                 else
                         status = value_wrap_number(
@@ -259,7 +259,7 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
         return status;
 }
 
-// ---- open numbers (recordings only) ----
+// ---- runtime scalars (recordings only) ----
 // "aten::mul.Scalar" and "aten::mul.Tensor" with a number
 // in its Tensor slot are one row with one set of rules: where the number is open the second is
 // called, so that its value is read when the program runs.
@@ -282,13 +282,13 @@ static bool stays_open(const Overload *overload, uint32_t i)
 {
         const SchemaArg *arg = &overload->schema.args[i];
         // a Python row: it says by itself what it looks at (emitter_number_read), or is not given
-        // open numbers
+        // runtime scalars
         if (arg->type == ARG_ANY)
                 return true;
         return arg->type == ARG_TENSOR && !arg->is_list && !(i == 0 && overload->inplace);
 }
 
-static const Overload *with_open_numbers(Emitter *emitter, const Overload *overload, const Value *args)
+static const Overload *with_runtime_scalars(Emitter *emitter, const Overload *overload, const Value *args)
 {
         uint32_t n = overload->schema.n_args;
         for (uint32_t i = 0; i < n; i++) {
@@ -308,8 +308,8 @@ static const Overload *with_open_numbers(Emitter *emitter, const Overload *overl
 
 Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
 {
-        if (__builtin_expect(emitter->open_numbers, 0))
-                overload = with_open_numbers(emitter, overload, args);
+        if (__builtin_expect(emitter->runtime_scalars, 0))
+                overload = with_runtime_scalars(emitter, overload, args);
         const Schema *schema = &overload->schema;
         if (schema->n_tensor_args > 0) {
                 for (uint32_t i = 0; i < schema->n_args; i++) {

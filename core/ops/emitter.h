@@ -33,8 +33,8 @@ typedef struct EmitterVtbl {
         // passed to both.
         Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
                        ValueSpan additional, Value *out);
-        // With Emitter.open_numbers only. The 0-dim wrapped tensor (counted) that stands for an
-        // open number (a tagged one); an open number is looked at.
+        // With Emitter.runtime_scalars only. The 0-dim wrapped tensor (counted) that stands for a
+        // runtime scalar (a tagged one); a runtime scalar is looked at.
         Status (*number)(Emitter *emitter, Value number, Tensor **out_tensor);
         void (*number_read)(Emitter *emitter, Value number);
 } EmitterVtbl;
@@ -48,7 +48,7 @@ struct Emitter {
         const OpDef *last_op;    // kernel that ran last: for profiles
         const char *last_kernel; // its name; static
         bool measure;            // sum up what the kernels of a node cost
-        bool open_numbers;       // some numbers may be tagged: their values are left open
+        bool runtime_scalars;    // some numbers may be tagged: their values are left open
         Cost cost;
 };
 
@@ -79,7 +79,7 @@ Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32
 // its value.
 static inline void emitter_number_read(Emitter *emitter, Value number)
 {
-        if (number.tag != 0 && emitter->open_numbers)
+        if (number.tag != 0 && emitter->runtime_scalars)
                 emitter->vtbl->number_read(emitter, number);
 }
 

@@ -69,7 +69,7 @@ static Status copy_program(RunLabels *labels, const Program *program)
         if (labels->rows == NULL || labels->inputs == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < program->n_rows; i++)
-                if (program->rows[i].instruction != ROW_OF_REST)
+                if (program->rows[i].instruction != ROW_OF_TAIL)
                         TRY(copy_row(labels, &program->rows[i], &labels->rows[labels->n_rows++]));
         for (; labels->n_inputs < program->n_signature; labels->n_inputs++) {
                 const Value *value = &program->signature[labels->n_inputs];

@@ -32,7 +32,7 @@ typedef struct RunLabels {
         char program_id[65]; // "": eager
         Node *nodes;         // by index: op, name, target and module_path only
         uint32_t n_nodes;
-        RowLabel *rows; // of a program but for its dynamic rest, in order
+        RowLabel *rows; // of a program but for its eager tail, in order
         uint32_t n_rows;
         InputLabel *inputs; // that a program was made for, by placeholder
         uint32_t n_inputs;

@@ -27,13 +27,13 @@ typedef struct Instruction {
         const char *name;         // of the implementation
 } Instruction;
 
-// A row of the profile, in the order of authored nodes; those of the dynamic rest come last, as
+// A row of the profile, in the order of authored nodes; those of the eager tail come last, as
 // they run.
-enum { ROW_IDLE = -1, ROW_OF_REST = -2 };
+enum { ROW_IDLE = -1, ROW_OF_TAIL = -2 };
 typedef struct ProgramRow {
         const Node *const *nodes;
         uint32_t n_nodes;
-        int32_t instruction;      // ROW_IDLE: nothing ran for it; ROW_OF_REST
+        int32_t instruction;      // ROW_IDLE: nothing ran for it; ROW_OF_TAIL
         const char *kernel, *why; // why: "view", "folded", or NULL
         const TensorMeta *meta;   // of the first result; may be NULL
         int64_t bytes, flops;

@@ -165,17 +165,18 @@ static void print_why(const Program *program, const Instruction *instruction, Te
         }
 }
 
-static void print_rest(const Program *program, Text *out)
+static void print_tail(const Program *program, Text *out)
 {
-        const DynamicRest *rest = program->recording->rest;
-        text_addf(out, "dynamic rest: %u node%s on real tensors, after the instructions; from them:",
-                  rest->n_nodes, rest->n_nodes == 1 ? "" : "s");
-        for (uint32_t i = 0; i < rest->n_known; i++)
-                text_addf(out, "%s %s", i == 0 ? "" : ",", rest->known[i]->name);
-        text_add(out, rest->n_known == 0 ? " nothing\n" : "\n");
-        for (uint32_t i = 0; i < rest->n_nodes; i++) {
+        const EagerTail *tail = program->recording->tail;
+        text_addf(out,
+                  "eager tail: %u node%s on real tensors, after the instructions; from them:", tail->n_nodes,
+                  tail->n_nodes == 1 ? "" : "s");
+        for (uint32_t i = 0; i < tail->n_known; i++)
+                text_addf(out, "%s %s", i == 0 ? "" : ",", tail->known[i]->name);
+        text_add(out, tail->n_known == 0 ? " nothing\n" : "\n");
+        for (uint32_t i = 0; i < tail->n_nodes; i++) {
                 text_add(out, "      ");
-                node_print(rest->nodes[i], out);
+                node_print(tail->nodes[i], out);
                 text_add_char(out, '\n');
         }
 }
@@ -189,8 +190,8 @@ void program_print(const Program *program, Text *out)
                 print_instruction(program, i, out);
                 print_why(program, &program->code[i], out);
         }
-        if (program->recording->rest != NULL)
-                print_rest(program, out);
+        if (program->recording->tail != NULL)
+                print_tail(program, out);
         text_addf(
                 out,
                 "arena %zu bytes (without reuse %zu, lower bound %zu), outputs %zu, constants made here %zu",

@@ -38,7 +38,7 @@ typedef struct Buffer {
         Recorded *base;     // first tensor on it
         bool written;       // some call writes it after it was made
         bool is_output;     // part of the result
-        bool written_later; // the dynamic rest may write it after all calls (written is true as well)
+        bool written_later; // the eager tail may write it after all calls (written is true as well)
 } Buffer;
 
 typedef enum RecordedFrom { FROM_CALL, FROM_INPUT, FROM_STATE, FROM_LITERAL } RecordedFrom;
@@ -68,14 +68,14 @@ struct RecordedCall {
 
 // What is not planned: nodes that need numbers only a run knows, and all that depend on them. Eval
 // walks them on real tensors after the calls (interp). Then the recording's result is not the
-// graph's: it is the tuple of the values that the rest takes from the calls.
-typedef struct DynamicRest {
+// graph's: it is the tuple of the values that the tail takes from the calls.
+typedef struct EagerTail {
         bool *skip;         // by node index: not walked
         const Node **nodes; // walked, in order; the output node is the last
         uint32_t n_nodes;
         const Node **known; // whose values the tuple holds
         uint32_t n_known;
-} DynamicRest;
+} EagerTail;
 
 typedef struct Recording {
         Arena arena;
@@ -92,8 +92,8 @@ typedef struct Recording {
         uint32_t *number_inputs; // of inputs[n_tensor_inputs + k]: which placeholder it is
         uint32_t number_inputs_capacity;
         uint64_t by_value; // bit i: the calls depend on the value of placeholder i (program_key)
-        DynamicRest *rest; // NULL: everything is planned
-        Value result;      // the output node's structure (with a rest: see there), tensors are Recorded
+        EagerTail *tail;   // NULL: everything is planned
+        Value result;      // the output node's structure (with a tail: see there), tensors are Recorded
         Value *fetched;
         uint32_t n_fetched;
         Graph **bodies; // counted: graphs that calls hold as arguments

@@ -52,7 +52,7 @@ struct Node;
 
 typedef struct Value {
         ValueKind kind;
-        // a mark on a number that only the emitter which set it can read (Emitter.open_numbers);
+        // a mark on a number that only the emitter which set it can read (Emitter.runtime_scalars);
         // copies keep it; 0: none
         uint32_t tag;
         union {

@@ -186,7 +186,7 @@ static BothResult compare_runs(const Program *program, ValueSpan inputs, Status 
                 Status status = run_compiled(program, &frame, inputs, &have);
                 pairs->n = 0;
                 if (status != eager && status != STATUS_OK && eager != STATUS_OK &&
-                    program->recording->rest != NULL)
+                    program->recording->tail != NULL)
                         // of a call and an earlier node of the rest, the call's failure is seen
                         return BOTH_FAIL;
                 if (status != eager)

@@ -193,7 +193,7 @@ Test(numbers, that_give_a_shape_count_by_value)
                 "'%v'", ints, 6);
 }
 
-Test(numbers, stay_open_beside_a_dynamic_rest)
+Test(numbers, stay_open_beside_an_eager_tail)
 {
         expect(
                 FUNCTION("y", "operator.mul", "'%x', '%a'")

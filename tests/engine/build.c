@@ -170,7 +170,7 @@ Test(build, sixty_four_callers_that_want_a_program_get_it_from_one_build)
         graph_version_unref(version);
 }
 
-Test(build, the_second_sight_starts_a_build_and_everybody_goes_on_eagerly_until_it_is_there)
+Test(build, the_second_hit_starts_a_build_and_everybody_goes_on_eagerly_until_it_is_there)
 {
         GraphVersion *version = put_chain("many", "torch.neg", 101);
         Graph *graph = graph_of(version);

@@ -140,7 +140,7 @@ def runs():
          inputs({"x": {"dtype": "int64", "shape": [1], "data": [9]}}, mode="eager")),
         ("an index out of range, in a program", 400, "index", "",
          inputs({"x": {"dtype": "int64", "shape": [1], "data": [9]}}, mode="compiled")),
-        ("a failure in a program's dynamic rest", 400, "dynamic", "",
+        ("a failure in a program's eager tail", 400, "dynamic", "",
          inputs({"x": [1.0] * 3}, mode="compiled")),
         ("a failure behind a list of tensors", 400, "loop", "", inputs({"x": [[1.0] * 4]}, mode="eager")),
         ("a failure inside einsum", 400, "loop", "", inputs({"x": [[1.0] * 3] * 2}, mode="eager")),

@@ -27,7 +27,7 @@ static void check(Status status)
 }
 
 // Chains with a write into a copy, a reduction, a view and a product with a weight that is written
-// as well; then, perhaps, a dynamic rest that writes another weight.
+// as well; then, perhaps, an eager tail that writes another weight.
 static Graph *make_graph(bool rest)
 {
         static const char calls[] =
@@ -119,8 +119,8 @@ static long run_threads(bool rest, int n_runs)
         Value input = value_tensor_take(make_input());
         CompileOptions options = { .n_threads = 1 };
         check(compile_graph(graph, (ValueSpan){ &input, 1 }, &options, NULL, &program));
-        if ((program->recording->rest != NULL) != rest)
-                check(fail(STATUS_INTERNAL, "the graph was to have %s dynamic rest", rest ? "a" : "no"));
+        if ((program->recording->tail != NULL) != rest)
+                check(fail(STATUS_INTERNAL, "the graph was to have %s eager tail", rest ? "an" : "no"));
         frame_init(&frame);
         run_once(program, &frame, &want);
         frame_deinit(&frame);
@@ -134,8 +134,8 @@ static long run_threads(bool rest, int n_runs)
                 pthread_join(threads[i], &result);
                 n_wrong += (long)result;
         }
-        printf("%d runs on %d threads, %s dynamic rest, %ld with other bits\n", N_THREADS * n_runs, N_THREADS,
-               rest ? "a" : "no", n_wrong);
+        printf("%d runs on %d threads, %s eager tail, %ld with other bits\n", N_THREADS * n_runs, N_THREADS,
+               rest ? "an" : "no", n_wrong);
         value_clear(&want);
         value_clear(&input);
         program_unref(program);

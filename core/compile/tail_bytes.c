@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// rest_bytes.c: a hash table over storages, and bit sets over its indices.
-#include "core/compile/rest_bytes.h"
+// tail_bytes.c: a hash table over storages, and bit sets over its indices.
+#include "core/compile/tail_bytes.h"
 
 #include <string.h>
 
 enum { MAX_SET_WORDS = 1 << 20 }; // all sets together: 8 MiB
 
-void rest_bytes_init(RestBytes *bytes)
+void tail_bytes_init(TailBytes *bytes)
 {
-        *bytes = (RestBytes){ 0 };
+        *bytes = (TailBytes){ 0 };
         arena_init(&bytes->arena, 0);
 }
 
-void rest_bytes_clear(RestBytes *bytes)
+void tail_bytes_clear(TailBytes *bytes)
 {
         bytes->n = 0;
         bytes->set_words = 0;
@@ -22,7 +22,7 @@ void rest_bytes_clear(RestBytes *bytes)
         arena_init(&bytes->arena, 0);
 }
 
-void rest_bytes_deinit(RestBytes *bytes)
+void tail_bytes_deinit(TailBytes *bytes)
 {
         free(bytes->items);
         free(bytes->slots);
@@ -30,13 +30,13 @@ void rest_bytes_deinit(RestBytes *bytes)
 }
 
 // ---- the table ----
-const Storage *rest_bytes_key(const Tensor *tensor)
+const Storage *tail_bytes_key(const Tensor *tensor)
 {
         const Buffer *buffer = buffer_of(tensor->storage);
         return buffer != NULL && buffer->kind == BUFFER_STATE ? NULL : tensor->storage;
 }
 
-static uint32_t slot_of(const RestBytes *bytes, const Storage *key)
+static uint32_t slot_of(const TailBytes *bytes, const Storage *key)
 {
         uint32_t at = (uint32_t)(((uintptr_t)key * 0x9e3779b97f4a7c15u) >> 32) & (bytes->n_slots - 1);
         while (bytes->slots[at] != 0 && bytes->items[bytes->slots[at] - 1].storage != key)
@@ -44,7 +44,7 @@ static uint32_t slot_of(const RestBytes *bytes, const Storage *key)
         return at;
 }
 
-static Status grow_slots(RestBytes *bytes)
+static Status grow_slots(TailBytes *bytes)
 {
         uint32_t n = bytes->n_slots == 0 ? 64 : 2 * bytes->n_slots;
         uint32_t *slots = new_array(n, sizeof(*slots));
@@ -58,7 +58,7 @@ static Status grow_slots(RestBytes *bytes)
         return STATUS_OK;
 }
 
-Status rest_bytes_index(RestBytes *bytes, const Storage *key, uint32_t *out_index)
+Status tail_bytes_index(TailBytes *bytes, const Storage *key, uint32_t *out_index)
 {
         if (2 * (bytes->n + 1) > bytes->n_slots)
                 TRY(grow_slots(bytes));
@@ -72,14 +72,14 @@ Status rest_bytes_index(RestBytes *bytes, const Storage *key, uint32_t *out_inde
         return STATUS_OK;
 }
 
-const Bytes *rest_bytes_find(const RestBytes *bytes, const Storage *key)
+const Bytes *tail_bytes_find(const TailBytes *bytes, const Storage *key)
 {
         uint32_t slot = bytes->n == 0 ? 0 : bytes->slots[slot_of(bytes, key)];
         return slot == 0 ? NULL : &bytes->items[slot - 1];
 }
 
 // ---- sets ----
-static Status set_room(RestBytes *bytes, BytesSet *set, uint32_t n_words)
+static Status set_room(TailBytes *bytes, BytesSet *set, uint32_t n_words)
 {
         if (n_words <= set->n_words)
                 return STATUS_OK;
@@ -94,14 +94,14 @@ static Status set_room(RestBytes *bytes, BytesSet *set, uint32_t n_words)
         return STATUS_OK;
 }
 
-Status bytes_set_add(RestBytes *bytes, BytesSet *set, uint32_t index)
+Status bytes_set_add(TailBytes *bytes, BytesSet *set, uint32_t index)
 {
         TRY(set_room(bytes, set, MAX(index / 64 + 1, (bytes->n + 63) / 64)));
         set->words[index / 64] |= (uint64_t)1 << (index % 64);
         return STATUS_OK;
 }
 
-Status bytes_set_merge(RestBytes *bytes, BytesSet *set, const BytesSet *from)
+Status bytes_set_merge(TailBytes *bytes, BytesSet *set, const BytesSet *from)
 {
         TRY(set_room(bytes, set, from->n_words));
         for (uint32_t i = 0; i < from->n_words; i++)

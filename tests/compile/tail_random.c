@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rest_random.c: random graphs of views, writes and numbers that only a run knows; eager and
-// compiled with a dynamic rest they give the same, sharing of bytes included.
+// compiled with an eager tail they give the same, sharing of bytes included.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -219,7 +219,7 @@ static void make_graph(Making *making)
         check_report_deinit(&report);
 }
 
-Test(rest_random, graphs_give_compiled_what_they_give_eagerly, .timeout = 120)
+Test(tail_random, graphs_give_compiled_what_they_give_eagerly, .timeout = 120)
 {
         uint32_t counts[4] = { 0 };
         TensorMeta meta;

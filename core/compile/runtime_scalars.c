@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// open_numbers.c: a number may stay open as long as every node that reads it hands it, as it is, to
-// an operator: then it arrives at emit() with its mark, or at a place that reports a look at it.
+// runtime_scalars.c: a number may stay open as long as every node that reads it hands it, as it is,
+// to an operator: then it arrives at emit() with its mark, or at a place that reports a look at it.
 // Containers, child graphs, modules, rows with a Python body of their own and the output node could
 // do anything with it.
-#include "core/compile/open_numbers.h"
+#include "core/compile/runtime_scalars.h"
 
 #include "core/targets/targets.h"
 
@@ -56,10 +56,10 @@ static uint64_t closed_by(const Node *node, const uint32_t *place)
         return reading.read & ~reading.direct;
 }
 
-uint64_t open_numbers(const Graph *graph, ValueSpan inputs, const Node *const *fetch, uint32_t n_fetch)
+uint64_t runtime_scalars(const Graph *graph, ValueSpan inputs, const Node *const *fetch, uint32_t n_fetch)
 {
         uint64_t open = 0;
-        for (uint32_t i = 0; i < inputs.n && i < OPEN_MAX; i++) {
+        for (uint32_t i = 0; i < inputs.n && i < RUNTIME_SCALARS_MAX; i++) {
                 if (inputs.items[i].kind == VALUE_FLOAT || inputs.items[i].kind == VALUE_INT)
                         open |= (uint64_t)1 << i;
         }
@@ -67,7 +67,7 @@ uint64_t open_numbers(const Graph *graph, ValueSpan inputs, const Node *const *f
         if (place == NULL)
                 return 0;
         uint32_t at = 0;
-        for (uint32_t i = 0; i < graph->n_nodes && at < OPEN_MAX; i++) {
+        for (uint32_t i = 0; i < graph->n_nodes && at < RUNTIME_SCALARS_MAX; i++) {
                 if (graph->nodes[i]->op != OP_PLACEHOLDER)
                         continue;
                 if ((open >> at & 1) != 0)
@@ -83,7 +83,7 @@ uint64_t open_numbers(const Graph *graph, ValueSpan inputs, const Node *const *f
         return open;
 }
 
-const char *open_number_name(const Graph *graph, uint32_t at)
+const char *runtime_scalar_name(const Graph *graph, uint32_t at)
 {
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 if (graph->nodes[i]->op == OP_PLACEHOLDER && at-- == 0)

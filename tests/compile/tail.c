@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rest.c: graphs of which a part needs numbers that only a run knows: what is planned and what is
-// left to the dynamic rest, that both together give what an eager run gives (three runs each, so
-// that nothing leaks from one into the next), and what must not be planned because the rest and the
+// tail.c: graphs of which a part needs numbers that only a run knows: what is planned and what is
+// left to the eager tail, that both together give what an eager run gives (three runs each, so
+// that nothing leaks from one into the next), and what must not be planned because the tail and the
 // calls would see each other's writes at the wrong time.
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void start(void)
         cr_assert_eq(targets_init(), STATUS_OK);
 }
 
-TestSuite(rest, .init = start);
+TestSuite(tail, .init = start);
 
 // ---- graphs ----
 // Nodes as JSON with ' for "; "x" is a placeholder, the output node is added: its argument is
@@ -54,20 +54,20 @@ static Value image(int64_t channels)
         return value_tensor_take(tensor);
 }
 
-static void names_of_rest(const Program *program, char *out, size_t cap)
+static void names_of_tail(const Program *program, char *out, size_t cap)
 {
-        const DynamicRest *rest = program->recording->rest;
+        const EagerTail *tail = program->recording->tail;
         size_t used = 0;
         out[0] = '\0';
-        for (uint32_t i = 0; rest != NULL && i < rest->n_nodes; i++) {
-                if (rest->nodes[i]->op != OP_OUTPUT)
+        for (uint32_t i = 0; tail != NULL && i < tail->n_nodes; i++) {
+                if (tail->nodes[i]->op != OP_OUTPUT)
                         used += (size_t)snprintf(out + used, cap - used, "%s%s", used == 0 ? "" : " ",
-                                                 rest->nodes[i]->name);
+                                                 tail->nodes[i]->name);
         }
 }
 
-// `wanted`: the nodes of the rest but for the output node; NULL: the graph stays eager.
-static void expect_rest_with(Graph *graph, Value x, const char *wanted)
+// `wanted`: the nodes of the tail but for the output node; NULL: the graph stays eager.
+static void expect_tail_with(Graph *graph, Value x, const char *wanted)
 {
         char words[600], names[600];
         Program *program = NULL;
@@ -80,7 +80,7 @@ static void expect_rest_with(Graph *graph, Value x, const char *wanted)
         }
         CompileOptions options = { .n_threads = 1 };
         if (compile_graph(graph, inputs, &options, NULL, &program) == STATUS_OK) {
-                names_of_rest(program, names, sizeof(names));
+                names_of_tail(program, names, sizeof(names));
                 cr_expect_str_eq(names, wanted == NULL ? "(eager)" : wanted);
         }
         program_unref(program);
@@ -88,9 +88,9 @@ static void expect_rest_with(Graph *graph, Value x, const char *wanted)
         graph_unref(graph);
 }
 
-static void expect_rest(const char *nodes, const char *result, const char *wanted)
+static void expect_tail(const char *nodes, const char *result, const char *wanted)
 {
-        expect_rest_with(graph_of(nodes, result, ""), image(3), wanted);
+        expect_tail_with(graph_of(nodes, result, ""), image(3), wanted);
 }
 
 #define FUNCTION(name, target, ...)                                                                          \
@@ -104,9 +104,9 @@ static void expect_rest(const char *nodes, const char *result, const char *wante
 // Graphs are written one node to a line.
 // clang-format off
 // ---- what is left out ----
-Test(rest, a_number_from_a_tensor_takes_its_readers_along)
+Test(tail, a_number_from_a_tensor_takes_its_readers_along)
 {
-        expect_rest(
+        expect_tail(
                 FUNCTION("relu", "torch.relu", "'%x'")
                 ", " METHOD("sum", "sum", "'%x'")
                 ", " METHOD("n", "item", "'%sum'")
@@ -117,9 +117,9 @@ Test(rest, a_number_from_a_tensor_takes_its_readers_along)
                 "{'$tuple': ['%y', '%z', '%k1']}", "n k k1 y");
 }
 
-Test(rest, places_that_are_not_zero_and_what_stands_there)
+Test(tail, places_that_are_not_zero_and_what_stands_there)
 {
-        expect_rest(
+        expect_tail(
                 FUNCTION("y", "torch.tanh", "'%x'")
                 ", " FUNCTION("at", "torch.nonzero", "'%y'")
                 ", " FUNCTION("rows", "torch.ops.aten.select.int", "'%at', 1, 2")
@@ -128,9 +128,9 @@ Test(rest, places_that_are_not_zero_and_what_stands_there)
                 "'%sum'", "at rows picked sum");
 }
 
-Test(rest, a_boolean_mask_then_a_sum)
+Test(tail, a_boolean_mask_then_a_sum)
 {
-        expect_rest(
+        expect_tail(
                 FUNCTION("y", "operator.mul", "'%x', 3")
                 ", " MASK
                 ", " FUNCTION("picked", "operator.getitem", "'%y', '%mask'")
@@ -140,24 +140,24 @@ Test(rest, a_boolean_mask_then_a_sum)
 }
 
 // What type such a number has is looked at before anything is computed with it.
-Test(rest, a_tensor_in_the_place_of_a_number)
+Test(tail, a_tensor_in_the_place_of_a_number)
 {
-        expect_rest(
+        expect_tail(
                 FUNCTION("y", "torch.tanh", "'%x'")
                 ", " METHOD("sum", "sum", "'%y'")
                 ", " FUNCTION("mask", "torch.ops.aten.gt.Scalar", "'%y', '%sum'"),
                 "'%mask'", "mask");
 }
 
-Test(rest, a_graph_that_is_all_rest_stays_eager)
+Test(tail, a_graph_that_is_all_tail_stays_eager)
 {
-        expect_rest(
+        expect_tail(
                 FUNCTION("at", "torch.nonzero", "'%x'")
                 ", " METHOD("sum", "sum", "'%at'"),
                 "'%sum'", NULL);
 }
 
-Test(rest, a_branch_in_the_middle_of_a_convolutional_network)
+Test(tail, a_branch_in_the_middle_of_a_convolutional_network)
 {
         static const char branches[] =
                 "'modules': {'c1': {'type': 'torch.nn.Conv2d', 'config': {'in_channels': 3, 'out_channels': "
@@ -187,14 +187,14 @@ Test(rest, a_branch_in_the_middle_of_a_convolutional_network)
                 ", " FUNCTION("first", "operator.getitem", "'%cond', 0")
                 ", {'op': 'call_module', 'name': 'c2', 'target': 'c2', 'args': ['%first']}, "
                 FUNCTION("later", "torch.tanh", "'%r'");
-        expect_rest_with(graph_of(nodes, "{'$tuple': ['%c2', '%later']}", branches), image(3),
+        expect_tail_with(graph_of(nodes, "{'$tuple': ['%c2', '%later']}", branches), image(3),
                          "yes no cond first c2");
 }
 
 // ---- writes ----
-Test(rest, a_write_before_a_node_of_the_rest_is_planned)
+Test(tail, a_write_before_a_node_of_the_tail_is_planned)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " FUNCTION("y", "operator.add", "'%x', 1")
@@ -203,9 +203,9 @@ Test(rest, a_write_before_a_node_of_the_rest_is_planned)
                 "['%z', '%y']", "n z");
 }
 
-Test(rest, a_write_behind_a_node_of_the_rest_that_reads_the_bytes_joins_it)
+Test(tail, a_write_behind_a_node_of_the_tail_that_reads_the_bytes_joins_it)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " FUNCTION("y", "operator.add", "'%x', 1")
                 ", " FUNCTION("picked", "operator.getitem", "'%y', '%mask'")
@@ -215,9 +215,9 @@ Test(rest, a_write_behind_a_node_of_the_rest_that_reads_the_bytes_joins_it)
                 "['%sum', '%y', '%after']", "picked w after sum");
 }
 
-Test(rest, reads_behind_a_write_of_the_rest_join_it)
+Test(tail, reads_behind_a_write_of_the_tail_join_it)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " FUNCTION("y", "operator.add", "'%x', 1")
                 ", " FUNCTION("before", "torch.neg", "'%y'")
@@ -228,9 +228,9 @@ Test(rest, reads_behind_a_write_of_the_rest_join_it)
                 "['%before', '%after', '%y', '%other']", "n w after");
 }
 
-Test(rest, a_write_through_a_view_that_the_rest_made_is_seen)
+Test(tail, a_write_through_a_view_that_the_rest_made_is_seen)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " FUNCTION("y", "operator.add", "'%x', 1")
@@ -241,9 +241,9 @@ Test(rest, a_write_through_a_view_that_the_rest_made_is_seen)
                 "['%total', '%flat']", "n part w total");
 }
 
-Test(rest, equal_calls_are_not_merged_when_the_rest_writes_one)
+Test(tail, equal_calls_are_not_merged_when_the_rest_writes_one)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " FUNCTION("a", "operator.add", "'%x', 1")
@@ -253,9 +253,9 @@ Test(rest, equal_calls_are_not_merged_when_the_rest_writes_one)
                 "['%a', '%b', '%c']", "n w");
 }
 
-Test(rest, a_planned_twin_that_the_rest_writes_again)
+Test(tail, a_planned_twin_that_the_rest_writes_again)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " FUNCTION("a", "operator.add", "'%x', 1")
@@ -266,9 +266,9 @@ Test(rest, a_planned_twin_that_the_rest_writes_again)
                 "['%a', '%b', '%c', '%r']", "n w");
 }
 
-Test(rest, a_constant_that_the_rest_writes_is_made_anew_for_each_run)
+Test(tail, a_constant_that_the_rest_writes_is_made_anew_for_each_run)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " FUNCTION("c", "torch.ones", "3")
@@ -278,9 +278,9 @@ Test(rest, a_constant_that_the_rest_writes_is_made_anew_for_each_run)
                 "['%d', '%c', '%y']", "n w");
 }
 
-Test(rest, an_input_that_the_rest_writes)
+Test(tail, an_input_that_the_rest_writes)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " FUNCTION("y", "torch.neg", "'%x'")
@@ -289,9 +289,9 @@ Test(rest, an_input_that_the_rest_writes)
                 "['%x', '%y', '%z']", "n w z");
 }
 
-Test(rest, an_input_that_a_call_writes_is_seen_by_the_rest)
+Test(tail, an_input_that_a_call_writes_is_seen_by_the_rest)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " METHOD("w", "mul_", "'%x', 2")
@@ -299,9 +299,9 @@ Test(rest, an_input_that_a_call_writes_is_seen_by_the_rest)
                 "['%x', '%z']", "n z");
 }
 
-Test(rest, a_view_that_changes_in_place_between_two_nodes_keeps_the_graph_eager)
+Test(tail, a_view_that_changes_in_place_between_two_nodes_keeps_the_graph_eager)
 {
-        expect_rest(
+        expect_tail(
                 MASK
                 ", " COUNT
                 ", " FUNCTION("y", "operator.add", "'%x', 1")
@@ -313,9 +313,9 @@ Test(rest, a_view_that_changes_in_place_between_two_nodes_keeps_the_graph_eager)
 
 static const char counter[] = "'state': {'k': {'dtype': 'float32', 'shape': [3, 1, 1], 'data': [1, 2, 3]}}";
 
-Test(rest, state_that_only_calls_write_stays_planned)
+Test(tail, state_that_only_calls_write_stays_planned)
 {
-        expect_rest_with(graph_of(MASK
+        expect_tail_with(graph_of(MASK
                 ", " COUNT
                 ", " ATTR("k")
                 ", " METHOD("w", "add_", "'%k', 1")
@@ -324,9 +324,9 @@ Test(rest, state_that_only_calls_write_stays_planned)
                 "['%z']", counter), image(3), "n z");
 }
 
-Test(rest, state_that_both_sides_touch_is_the_rests)
+Test(tail, state_that_both_sides_touch_is_the_rests)
 {
-        expect_rest_with(graph_of(MASK
+        expect_tail_with(graph_of(MASK
                 ", " COUNT
                 ", " ATTR("k")
                 ", " METHOD("w", "add_", "'%k', 1")
@@ -337,9 +337,9 @@ Test(rest, state_that_both_sides_touch_is_the_rests)
                 "['%z', '%y', '%k', '%u']", counter), image(3), "n k w y z v");
 }
 
-Test(rest, state_that_the_rest_writes_is_new_in_each_run)
+Test(tail, state_that_the_rest_writes_is_new_in_each_run)
 {
-        expect_rest_with(graph_of(MASK
+        expect_tail_with(graph_of(MASK
                 ", " COUNT
                 ", " ATTR("k")
                 ", " FUNCTION("y", "operator.mul", "'%x', '%k'")
@@ -359,7 +359,7 @@ static Program *compile_fetching(Graph *graph, const Value *x, const Node *const
         return program;
 }
 
-Test(rest, planned_nodes_and_nodes_of_the_rest_can_be_fetched)
+Test(tail, planned_nodes_and_nodes_of_the_tail_can_be_fetched)
 {
         Graph *graph = graph_of(
                 MASK
@@ -398,7 +398,7 @@ Test(rest, planned_nodes_and_nodes_of_the_rest_can_be_fetched)
         graph_unref(graph);
 }
 
-Test(rest, a_failure_names_the_node_of_the_rest)
+Test(tail, a_failure_names_the_node_of_the_rest)
 {
         Graph *graph = graph_of(
                 MASK
@@ -427,7 +427,7 @@ Test(rest, a_failure_names_the_node_of_the_rest)
         graph_unref(graph);
 }
 
-Test(rest, stands_in_the_listing)
+Test(tail, stands_in_the_listing)
 {
         Graph *graph = graph_of(
                 MASK
@@ -442,7 +442,7 @@ Test(rest, stands_in_the_listing)
         cr_assert_eq(text_status(&text), STATUS_OK);
         cr_expect_not_null(
                 strstr(text.data,
-                       "dynamic rest: 3 nodes on real tensors, after the instructions; from them: sum, y\n"),
+                       "eager tail: 3 nodes on real tensors, after the instructions; from them: sum, y\n"),
                 "%s", text.data);
         cr_expect_not_null(strstr(text.data, "# y\n        alone: no call beside it\n"), "%s", text.data);
         cr_expect_not_null(strstr(text.data, "      %z : [num_users=1] = call_function"), "%s", text.data);

@@ -3,10 +3,10 @@
 #pragma once
 #include "core/graph/graph.h"
 
-enum { OPEN_MAX = 64 }; // placeholders looked at
+enum { RUNTIME_SCALARS_MAX = 64 }; // placeholders looked at
 // Bit i: placeholder i is a float or an int, and nobody but arithmetic takes it: operators whose
 // Tensor slots are told from their others when they are emitted, and Python's operators, which say
 // when they look at it. `inputs`: one Value per placeholder.
-uint64_t open_numbers(const Graph *graph, ValueSpan inputs, const Node *const *fetch, uint32_t n_fetch);
+uint64_t runtime_scalars(const Graph *graph, ValueSpan inputs, const Node *const *fetch, uint32_t n_fetch);
 // The name of placeholder `at`; borrowed from the graph.
-const char *open_number_name(const Graph *graph, uint32_t at);
+const char *runtime_scalar_name(const Graph *graph, uint32_t at);

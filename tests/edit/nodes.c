@@ -252,7 +252,8 @@ Test(edit_nodes, an_export_gets_and_loses_results)
 {
         Edit *edit = edit_of(load_export("dev_lenet"));
         Node *last = edit_previous(edit_output(edit));
-        const char *inner = edit_previous(last)->name;
+        char inner[64];
+        snprintf(inner, sizeof(inner), "%s", edit_previous(last)->name);
         cr_assert_eq(edit_add_output(edit, node_value(edit_node(edit, inner))), STATUS_OK);
         Graph *graph = finished(edit);
         cr_expect_eq(graph->signature.n_outputs, 2);

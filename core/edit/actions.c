@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// actions.c: rules as edits.
+#include "core/edit/actions.h"
+
+#include <string.h>
+#include "core/edit/edit_parts.h"
+#include "core/targets/targets.h"
+
+static Status check_call(const Edit *edit, const Node *node)
+{
+        TRY(edit_check_node(edit, node));
+        if (!node_is_call(node))
+                return failure_at_node(
+                        fail(STATUS_LINT, "Node %s is a %s, not a call", node->name, opcode_names[node->op]),
+                        node->name);
+        return STATUS_OK;
+}
+
+static Status argument_at(const Node *node, uint32_t index, const Value **out_value)
+{
+        if (index >= node->args.seq->n)
+                return failure_at_node(fail(STATUS_LINT, "Node %s has %u positional arguments, none is $%u",
+                                            node->name, node->args.seq->n, index),
+                                       node->name);
+        *out_value = &node->args.seq->items[index];
+        return STATUS_OK;
+}
+
+Status edit_passthrough(Edit *edit, Node *node, uint32_t index)
+{
+        const Value *value = NULL;
+        TRY(check_call(edit, node));
+        TRY(argument_at(node, index, &value));
+        Value kept = value_ref(*value);
+        Status status = edit_substitute(edit, node, kept);
+        value_unref(kept);
+        return status;
+}
+
+Status edit_retarget(Edit *edit, Node *node, const char *target)
+{
+        TRY(check_call(edit, node));
+        bool method =
+                node->op == OP_CALL_METHOD && strchr(target, '.') == NULL && target_method(target) != NULL;
+        return edit_set_call(edit, node, method ? OP_CALL_METHOD : OP_CALL_FUNCTION, target);
+}
+
+// ---- templates ----
+
+static Status index_of(const Node *node, const char *digits, uint32_t *out_index)
+{
+        size_t n = strspn(digits, "0123456789");
+        if (n == 0 || n > 6 || digits[n] != '\0')
+                return failure_at_node(
+                        fail(STATUS_VALUE,
+                             "\"$%.60s\" is no argument; write $args, $0, $kw:dim, or $$ for a "
+                             "text that begins with $",
+                             digits),
+                        node->name);
+        *out_index = (uint32_t)strtoul(digits, NULL, 10);
+        return STATUS_OK;
+}
+
+static Status fill_leaf(void *context, const Value *leaf, Value *out)
+{
+        const Node *node = context;
+        const char *text = leaf->kind == VALUE_STR ? leaf->str->text : "";
+        if (text[0] != '$') {
+                *out = value_ref(*leaf);
+                return STATUS_OK;
+        }
+        if (text[1] == '$')
+                return value_str_new(text + 1, leaf->str->n - 1, out);
+        const Value *value = NULL;
+        if (strncmp(text, "$kw:", 4) == 0) {
+                value = dict_get(node->kwargs.dict, text + 4);
+                if (value == NULL)
+                        return failure_at_node(fail(STATUS_LINT, "Node %s has no keyword argument %.100s",
+                                                    node->name, text + 4),
+                                               node->name);
+        } else {
+                uint32_t index = 0;
+                TRY(index_of(node, text + 1, &index));
+                TRY(argument_at(node, index, &value));
+        }
+        *out = value_ref(*value);
+        return STATUS_OK;
+}
+
+static bool is_all_arguments(Value value)
+{
+        return value.kind == VALUE_STR && strcmp(value.str->text, "$args") == 0;
+}
+
+// args with "$args" written out.
+static Status spread_arguments(const Node *node, Value args, Value *out_args)
+{
+        uint32_t n = 0, n_own = node->args.seq->n, at = 0;
+        for (uint32_t i = 0; i < args.seq->n; i++) {
+                uint32_t more = is_all_arguments(args.seq->items[i]) ? n_own : 1;
+                if (__builtin_add_overflow(n, more, &n) || n > VALUE_MAX_ITEMS)
+                        return fail(STATUS_TOO_LARGE, "a call with more than %d arguments", VALUE_MAX_ITEMS);
+        }
+        Seq *seq;
+        TRY(seq_new(n, &seq));
+        *out_args = value_seq_take(VALUE_TUPLE, seq);
+        for (uint32_t i = 0; i < args.seq->n; i++) {
+                if (!is_all_arguments(args.seq->items[i])) {
+                        seq->items[at++] = value_ref(args.seq->items[i]);
+                        continue;
+                }
+                for (uint32_t k = 0; k < n_own; k++)
+                        seq->items[at++] = value_ref(node->args.seq->items[k]);
+        }
+        return STATUS_OK;
+}
+
+static Status fill_call(const Node *node, const EditNew *from, Value *out_args, Value *out_kwargs)
+{
+        void *context = (void *)(uintptr_t)node;
+        _cleanup_(value_clear) Value args = value_none();
+        if (from->args.kind == VALUE_TUPLE)
+                TRY(spread_arguments(node, from->args, &args));
+        TRY(value_map(args, fill_leaf, context, out_args));
+        Status status = value_map(from->kwargs, fill_leaf, context, out_kwargs);
+        if (status != STATUS_OK)
+                value_clear(out_args);
+        return status;
+}
+
+Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node **out_node)
+{
+        _cleanup_(value_clear) Value args = take_new->args;
+        _cleanup_(value_clear) Value kwargs = take_new->kwargs;
+        EditNew new = *take_new;
+        TRY(check_call(edit, node));
+        TRY(fill_call(node, take_new, &new.args, &new.kwargs));
+        return edit_replace(edit, node, &new, out_node);
+}
+
+// ---- other graphs ----
+
+static Status splice_at(Edit *edit, const EditSplice *what, const char *name, Value *out_result)
+{
+        EditSplice splice = *what;
+        TRY(edit_free_path(edit, name, &splice.prefix));
+        return edit_splice(edit, &splice, out_result);
+}
+
+Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name)
+{
+        TRY(check_call(edit, node));
+        if (node->kwargs.dict->n > 0)
+                return failure_at_node(
+                        fail(STATUS_UNSUPPORTED,
+                             "Node %s has keyword arguments; a graph takes arguments by position",
+                             node->name),
+                        node->name);
+        EditSplice splice = { .graph = graph,
+                              .before = node,
+                              .inputs = node->args.seq->items,
+                              .n_inputs = node->args.seq->n,
+                              .origin = node };
+        _cleanup_(value_clear) Value result = value_none();
+        TRY(failure_at_node(splice_at(edit, &splice, name, &result), node->name));
+        return edit_substitute(edit, node, result);
+}
+
+static Status wrap_before(Edit *edit, Node *node, const Graph *before, const char *name)
+{
+        EditSplice splice = { .graph = before,
+                              .before = node,
+                              .inputs = node->args.seq->items,
+                              .n_inputs = node->args.seq->n,
+                              .origin = node };
+        Value result = value_none();
+        TRY(splice_at(edit, &splice, name, &result));
+        if (result.kind != VALUE_TUPLE) {
+                Seq *args;
+                Status status = seq_new(1, &args);
+                if (status != STATUS_OK) {
+                        value_unref(result);
+                        return status;
+                }
+                args->items[0] = result;
+                result = value_seq_take(VALUE_TUPLE, args);
+        }
+        return edit_set_args(edit, node, result, value_ref(node->kwargs));
+}
+
+// The graph stands behind the node; those who read the node now are turned to its result, while the
+// graph itself goes on reading the node.
+static Status wrap_after(Edit *edit, Node *node, const Graph *after, const char *name)
+{
+        uint32_t n = 0;
+        Node *next = edit_next(node);
+        _cleanup_(freep) Node **users = new_array(node->n_users, sizeof(Node *));
+        if (users == NULL)
+                return fail_memory();
+        for (const EditUse *use = edit_first_use(node); use != NULL; use = edit_next_use(use))
+                users[n++] = edit_user(use);
+        Value own = { .kind = VALUE_NODE, .node = node };
+        EditSplice splice = { .graph = after, .before = next, .inputs = &own, .n_inputs = 1, .origin = node };
+        _cleanup_(value_clear) Value result = value_none();
+        TRY(splice_at(edit, &splice, name, &result));
+        for (uint32_t i = 0; i < n; i++)
+                TRY(edit_replace_input(edit, users[i], node, result));
+        return STATUS_OK;
+}
+
+Status edit_wrap(Edit *edit, Node *node, const Graph *before, const Graph *after, const char *name)
+{
+        TRY(check_call(edit, node));
+        if (before != NULL)
+                TRY(failure_at_node(wrap_before(edit, node, before, name), node->name));
+        return after == NULL ? STATUS_OK : failure_at_node(wrap_after(edit, node, after, name), node->name);
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a job; the table at the end tells their order.
+#include <stdio.h>
+#include <string.h>
+#include "api/formats/gzip.h"
+#include "api/formats/inflate.h"
+#include "core/engine/describe.h"
+#include "server/job_private.h"
+
+// Which version's graph, or the graph itself.
+static Status step_envelope(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        (void)next;
+        if (route_has(job->call.route, BRINGS_GRAPH)) {
+                // other jobs hold only the packed body while they wait for their graph
+                TRY(call_inflate(&job->call));
+                return run_take_graph(&job->context, &job->call, &job->run);
+        }
+        if (!route_has(job->call.route, NEEDS_VERSION))
+                return STATUS_OK;
+        TRY(api_find_version(drive->engine, &job->call, &job->version));
+        atomic_store(&job->found_graph, true);
+        return STATUS_OK;
+}
+
+static Status wait_for_graph(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        void *woken_with = NULL;
+        Wait wait;
+        if (job->ticket.is_settled) {
+                TRY(ticket_take(&job->ticket, &woken_with));
+                job->graph = woken_with;
+                return STATUS_OK;
+        }
+        if (job->version == NULL || !route_has(job->call.route, NEEDS_GRAPH))
+                return STATUS_OK;
+        if (drive->worker == NULL) {
+                job->graph = engine_cached_graph(drive->engine, &job->version->key);
+                if (job->graph == NULL) { // it is looked up again: it may be deleted until then
+                        job->version = graph_version_unref(job->version);
+                        job->step = STEP_ENVELOPE;
+                        *next = NEXT_AWAY;
+                }
+                return STATUS_OK;
+        }
+        TRY(engine_acquire(drive->engine, job->version, &job->ticket, &job->graph, &wait));
+        *next = wait.parked ? NEXT_PARKED : NEXT_STEP;
+        if (wait.work != NULL)
+                job_see_to(drive, &wait);
+        return STATUS_OK;
+}
+
+static Status step_graph(const Drive *drive, Next *next)
+{
+        Status status = wait_for_graph(drive, next);
+        return status == STATUS_DAMAGED && route_has(drive->job->call.route, SHOWS_DAMAGE) ? STATUS_OK
+                                                                                           : status;
+}
+
+static Status step_inputs(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        RunTask *task = &job->run.task;
+        (void)next;
+        if (task->graph == NULL)
+                task->graph = graph_ref(job->graph);
+        task->version = job->version == NULL ? NULL : graph_version_ref(job->version);
+        task->received_ns = job->received_ns;
+        TRY(call_inflate(&job->call));
+        TRY(run_decode(&job->call, &job->run));
+        job->call.body = storage_unref(job->call.body);
+        task->ctx.deadline_ns = task->received_ns + task->deadline_ms * 1000000;
+        int64_t known = atomic_load(&job->deadline_ns);
+        if (known == 0 || task->ctx.deadline_ns < known)
+                atomic_store(&job->deadline_ns, task->ctx.deadline_ns);
+        return STATUS_OK;
+}
+
+static Status step_bind(const Drive *drive, Next *next)
+{
+        (void)next;
+        return run_bind(&drive->job->run);
+}
+
+// Runs that are predicted to take longer, and larger replies, go to the workers. So do runs whose
+// time depends on their values and cannot be predicted.
+enum { INLINE_RUN_NS = 50000, INLINE_VALUES = 4096 };
+
+static bool is_brief(const RunCall *run)
+{
+        const PlannedRun *plan = &run->task.plan;
+        if (run->profile_in_reply && plan->graph->n_nodes > INLINE_VALUES)
+                return false;
+        int64_t ns = engine_predict_ns(plan);
+        return ns >= 0 && ns <= INLINE_RUN_NS && engine_result_values(plan) <= INLINE_VALUES;
+}
+
+static Status step_program(const Drive *drive, Next *next)
+{
+        PlannedRun *plan = &drive->job->run.task.plan;
+        Ticket *ticket = &drive->job->ticket;
+        bool again = true;
+        Wait wait;
+        if (drive->worker == NULL) {
+                if (engine_plan_ready(drive->engine, plan) && is_brief(&drive->job->run))
+                        return STATUS_OK;
+                engine_unplan(plan);
+                *next = NEXT_AWAY;
+                return STATUS_OK;
+        }
+        if (ticket->is_settled)
+                TRY(engine_planned(plan, ticket, &again));
+        if (!again && plan->n_threads <= drive->n_threads)
+                return STATUS_OK;
+        engine_unplan(plan); // it may have been made for a wider worker
+        plan->n_threads = engine_width(plan, drive->n_threads);
+        TRY(engine_plan(drive->engine, plan, ticket, &wait));
+        *next = wait.parked ? NEXT_PARKED : NEXT_STEP;
+        if (wait.work != NULL)
+                job_see_to(drive, &wait);
+        if (wait.work != NULL && wait.at_once)
+                engine_plan_ready(drive->engine, plan); // never parked: the job is still here
+        return STATUS_OK;
+}
+
+// Reads the reply's bytes in mapped files, here and not on the loop thread: unreadable pages are
+// found before the reply is sent.
+static void touch_pieces(const ApiReply *reply)
+{
+        enum { PAGE_BYTES = 4096 };
+        for (uint32_t i = 0; i < reply->n_pieces; i++) {
+                const volatile uint8_t *data = reply->pieces[i].data;
+                size_t n = storage_is_mapped(reply->pieces[i].owner) ? reply->pieces[i].n : 0;
+                for (size_t at = 0; at < n; at += PAGE_BYTES)
+                        (void)data[at];
+        }
+}
+
+// A result that was made from unreadable weights is not sent.
+static Status check_pages(Job *job, const Graph *graph, Status status)
+{
+        touch_pieces(&job->reply);
+        Status pages = engine_check_pages(job->context.engine, graph);
+        if (pages == STATUS_OK)
+                pages = engine_check_program(job->context.engine, &job->run.task.plan);
+        if (pages == STATUS_OK)
+                return status;
+        api_reply_deinit(&job->reply);
+        return pages;
+}
+
+static Status step_run(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        RunTask *task = &job->run.task;
+        (void)next;
+        task->ctx.n_threads = task->plan.n_threads;
+        return check_pages(job, task->graph, run_execute(&job->run, drive->frame));
+}
+
+static int64_t decode_ns(const Job *job)
+{
+        return job->step_ns[STEP_ENVELOPE] + job->step_ns[STEP_GRAPH] + job->step_ns[STEP_INPUTS] +
+               job->step_ns[STEP_BIND];
+}
+
+static Status step_encode(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        RunTask *task = &job->run.task;
+        RunProfile *profile = task->profile;
+        (void)next;
+        snprintf(profile->id, sizeof(profile->id), "%s", job->call.request_id);
+        profile->trace = job->call.trace;
+        if (job->version != NULL) {
+                memcpy(profile->graph_name, job->version->name, sizeof(job->version->name));
+                profile->version = job->version->stored.version;
+        }
+        profile->decode_ns = decode_ns(job);
+        profile->compile_ns = job->step_ns[STEP_PROGRAM];
+        profile->queue_ns = job->queue_ns;
+        // results may be weights themselves, so the pages are checked again
+        TRY(check_pages(job, task->graph, run_encode(&job->run, &job->reply)));
+        engine_record(drive->engine, job->version, profile);
+        return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &task->ctx, &job->reply);
+}
+
+// For all routes but runs.
+static Status step_answer(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        (void)next;
+        TRY(call_inflate(&job->call));
+        api_answer(&job->context, &job->call, job->graph, job->version, &job->reply);
+        jobs_use_idle_time(job->workers, drive->engine); // an upload may have brought some
+        if (job->reply.status == 204)                    // deleted
+                workers_give_back(job->workers);
+        if (job->graph != NULL)
+                TRY(check_pages(job, job->graph, STATUS_OK));
+        return reply_gzip(&job->call, &job->run.task.ctx, &job->reply);
+}
+
+Status (*const job_steps[STEP_SEND])(const Drive *drive, Next *next) = {
+        [STEP_ENVELOPE] = step_envelope, // which graph
+        [STEP_GRAPH] = step_graph,       // its ticket, unless it is decoded
+        [STEP_INPUTS] = step_inputs,     // the codec reads the body into the task
+        [STEP_BIND] = step_bind,         // against the signature; a missing input shows here
+        [STEP_PROGRAM] = step_program,   // its ticket, unless it is built or the run goes eagerly
+        [STEP_RUN] = step_run,           // the task has its result
+        [STEP_ENCODE] = step_encode,     // the codec writes it into the reply
+        [STEP_ANSWER] = step_answer,     // instead of all after STEP_GRAPH, for what is no run
+};
+
+void job_add_timing(Job *job)
+{
+        const int64_t *ns = job->step_ns;
+        if (job->is_run)
+                api_reply_header(
+                        &job->reply, "Server-Timing",
+                        "decode;dur=%.3f, queue;dur=%.3f, compile;dur=%.3f, run;dur=%.3f, encode;dur=%.3f",
+                        (double)decode_ns(job) / 1e6, (double)job->queue_ns / 1e6,
+                        (double)ns[STEP_PROGRAM] / 1e6, (double)ns[STEP_RUN] / 1e6,
+                        (double)ns[STEP_ENCODE] / 1e6);
+}

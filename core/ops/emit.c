@@ -260,9 +260,9 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
 }
 
 // ---- runtime scalars (recordings only) ----
-// "aten::mul.Scalar" and "aten::mul.Tensor" with a number
-// in its Tensor slot are one row with one set of rules: where the number is open the second is
-// called, so that its value is read when the program runs.
+// "aten::mul.Scalar" and "aten::mul.Tensor" with a number in its Tensor slot are one row with one
+// set of rules: for a runtime scalar the second is called, so that its value is read when the
+// program runs.
 static const Overload *tensor_twin(const Overload *overload)
 {
         static const char *const bases[] = { "add", "sub", "mul", "div", "rsub", "eq",

@@ -148,10 +148,9 @@ static Status ones_run(const OpRun *run)
         return fill_with(run, value_int(1));
 }
 
-static Status first_number_run(
-        // scalar_tensor(s), full(size, fill_value), full_like(self, fill_value), new_full(self,
-        // size, fill_value)
-        const OpRun *run)
+// scalar_tensor(s), full(size, fill_value), full_like(self, fill_value), new_full(self, size,
+// fill_value): filled with the first Scalar argument.
+static Status first_number_run(const OpRun *run)
 {
         int at = 0;
         while (run->call->schema->args[at].type != ARG_SCALAR)

@@ -149,7 +149,7 @@ static Status end_with(const Trace *trace, const OpCall *call, const BodyCall *b
         int operand[SCHEMA_MAX_ARGS];
         for (uint32_t i = 0; i < call->n_args; i++)
                 operand[i] = i > 0 && body->made[i] != NULL ? body->made[i]->operand : -1;
-        TRY(tile_add_output(trace->program, body->values[0], arg_meta(call, FUSED_INPUTS)));
+        TRY(tile_add_output(trace->program, body->values[0], arg_meta(call, SELF)));
         return fused_tail_init(trace->out_tail, call, operand);
 }
 

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/kernels/pointwise/pointwise.h"
+#include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pack.h"
@@ -39,13 +40,12 @@ static bool clamp_bound(const OpCall *call, int index, double if_none, double *o
 
 bool fused_activation(const OpCall *call, FusedActivation *out)
 {
-        enum { FORM = 1, LOW = 1, HIGH = 2 };
         const char *name = call->schema->text == call->op->schema ? call->op->activation : NULL;
         if (name == NULL)
                 return false;
         *out = (FusedActivation){ .name = name };
-        if (strcmp(name, "gelu") == 0 && arg_text(call, FORM) != NULL &&
-            strcmp(arg_text(call, FORM), "tanh") == 0)
+        if (strcmp(name, "gelu") == 0 && arg_text(call, GELU_APPROXIMATE) != NULL &&
+            strcmp(arg_text(call, GELU_APPROXIMATE), "tanh") == 0)
                 out->name = "gelu_tanh";
         if (strcmp(name, "clamp") != 0)
                 return true;
@@ -53,8 +53,8 @@ bool fused_activation(const OpCall *call, FusedActivation *out)
                 out->beta = 6;
                 return true;
         }
-        return clamp_bound(call, LOW, -INFINITY, &out->alpha) &&
-               clamp_bound(call, HIGH, INFINITY, &out->beta);
+        return clamp_bound(call, CLAMP_LOW, -INFINITY, &out->alpha) &&
+               clamp_bound(call, CLAMP_HIGH, INFINITY, &out->beta);
 }
 
 // activation, alpha, beta and residual are the last four arguments.

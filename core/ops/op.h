@@ -121,10 +121,9 @@ typedef struct Cost {
 
 struct OpDef {
         const char *schema; // "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
-        // allowed dtypes of the Tensor arguments (after wrapping numbers; bool index/mask arguments
-        // are infer's business);
+        // Dtypes that Tensor arguments may have, wrapped numbers included; 0: all. Masks and
+        // indices are checked by infer.
         DtypeSet dtypes;
-        // 0 = all
         uint32_t flags;
         Status (*infer)(OpCall *call);
         Status (*prepare)(const OpCall *call, void *out_state);

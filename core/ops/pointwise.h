@@ -38,10 +38,9 @@ struct PointOp {
         PointTyping typing;
         bool exact_scalar; // a second operand of one element is not rounded to f16 or bf16 first (mul, div)
         PointLayout layout;
-        // what is said when the result would be bool and the row has no bool formula; NULL: "...
-        // not implemented
+        // The failure's words when the result would be bool and the row has no bool formula; NULL:
+        // "... not implemented for 'Bool'".
         const char *bool_words;
-        // for 'Bool'"
         // parameters before those of `args` are filled in
         double constants[POINT_PARAMS];
         // another description, by the arguments; NULL after fail()

@@ -57,6 +57,44 @@ static Graph *empty_graph(void)
         return graph;
 }
 
+// ---- claims of the rows ----
+typedef struct Sharing {
+        const Tensor *tensor;
+        Value others;
+        bool found;
+} Sharing;
+
+static Status look_at_argument(void *context, const Value *leaf)
+{
+        Sharing *sharing = context;
+        sharing->found |= leaf->kind == VALUE_TENSOR && leaf->tensor->storage == sharing->tensor->storage;
+        return STATUS_OK;
+}
+
+static Status look_at_result(void *context, const Value *leaf)
+{
+        Sharing *sharing = context;
+        sharing->tensor = leaf->tensor;
+        return leaf->kind == VALUE_TENSOR ? value_walk(sharing->others, look_at_argument, sharing)
+                                          : STATUS_OK;
+}
+
+static bool shares_storage(Value result, Value args)
+{
+        Sharing sharing = { .others = args };
+        (void)value_walk(result, look_at_result, &sharing);
+        return sharing.found;
+}
+
+static bool claims_fresh(const Target *target)
+{
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                if (op_alias(target->overloads[i]) != ALIAS_FRESH)
+                        return false;
+        }
+        return true;
+}
+
 static void run_target(const json_t *json, Outcome *out)
 {
         const char *name = json_string_value(json_object_get(json, "target"));
@@ -77,6 +115,9 @@ static void run_target(const json_t *json, Outcome *out)
         CallArgs call;
         call_args(out->args, kwargs, &call);
         out->status = target_call(eager_emitter(eager), target, &call, &out->result);
+        if (out->status == STATUS_OK && claims_fresh(target))
+                cr_expect(!shares_storage(out->result, out->args),
+                          "%s claims fresh results, but one shares bytes with an argument", name);
         value_clear(&kwargs);
         eager_close(eager);
         graph_unref(graph);

@@ -499,6 +499,11 @@ def through_outside(x):
     return torch.add(a, torch.sigmoid(a))
 
 
+def sum_and_relu(x, y):
+    a = torch.relu(x)
+    return torch.add(a, y), a
+
+
 def simple_rewrites():
     case("one call for one", chain, Rewrite(relu, lambda x: torch.tanh(x)))
     case("one call for two", sums, Rewrite(relu, lambda x: torch.clamp(x, min=0)))
@@ -554,6 +559,8 @@ def results_and_readers():
          Rewrite(lambda x: (torch.relu(x), torch.neg(torch.relu(x))), lambda x: (torch.tanh(x), x)))
     case("a way through the outside", through_outside,
          Rewrite(lambda x, y: torch.add(torch.relu(x), y), lambda x, y: torch.mul(x, y)))
+    case("a result leads back into the place", through_outside,
+         Rewrite(sum_and_relu, lambda x, y: (torch.mul(x, y), x)))
     case("the place is the graph's result", lambda x: torch.relu(x), Rewrite(relu, lambda x: (torch.tanh(x))))
     case("the result is not read", dead, Rewrite(relu, lambda x: torch.tanh(x)))
     case("results in containers", repeated,

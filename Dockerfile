@@ -2,6 +2,7 @@
 # Two stages: Debian 12 with a compiler, then nothing but the server and the libraries it loads.
 #
 #   docker build -t fxserve .          (or, without a Docker engine: deploy/build-image)
+#   docker buildx build --platform linux/amd64,linux/arm64 -t fxserve .    (nothing below depends on the platform)
 #   docker run --rm -p 127.0.0.1:8080:8080 -v fxserve-data:/data -e FXSERVE_NO_AUTH=1 fxserve
 #
 # The server listens on all addresses of its container, so it wants to be told who may call: mount a file of tokens and name it with FXSERVE_TOKEN_FILE, or say

@@ -204,7 +204,7 @@ Test(dnnl, convolutions_agree_with_plain_sums_on_random_shapes_layouts_and_epilo
                 dnnl_primitive_free(primitive);
                 free_case(&made);
         }
-        cr_assert_gt(n_made, 60);
+        cr_assert(dnnl_is_used() ? n_made > 60 : n_made == 0);
 }
 
 // ---- products ----
@@ -346,7 +346,9 @@ Test(dnnl, two_threads_run_one_primitive_on_inputs_of_their_own)
                           .n_threads = 1 };
         DnnlPrimitive *primitive;
         cr_assert_eq(dnnl_conv_new(&conv, &primitive), STATUS_OK);
-        cr_assert_not_null(primitive);
+        cr_assert_eq(primitive != NULL, dnnl_is_used());
+        if (primitive == NULL)
+                return;
         int64_t n = meta_numel(&conv.out);
         Runner runners[N_THREADS];
         pthread_t threads[N_THREADS];

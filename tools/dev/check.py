@@ -225,6 +225,8 @@ LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
     ("fuzz", "fuzz targets, 10 minutes each",
      python("tools/dev/fuzz.py", "--seconds", "600", "--results", RESULTS)),
     ("image", "the image's content, built and run", python("tests/deploy/image.py")),
+    ("arm64", "cross build for arm64: kernels, goldens and models under qemu-user",
+     python("tests/deploy/arm64.py")),
     ("distros", "from nothing on Debian 12 and 13", python("tests/deploy/distros.py")),
 ]
 

@@ -238,7 +238,7 @@ static size_t lay_out_large(const Spread *number, char *out)
         memcpy(out, digits, 16);
         out[whole] = '.';
         memcpy(out + whole + 1, digits + whole, 16);
-        return (size_t)(whole + 1 + MAX(number->n - whole, 1));
+        return (size_t)whole + 1 + (size_t)MAX(number->n - whole, 1);
 }
 
 // Zeros in front, digits and point are put together in two words and stored at once. What is

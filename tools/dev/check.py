@@ -141,7 +141,7 @@ def python(script, *arguments):
 
 SERVER, SANITIZED_SERVER, FAULT = "build/fxserve", "build-asan/fxserve", "build/tests/fault/libfault.so"
 RECORD = "build/tests/fault/librecord.so"
-BUILDS = ("build-asan", "build", "build-tsan")
+BUILDS = ("build-asan", "build", "build-clang", "build-tsan")
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
     ("python", "Python: flake8 with the checks of .flake8", flake8),
@@ -150,6 +150,7 @@ STEPS = [
     ("build", "build for release", lambda: build("build", ["-Dtests=disabled", "-Dwerror=true"])),
     ("build-clang", "build with clang, without warnings",
      lambda: build("build-clang", CLANG, ["all"], compiler="clang")),
+    ("tidy", "clang-tidy with the checks of .clang-tidy", python("tests/layering/tidy.py", "build-clang")),
     ("build-tsan", "build with ThreadSanitizer", lambda: build("build-tsan", THREADS)),
     ("unit", "unit tests and goldens (ASan, UBSan)", criterion),
     ("replay", "fuzz corpus and mutants of it (ASan, UBSan)", python("tests/fuzz/replay.py", "build-asan")),
@@ -196,6 +197,8 @@ STEPS = [
 ]
 # What takes longer than ./check should. Steps of STEPS that are not here have no long form.
 LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
+    ("tidy", "clang-tidy with the static analyser",
+     python("tests/layering/tidy.py", "build-clang", "--long")),
     ("replay", "fuzz corpus, 1,000 mutants of each input",
      python("tests/fuzz/replay.py", "build-asan", "1000")),
     ("archives", "mutants of .pt2 archives, 20 minutes",

@@ -68,7 +68,9 @@ def check_model(server, tally, name, path, isa):
 
 
 def check_set(binary, tally, isa, only):
-    server = Server(binary, ["--data", "none", "--quiet"], extra_environment={"FXSERVE_ISA": isa}).start()
+    # An emulated CPU takes its time.
+    flags = ["--data", "none", "--quiet", "--run-deadline-ms", "110000"]
+    server = Server(binary, flags, extra_environment={"FXSERVE_ISA": isa}).start()
     cpu = server.call("GET", "/v1").json()["cpu"]
     tally.check(f"GET /v1 in {isa}", None if cpu == isa else f"it says {cpu}")
     paths = [path for pattern in ("*.pt2", "*.fx.json") for path in glob.glob(os.path.join(MODELS, pattern))]

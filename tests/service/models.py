@@ -52,7 +52,7 @@ def sets_of(name):
 
 
 def ask(server, name, mode, query, body):
-    reply = server.call("POST", f"/v1/graphs/{name}/run?mode={mode}{query}", body, seconds=120)
+    reply = server.call("POST", f"/v1/graphs/{name}/run?mode={mode}{query}", body, seconds=600)
     if reply.status != 200:
         raise Failed(reply.short())
     return reply

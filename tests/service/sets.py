@@ -69,7 +69,7 @@ def check_model(server, tally, name, path, isa):
 
 def check_set(binary, tally, isa, only):
     # An emulated CPU takes its time.
-    flags = ["--data", "none", "--quiet", "--run-deadline-ms", "110000"]
+    flags = ["--data", "none", "--quiet", "--run-deadline-ms", "600000"]
     server = Server(binary, flags, extra_environment={"FXSERVE_ISA": isa}).start()
     cpu = server.call("GET", "/v1").json()["cpu"]
     tally.check(f"GET /v1 in {isa}", None if cpu == isa else f"it says {cpu}")

@@ -132,9 +132,11 @@ Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node 
 {
         _cleanup_(value_clear) Value args = take_new->args;
         _cleanup_(value_clear) Value kwargs = take_new->kwargs;
-        EditNew new = *take_new;
+        EditNew given = *take_new, new = *take_new;
+        given.args = args;
+        given.kwargs = kwargs;
         TRY(check_call(edit, node));
-        TRY(fill_call(node, take_new, &new.args, &new.kwargs));
+        TRY(fill_call(node, &given, &new.args, &new.kwargs));
         return edit_replace(edit, node, &new, out_node);
 }
 

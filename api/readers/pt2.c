@@ -83,7 +83,7 @@ static Status check_layout(Archive *archive)
                             "the archive says its format is \"%s\", not \"pt2\"; " SAVE_AGAIN, format);
         if (version != NULL && strcmp(version, "0") != 0)
                 return fail(STATUS_WRONG_FILE,
-                            "the archive has version \"%s\"; version 0 (torch 2.9 to 2.13) can be read",
+                            "the archive has version \"%s\"; version 0 (torch 2.9 and later) can be read",
                             version);
         if (byteorder != NULL && strcmp(byteorder, "little") != 0)
                 return fail(STATUS_UNSUPPORTED,

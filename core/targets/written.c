@@ -53,16 +53,31 @@ static Status note_input(void *context, Node *input)
         return STATUS_OK;
 }
 
+static bool is_container(Value value)
+{
+        return value.kind == VALUE_LIST || value.kind == VALUE_TUPLE || value.kind == VALUE_DICT;
+}
+
+// An argument may be given by name, too, where Python itself would refuse that.
+static bool takes_container(const Node *node)
+{
+        for (uint32_t i = 0; i < node->args.seq->n; i++) {
+                if (is_container(node->args.seq->items[i]))
+                        return true;
+        }
+        for (uint32_t i = 0; node->kwargs.kind == VALUE_DICT && i < node->kwargs.dict->n; i++) {
+                if (is_container(node->kwargs.dict->items[i].value))
+                        return true;
+        }
+        return false;
+}
+
 static Status read_flags(const Node *node, const uint8_t *flags, uint8_t *out)
 {
         Reads reads = { .flags = flags };
         TRY(node_visit_inputs(node, note_input, &reads));
-        for (uint32_t i = 0; i < node->args.seq->n; i++) {
-                ValueKind kind = node->args.seq->items[i].kind;
-                if ((kind == VALUE_LIST || kind == VALUE_TUPLE || kind == VALUE_DICT) &&
-                    (reads.found & SHARES) != 0)
-                        reads.found |= CONTAINER;
-        }
+        if ((reads.found & SHARES) != 0 && takes_container(node))
+                reads.found |= CONTAINER;
         *out = reads.found;
         return STATUS_OK;
 }

@@ -55,6 +55,34 @@ static Node *add(Build *build, Opcode op, const char *name, const char *target, 
         return build->last;
 }
 
+// A function of arguments that all have names; `kwargs`: a JSON object of what add() takes.
+static Node *add_by_name(Build *build, const char *name, const char *target, const char *kwargs)
+{
+        json_t *json = json_loads(kwargs, 0, NULL), *value;
+        const char *key;
+        uint32_t i = 0;
+        Dict *dict;
+        Seq *none;
+        cr_assert_not_null(json, "%s", kwargs);
+        cr_assert_eq(seq_new(0, &none), STATUS_OK);
+        cr_assert_eq(dict_new((uint32_t)json_object_size(json), &dict), STATUS_OK);
+        json_object_foreach(json, key, value)
+        {
+                cr_assert_eq(str_new(key, strlen(key), &dict->items[i].key), STATUS_OK);
+                dict->items[i++].value = node_or_value(build->graph, value);
+        }
+        json_decref(json);
+        cr_assert_eq(graph_add_node(build->graph,
+                                    &(NodeSpec){ .op = OP_CALL_FUNCTION,
+                                                 .name = name,
+                                                 .target = target,
+                                                 .args = value_seq_take(VALUE_TUPLE, none),
+                                                 .kwargs = { .kind = VALUE_DICT, .dict = dict } },
+                                    &build->last),
+                     STATUS_OK, "%s", failure_current()->message);
+        return build->last;
+}
+
 static void add_state(Build *build, const char *path, int rank, const int64_t *size)
 {
         TensorMeta meta = { 0 };
@@ -406,6 +434,45 @@ Test(writes, lists_of_state_stay_state)
         add(&build, OP_CALL_FUNCTION, "getitem", "_operator.getitem", "[\"%mul\", 0]");
         add(&build, OP_CALL_METHOD, "add_", "add_", "[\"%getitem\", 1]");
         cr_expect(written_after(&build));
+}
+
+// Whether a write to the first item of the list that node "made" gives marks the state.
+static bool written_through(Build *build)
+{
+        add(build, OP_CALL_FUNCTION, "getitem", "_operator.getitem", "[\"%made\", 0]");
+        add(build, OP_CALL_METHOD, "add_", "add_", "[\"%getitem\", 1]");
+        return written_after(build);
+}
+
+static void start_with_state(Build *build)
+{
+        start(build);
+        add_state(build, "b", 1, (const int64_t[]){ 3 });
+        add(build, OP_GET_ATTR, "b", "b", "[]");
+}
+
+Test(writes, lists_given_by_name_stay_state)
+{
+        static const struct {
+                const char *target, *kwargs;
+        } calls[] = { { "_operator.mul", "{\"a\": {\"list\": [\"%b\"]}, \"b\": 2}" },
+                      { "_operator.mul", "{\"a\": 2, \"b\": {\"list\": [\"%b\"]}}" },
+                      { "_operator.add", "{\"a\": {\"list\": [\"%b\"]}, \"b\": {\"list\": [\"%b\"]}}" } };
+        for (size_t i = 0; i < ARRAY_LENGTH(calls); i++) {
+                Build build;
+                start_with_state(&build);
+                add_by_name(&build, "made", calls[i].target, calls[i].kwargs);
+                cr_expect(written_through(&build), "%s %s", calls[i].target, calls[i].kwargs);
+        }
+}
+
+Test(writes, a_sum_of_lists_of_state_stays_state)
+{
+        Build build;
+        start_with_state(&build);
+        add(&build, OP_CALL_FUNCTION, "made", "builtins.sum",
+            "[{\"list\": [{\"list\": [\"%b\"]}]}, {\"list\": []}]");
+        cr_expect(written_through(&build));
 }
 
 Test(writes, training_batch_norm_marks_its_statistics)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64);
-// half results round once. The causal mask is aligned top left and may stand beside attn_mask where
-// PyTorch has a kernel for that; rows without allowed keys give zeros. Four-dimensional results lie
-// in memory as the query does.
+// half results round once. The causal mask is aligned top left. It may be combined with attn_mask
+// where PyTorch has a kernel for both. Rows without allowed keys give zeros. Four-dimensional
+// results have the query's layout.
 #include <math.h>
 #include "core/kernels/attention/attention.h"
 #include "core/ops/arguments.h"
@@ -74,8 +74,8 @@ static Status broadcast_batch(TensorMeta *into, const TensorMeta *meta)
         return STATUS_OK;
 }
 
-// Key and value heads serve `repeat` query heads each: their head dimension becomes (heads, repeat)
-// with stride 0, the query's is split alike.
+// Splits the head dimension into (heads, repeat). A key or value head serves `repeat` query heads,
+// with stride 0.
 static void split_heads(TensorMeta *meta, int64_t repeat, bool is_query)
 {
         int head = meta->rank - 3;
@@ -171,8 +171,8 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
         return STATUS_OK;
 }
 
-// Whether PyTorch takes its blocked CPU kernel: its result lies as the query does, and half weights
-// are rounded before they meet the values.
+// Whether PyTorch takes its blocked CPU kernel. The result then has the query's layout, and half
+// weights are rounded before they are multiplied by the values.
 static bool is_blocked(const OpCall *call, const SdpaArgs *args)
 {
         const TensorMeta *operands[] = { arg_meta(call, ATTENTION_QUERY), arg_meta(call, ATTENTION_KEY),
@@ -186,8 +186,8 @@ static bool is_blocked(const OpCall *call, const SdpaArgs *args)
                operands[1]->size[1] * args->repeat == operands[0]->size[1];
 }
 
-// The blocked kernel takes both a mask and is_causal, masks of two or four dimensions; PyTorch's
-// other one refuses that.
+// Only PyTorch's blocked kernel accepts a mask together with is_causal, and only masks of two or
+// four dimensions.
 static bool mask_fits_blocks(const OpCall *call)
 {
         return arg_meta(call, ATTENTION_ATTN_MASK)->rank == 2 ||
@@ -223,8 +223,7 @@ static GemmMatrix matrix_of(const void *data, const TensorMeta *meta)
         return out;
 }
 
-// A tensor argument in the dtype it is computed in, at its own strides where nothing had to be
-// converted.
+// A tensor argument in the dtype of the computation. Without a conversion it keeps its strides.
 typedef struct SdpaInput {
         const void *data;
         TensorMeta meta;
@@ -249,8 +248,8 @@ static void input_deinit(SdpaInput *input)
         dense_deinit(&input->dense);
 }
 
-// All operands in one geometry: the result's batch dimensions, heads split when key heads are
-// shared.
+// Expands all operands to the result's batch dimensions. Heads are split when query heads share a
+// key head.
 static GemmMatrix place(const SdpaArgs *args, const void *data, TensorMeta meta, bool shares_heads,
                         const int64_t *batch)
 {

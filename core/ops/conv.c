@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv.c: all convolutions are one kernel; a row says where its arguments stand. Unbatched inputs
-// get a batch of one. Results keep channels_last when input or weight has it.
+// conv.c: all convolutions use one kernel; a row gives the positions of its arguments. Unbatched
+// inputs get a batch of one. Results keep channels_last when input or weight has it.
 #include "core/kernels/conv/conv.h"
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
@@ -197,7 +197,7 @@ static Status read_padding(const OpCall *call, const ConvRow *row, const TensorM
         for (int i = 0; i < args->spatial; i++) {
                 if (args->stride[i] != 1)
                         return fail(STATUS_VALUE, "padding='same' is not supported for strided convolutions");
-                // The odd element goes to the end.
+                // An odd total pads one more at the end.
                 args->padding[i] = args->dilation[i] > 0 && args->dilation[i] <= INT32_MAX
                                            ? args->dilation[i] * (weight->size[i + 2] - 1) / 2
                                            : 0;
@@ -205,8 +205,8 @@ static Status read_padding(const OpCall *call, const ConvRow *row, const TensorM
         return STATUS_OK;
 }
 
-// Volumes keep channels_last where PyTorch's oneDNN path takes them; lines are convolved as images
-// of height 1, of which only the weight's layout is asked.
+// 3-d convolutions keep channels_last where PyTorch's oneDNN path takes them. 1-d ones run as
+// images of height 1, for which only the weight's layout decides.
 static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
 {
         if (args->spatial == 2)
@@ -269,7 +269,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         args.out_size[0] = input.size[0];
         args.out_size[1] = args.transposed ? weight->size[1] * args.groups : weight->size[0];
         if (!args.transposed && input.size[1] == 0)
-                args.out_size[1] = 0; // as PyTorch shapes what is made of no channels
+                args.out_size[1] = 0; // PyTorch's result for an input without channels
         TRY(args.transposed ? transposed_sizes(&args, &input, weight)
                             : forward_sizes(&args, &input, weight, same));
         args.channels_last = keeps_channels_last(&args, &input, weight);

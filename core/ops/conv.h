@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a convolution's arguments say, for the kernels and for pack.
+// A convolution's arguments, decoded for the kernels and for pack.
 #pragma once
 #include "core/ops/op.h"
 
@@ -23,7 +23,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args);
 // An unbatched meta with a batch of one in front; others as they are.
 TensorMeta conv_batched(const TensorMeta *meta, int spatial);
 
-// The functions of all rows, for rows elsewhere that do more after a convolution.
+// The functions of all rows, also used by rows that fuse operators behind a convolution.
 Status conv_infer(OpCall *call);
 Status conv_op_run(const OpRun *run);
 Cost conv_cost(const OpCall *call);

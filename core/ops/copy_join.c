@@ -10,7 +10,7 @@
 #include "core/ops/view.h"
 
 // ---- cat, stack ----
-// cat passes over empty 1-d tensors, whatever the others look like.
+// cat ignores empty 1-d tensors, whatever the shapes of the others.
 static bool is_skipped(const TensorMeta *meta)
 {
         return meta->rank == 1 && meta->size[0] == 0;
@@ -41,7 +41,7 @@ static Status check_cat_shapes(const TensorMeta *first, const TensorMeta *next, 
         return STATUS_OK;
 }
 
-// The first tensor that counts; the very first when none does.
+// The first tensor that cat does not ignore; the very first when it ignores all.
 static const TensorMeta *cat_model(const OpCall *call)
 {
         uint32_t n = arg_list_length(call, CAT_TENSORS);
@@ -53,7 +53,7 @@ static const TensorMeta *cat_model(const OpCall *call)
         return &arg_list_tensor(call, CAT_TENSORS, 0)->meta;
 }
 
-// Where nothing counts, any dimension will do.
+// When all tensors are ignored, any dimension is accepted.
 static Status cat_dim(const OpCall *call, const TensorMeta *model, int *out_dim)
 {
         *out_dim = 0;
@@ -114,7 +114,7 @@ static Status cat_run(const OpRun *run)
                         continue;
                 Region from = region_of(run->in_meta[i], run->in[i]);
                 Region to = region_part(&out, dim, start, from.meta.size[dim]);
-                if (from.data != to.data) // else it was made there (OP_JOINS)
+                if (from.data != to.data) // equal: its producer wrote into the result (OP_JOINS)
                         TRY(copy_region(run->ctx, &from, &to));
                 start += from.meta.size[dim];
         }
@@ -130,8 +130,8 @@ static void insert_dim(TensorMeta *meta, int dim, int64_t size)
         meta->stride[dim] = 1;
 }
 
-// PyTorch stacks by cat: along the dimension before which the new one goes, whose size is then
-// split; at the end, of the tensors with a dimension of size 1 more.
+// PyTorch builds stack from cat. It concatenates along the dimension before the new one, then
+// splits it. A new last dimension is added to every tensor first, with size 1.
 static Status stack_strides(const OpCall *call, int dim, TensorMeta *meta)
 {
         uint32_t n = arg_list_length(call, CAT_TENSORS);
@@ -210,7 +210,7 @@ static Status raise_rank(Emitter *emitter, Value tensor, int rank, bool behind, 
         Value value = value_ref(tensor);
         while (value.tensor->meta.rank < rank) {
                 Value next;
-                // atleast_3d puts the third dimension behind, atleast_2d the first in front.
+                // atleast_3d adds the third dimension at the end, atleast_2d the first in front.
                 int64_t dim = behind && value.tensor->meta.rank == 2 ? 2 : 0;
                 Status status = EMIT(emitter, "aten::unsqueeze", &next, value, value_int(dim));
                 value_unref(value);
@@ -278,8 +278,8 @@ static Status repeat_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// The first tile is copied in; along each dimension, innermost first, what is there is doubled
-// until it fills the size.
+// Copies the first tile in. Then, along each dimension, innermost first, doubles the filled part
+// until it has the full size.
 static Status repeat_run(const OpRun *run)
 {
         Region out = region_of(run->out_meta[0], run->out[0]);
@@ -375,13 +375,13 @@ static Status roll_shifts(const OpCall *call, const TensorMeta *self, int64_t ou
         return STATUS_OK;
 }
 
-// PyTorch rolls by cat, one dimension after the other: a format stays as long as both parts show
-// it, which an empty part never does.
+// PyTorch builds roll from cat, one dimension after the other. The result keeps a memory format
+// only while both parts have it; an empty part never has.
 static Status roll_dims_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
-        if (meta_numel(self) == 0) // PyTorch looks at nothing else then
+        if (meta_numel(self) == 0) // PyTorch checks nothing else for an empty tensor
                 return out_fresh(call, 0, &meta);
         if (self->rank == 0)
                 return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
@@ -421,7 +421,7 @@ static Status roll_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// Each shifted dimension falls into two parts that change places: at most 2^rank regions.
+// Each shifted dimension is split into two parts that are swapped: at most 2^rank regions.
 static Status roll_parts(const OpRun *run, const Region *from, const Region *to, const int64_t *shift)
 {
         uint32_t n_combinations = 1u << to->meta.rank;
@@ -453,8 +453,8 @@ static Status roll_run(const OpRun *run)
                 TRY(roll_shifts(run->call, &from.meta, shift));
                 return roll_parts(run, &from, &to, shift);
         }
-        // Without dims the tensor is rolled as if it were flat: put in order first, then rotated in
-        // place of the result's bytes.
+        // Without dims the tensor is rolled as if it were flat: copied contiguously, then rotated
+        // into the result.
         int64_t by = 0;
         int n = 0;
         TRY(arg_ints(run->call, ROLL_SHIFTS, 1, &by, &n));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // copy_ops.c: copies of one tensor, with another dtype or memory format, and fills. `to` gives the
-// tensor itself back where nothing changes, as PyTorch does; devices are accepted and mean nothing
-// here.
+// tensor itself back where nothing changes, as PyTorch does. Devices are accepted and ignored.
 #include <math.h>
 #include <string.h>
 #include "core/kernels/copy.h"

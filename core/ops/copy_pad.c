@@ -56,7 +56,7 @@ static Status constant_pad_infer(OpCall *call)
                                     self->size[d], widths[2 * i], widths[2 * i + 1], d);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
-        // here: a run may leave the call out when nobody reads it
+        // checked here: a run may skip the call when nobody reads its result
         TRY(value_element(arg_number(call, CONSTANT_PAD_VALUE), self->dtype, element));
         TRY(view_set_strides(&meta, view_suggested_format(self), self));
         return out_fresh(call, 0, &meta);
@@ -147,7 +147,7 @@ static Status mapped_pad_infer(OpCall *call)
                                     meta.size[d]);
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
-        // the latter is contiguous always
+        // circular padding always gives a contiguous result
         bool batched = self->rank == n_dims + 2 && n_dims > 1 && kind != PAD_CIRCULAR;
         TRY(view_set_strides(&meta, batched ? view_suggested_format(self) : MEMORY_FORMAT_CONTIGUOUS, self));
         return out_fresh(call, 0, &meta);

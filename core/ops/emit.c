@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// emit.c: the one door for calls. A call's frame lives on the stack; nothing here hashes, formats
-// or allocates unless something fails or a number has to be wrapped. What an in-place twin may do
-// is decided here once for all operators; inplace.c has the checks.
+// emit.c: every call of an operator goes through emit(). A call's frame lives on the stack; nothing
+// here hashes, formats or allocates unless something fails or a number has to be wrapped. The rules
+// of in-place twins are decided here for all operators; inplace.c has the checks.
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 
@@ -74,8 +74,8 @@ static Status check_dtype(const OpCall *call, const TensorMeta *meta, bool first
         DtypeSet allowed = call->op->dtypes;
         if ((allowed >> meta->dtype & 1) != 0)
                 return STATUS_OK;
-        // Index, mask and condition tensors behind the first argument, and wrapped numbers, are
-        // infer's business.
+        // infer checks index, mask and condition tensors behind the first argument, and wrapped
+        // numbers.
         if (!first && (meta->wrapped || meta->dtype == DTYPE_BOOL || dtype_is_int(meta->dtype)))
                 return STATUS_OK;
         return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'",
@@ -141,8 +141,8 @@ static Status emit_inplace_kernel(OpCall *call, Value *out)
         case OUT_SAME:
                 if (spec->arg != 0)
                         return emit_functional_then_write(call, out);
-                // A twin whose functional row passes self on has nothing to do; a row of its own
-                // runs on self.
+                // A twin whose functional row returns self has nothing to do. A row written in
+                // place runs on self.
                 if (call->op->run == NULL || call->schema->text != call->op->schema)
                         return give_self(call, out);
                 TRY(inplace_check_internal_overlap(&self->meta));
@@ -178,7 +178,7 @@ static Status emit_expand(OpCall *call, Value *out)
         return write_result(call, result, out);
 }
 
-// A row that claims fresh results and shares bytes after all could let a run write to the model.
+// A row that claims fresh results but shares bytes could let a run write to the model.
 static Status check_fresh(const OpCall *call)
 {
         for (uint32_t k = 0; k < call->n_outs && op_has(call, TRAIT_FRESH); k++) {
@@ -260,8 +260,8 @@ static __attribute__((noinline)) Status emit_wrapped(Emitter *emitter, const Ove
 }
 
 // ---- runtime scalars (recordings only) ----
-// "aten::mul.Scalar" and "aten::mul.Tensor" with a number in its Tensor slot are one row with one
-// set of rules: for a runtime scalar the second is called, so that its value is read when the
+// "aten::mul.Scalar", and "aten::mul.Tensor" with a number in its Tensor slot, follow the same
+// rules. For a runtime scalar the Tensor overload is called, which reads the number when the
 // program runs.
 static const Overload *tensor_twin(const Overload *overload)
 {
@@ -281,8 +281,8 @@ static const Overload *tensor_twin(const Overload *overload)
 static bool stays_open(const Overload *overload, uint32_t i)
 {
         const SchemaArg *arg = &overload->schema.args[i];
-        // a Python row: it says by itself what it looks at (emitter_number_read), or is not given
-        // runtime scalars
+        // a Python row reports the numbers it reads (emitter_number_read), or gets no runtime
+        // scalars
         if (arg->type == ARG_ANY)
                 return true;
         return arg->type == ARG_TENSOR && !arg->is_list && !(i == 0 && overload->inplace);
@@ -320,9 +320,8 @@ Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint6
         return emit_bound(emitter, overload, args, given, out);
 }
 
-// Names in expand bodies are string literals: found by address from the second time on. A slot
-// holds an overload only, whose name is compared, so that two threads that fill the same slot do no
-// harm.
+// Caches overloads by the address of the name, a string literal in an expand body. A slot holds
+// only an overload and its name is compared, so two threads may write the same slot.
 static const Overload *find_by_literal(const char *name)
 {
         enum { SLOT_BITS = 9 };

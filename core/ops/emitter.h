@@ -14,10 +14,11 @@ typedef struct EmitterVtbl {
         // Before a call is inferred or expanded; NULL: nothing to check. Emitters whose tensors may
         // have no bytes refuse here what needs the number that such a tensor holds.
         Status (*check)(Emitter *emitter, const OpCall *call);
-        // A bound call of a kernel or view op (no expand), already inferred: call->outs says what
-        // comes out. *out is a Tensor, a tuple, a list or a plain value as the schema's returns say
-        // (values are taken out of call->outs). call->inplace: the one output is computed straight
-        // into argument 0, whose dtype and shape are those of outs[0]; overlap has been ruled out.
+        // A bound call of a kernel or view op (no expand), already inferred: call->outs describes
+        // the results. *out is a Tensor, a tuple, a list or a plain value as in the schema's
+        // returns (values are taken out of call->outs). call->inplace: the one output is computed
+        // straight into argument 0, whose dtype and shape are those of outs[0]; overlap has been
+        // ruled out.
         Status (*op)(Emitter *emitter, OpCall *call, Value *out);
         // Writes `from` (broadcast to and cast as `to`) into `to`'s storage: copy_, and the tail of
         // every in-place twin.
@@ -33,8 +34,8 @@ typedef struct EmitterVtbl {
         // passed to both.
         Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
                        ValueSpan additional, Value *out);
-        // With Emitter.runtime_scalars only. The 0-dim wrapped tensor (counted) that stands for a
-        // runtime scalar (a tagged one); a runtime scalar is looked at.
+        // With Emitter.runtime_scalars only. `number` gives the 0-dim wrapped tensor (counted) that
+        // stands for a tagged runtime scalar. `number_read` reports that its value is read.
         Status (*number)(Emitter *emitter, Value number, Tensor **out_tensor);
         void (*number_read)(Emitter *emitter, Value number);
 } EmitterVtbl;
@@ -47,8 +48,8 @@ struct Emitter {
         int depth;               // child graphs entered; <= limits.max_child_graphs
         const OpDef *last_op;    // kernel that ran last: for profiles
         const char *last_kernel; // its name; static
-        bool measure;            // sum up what the kernels of a node cost
-        bool runtime_scalars;    // some numbers may be tagged: their values are left open
+        bool measure;            // add up the cost of a node's kernels
+        bool runtime_scalars;    // some numbers may be tagged as runtime scalars
         Cost cost;
 };
 
@@ -59,13 +60,13 @@ Status call_open(Emitter *emitter, const Overload *overload, const Value *args, 
 void call_close(OpCall *call);
 // Whether the row takes the dtypes of the call's tensors: STATUS_DTYPE.
 Status call_check_dtypes(const OpCall *call);
-// What the call gives as a Value of the schema's kind: tensors[k] where output k is a tensor
-// (taken, set to NULL), else its plain value.
+// The call's result as a Value of the schema's kind. Output k is tensors[k] (taken, set to NULL)
+// where it is a tensor, else its plain value.
 Status call_outs_take(OpCall *call, Tensor **tensors, Value *out);
 
-// The one door for calls: `args` are laid out in schema order (schema_bind or by hand, all of
-// them). Wraps numbers in Tensor slots, checks dtypes, does the in-place twin's checks (cast,
-// shape, overlap), then expands or hands to the vtbl.
+// Runs or records a call: all calls go through here. `args` has all arguments in schema order (from
+// schema_bind or by hand). Wraps numbers in Tensor slots, checks dtypes, makes the in-place twin's
+// checks (cast, shape, overlap), then expands or hands to the vtbl.
 Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out);
 
 // For expand bodies: binds positional values to the overload `name` ("aten::_softmax"); trailing
@@ -75,8 +76,8 @@ Status emit_values(Emitter *emitter, const char *name, const Value *args, uint32
 #define EMIT(emitter, name, out, ...)                                                                        \
         emit_values((emitter), (name), (const Value[]){ __VA_ARGS__ },                                       \
                     (uint32_t)(sizeof((const Value[]){ __VA_ARGS__ }) / sizeof(Value)), (out))
-// To be called where Python code computes with a number that may be open: what comes out depends on
-// its value.
+// To be called before Python code computes with a number that may be a runtime scalar: the result
+// depends on its value.
 static inline void emitter_number_read(Emitter *emitter, Value number)
 {
         if (number.tag != 0 && emitter->runtime_scalars)

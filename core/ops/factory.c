@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // factory.c: tensors out of sizes and numbers. dtypes follow the fill value where none is given;
-// devices, layouts and pin_memory are accepted and mean nothing here. `empty` gives zeros:
-// uninitialised bytes would leak what other runs left behind.
+// devices, layouts and pin_memory are accepted and ignored. `empty` gives zeros: uninitialised
+// bytes would leak data of other runs.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -167,7 +167,7 @@ typedef struct RangePlan {
         double start_f, step_f;
 } RangePlan;
 
-// How many steps lie in [first, last); `whole` counts in integers, as PyTorch does for int64
+// The number of steps in [first, last). `whole` counts in integers, as PyTorch does for int64
 // results.
 static Status range_length(const RangePlan *plan, bool whole, double last, int64_t last_int, int64_t *out_n)
 {
@@ -293,7 +293,7 @@ static Status linspace_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// Both ends are exact: the second half is counted from the end. float32 and below step in float32.
+// Counts the second half from the end, so both ends are exact. float32 and below step in float32.
 static double linspace_at(Dtype dtype, double start, double end, int64_t steps, int64_t i)
 {
         bool head = i < steps / 2;
@@ -420,7 +420,7 @@ static Status triangle_run(const OpRun *run)
         TRY(arg_int(run->call, TRIANGLE_DIAGONAL, &job.diagonal));
         if (numel == 0)
                 return STATUS_OK;
-        // Far diagonals act like the nearest one that keeps all or nothing.
+        // A diagonal outside the matrix keeps all or nothing, however far it is.
         job.diagonal = MIN(MAX(job.diagonal, -job.rows - 1), job.columns + 1);
         TRY(parallel_for(run->ctx, numel / job.columns, MAX(16384 / job.columns, 1), triangle_rows, &job));
         return run_poll(run->ctx);

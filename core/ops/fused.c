@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fused.c: groups of pointwise operators. Tracing walks the body on metas with the rows' own infer
-// and binding, which gives the metas of the outputs and, if wanted, the tile program: the very
-// loops and conversions that the nodes would run one by one.
+// and binding. It gives the outputs' metas and, on request, the tile program, with the same loops
+// and conversions as the nodes run one by one.
 #include "core/ops/fused.h"
 
 #include <string.h>
@@ -46,12 +46,12 @@ bool fused_takes(const OpCall *call)
                 return arg_meta(call, SELF) != NULL && can_cast(arg_meta(call, SELF), &call->outs[0].meta);
         if (call->op->run != pointwise_run_op)
                 return false;
-        // Values that are refused in a tile are nobody's: the group could not say at which node.
+        // A row that may refuse values is not taken: the group could not name the node.
         return point_bind(call, &bound) == STATUS_OK && !pointwise_may_fail(call);
 }
 
 // ---- one row ----
-// A number in a Tensor slot is what emit makes of it: 0-dim and wrapped.
+// A number in a Tensor slot becomes a 0-dim wrapped tensor, as in emit.
 static void wrap_number(Value number, Tensor *out)
 {
         *out = (Tensor){ .meta = { .wrapped = true } };
@@ -143,7 +143,7 @@ static Status add_call(TileProgram *program, const OpCall *call, const BodyCall 
         return add_row(program, call, body->values, body->numbers, out_value);
 }
 
-// The rows that the tile makes are its only output.
+// The tile program's only output is the rows that the tail reads.
 static Status end_with(const Trace *trace, const OpCall *call, const BodyCall *body)
 {
         int operand[SCHEMA_MAX_ARGS];
@@ -201,7 +201,7 @@ static Status trace_call(const Trace *trace, const Node *node)
         return status;
 }
 
-// Such inputs come last: the tile program does not know them.
+// Inputs that only the tail reads come last: the tile program does not have them.
 static bool only_tail_reads(const Trace *trace, const Node *node)
 {
         if (trace->tail == NULL || node->n_users != 1)
@@ -355,7 +355,7 @@ static Status run_impl(const FusedImpl *fused, const OpRun *run)
                                            : tile_run(fused->program, run->in, run->out, run->ctx);
 }
 
-// Without a program of its own: made for this one run.
+// No prepared program: trace one for this run.
 static Status fused_run(const OpRun *run)
 {
         FusedImpl *fused;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fxserve::fused(Tensor[] inputs, Graph body) -> Tensor[]: pointwise operators run together. `body`
-// has one placeholder per input, nodes `torch.ops.*` that fused_takes accepts, and returns a tuple
-// of tensors of one shape. Or its last call is one that fused_takes_tail accepts, whose result is
-// the only one.
+// has one placeholder per input and nodes `torch.ops.*` that fused_takes accepts, and returns a
+// tuple of tensors of one shape. Its last call may be one that fused_takes_tail accepts; the tuple
+// then holds only that call's result.
 #pragma once
 #include "core/ops/op.h"
 

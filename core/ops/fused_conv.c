@@ -175,7 +175,7 @@ static Status fused_linear_run(const OpRun *run)
 typedef struct FusedImpl {
         PackedProduct product;
         Epilogue epilogue;
-        bool clamped; // by the product, if that finishes
+        bool clamped; // the product applies the clamp, if its kind finishes
 } FusedImpl;
 
 static void fused_free(void *impl)
@@ -218,8 +218,8 @@ static Status fused_pack(PackedProduct *take_product, const Epilogue *epilogue, 
         return STATUS_OK;
 }
 
-// What a product can do itself. A clamp must come after the residual: with one laid out otherwise,
-// nothing is left to it.
+// The clamp that a product can apply itself. It must come after the residual, so a residual of
+// another layout leaves the product without a clamp.
 static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
 {
         const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations that fxserve::convolution and fxserve::linear take over from a call behind them.
+// Activations that fxserve::convolution and fxserve::linear apply to their result.
 #pragma once
 #include "core/ops/op.h"
 

@@ -110,10 +110,10 @@ typedef struct TailRun {
         const TileProgram *program;
         const OpRun *run;
         _Atomic Status status; // of the first piece that failed
-        char message[256];     // ... and what it said
+        char message[256];     // its message
 } TailRun;
 
-// As many rows as a block has, in the first dimension.
+// A block's meta: the leading dimensions become (n_rows, 1, ...).
 static TensorMeta block_meta(const TensorMeta *meta, int lead, int64_t n_rows)
 {
         TensorMeta block = *meta;
@@ -179,6 +179,6 @@ Status fused_tail_run(const FusedTail *tail, const TileProgram *program, const O
         Status status = atomic_load_explicit(&task.status, memory_order_relaxed);
         if (status == STATUS_OK)
                 return STATUS_OK;
-        TRY(run_poll(run->ctx)); // a deadline is told in its own words
+        TRY(run_poll(run->ctx)); // a passed deadline has a message of its own
         return status == STATUS_NO_MEMORY ? fail_memory() : fail(status, "%s", task.message);
 }

@@ -11,7 +11,7 @@ typedef struct FusedTail {
         OpCall call; // bound to args, inferred
         Value args[SCHEMA_MAX_ARGS];
         Tensor tensors[SCHEMA_MAX_ARGS]; // metas of tensor arguments, by argument
-        // by argument: which input of the group; -1: none, or what the tile makes (argument 0)
+        // by argument: which input of the group; -1: none, or the tile's output (argument 0)
         int operand[SCHEMA_MAX_ARGS];
         TensorMeta out;
         int lead;                    // dimensions that are not part of a row

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_mask.c: operators whose result has as many rows as the data says: nonzero, argwhere,
+// index_mask.c: operators whose result's shape depends on the data: nonzero, argwhere,
 // masked_select; one_hot without num_classes.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"

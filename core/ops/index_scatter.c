@@ -192,8 +192,8 @@ static void element_of_number(Value number, Dtype dtype, void *out)
                 element_from_i64(dtype, out, number.kind == VALUE_BOOL ? number.b : number.i);
 }
 
-// The walk over index positions; index_* repeat their vector across the other dimensions by a
-// stride of 0, kept as a dense copy.
+// Describes the walk over index positions. The vector of index_* is expanded over the other
+// dimensions by stride 0 and kept as a dense copy.
 static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWalk *walk, Dense *index)
 {
         const ScatterRow *row = run->call->op->row;
@@ -257,7 +257,7 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
-// reduce='mean': the sums divided by how many met; integers are floored.
+// reduce='mean': divides each sum by its number of terms; integers are floored.
 static Status divide_by_counts(const OpRun *run, const IndexWalk *walk, bool include_self)
 {
         const TensorMeta *out = run->out_meta[0];

@@ -22,7 +22,7 @@ typedef struct IndexedDim {
 typedef struct IndexArgs {
         int n; // indexed dimensions
         IndexedDim dims[MAX_RANK];
-        int rank, place; // of the index dimensions; where they stand in the result
+        int rank, place; // of the index dimensions; their place in the result
         int64_t size[MAX_RANK];
         int result_rank;
         int64_t result_size[MAX_RANK];
@@ -172,7 +172,7 @@ static Status index_args(const OpCall *call, const RunContext *ctx, IndexArgs *o
         return STATUS_OK;
 }
 
-// Self as the result sees it: indexed dimensions do not move it.
+// Self with the result's shape: stride 0 along the index dimensions.
 static void restrided_self(const TensorMeta *self, const IndexArgs *args, TensorMeta *out)
 {
         meta_init(out, self->dtype, args->result_rank, args->result_size);
@@ -182,7 +182,7 @@ static void restrided_self(const TensorMeta *self, const IndexArgs *args, Tensor
         }
 }
 
-// An index tensor (already broadcast) as the result sees it.
+// An index tensor (already broadcast) with the result's shape.
 static void restrided_index(const OpCall *call, const IndexArgs *args, int i, TensorMeta *out)
 {
         TensorMeta meta = index_meta(call, &args->dims[i]);
@@ -342,7 +342,7 @@ static Status put_infer(OpCall *call)
         for (int i = 1; fits && i <= values->rank; i++)
                 fits = values->size[values->rank - i] == 1 ||
                        values->size[values->rank - i] == args.result_size[args.result_rank - i];
-        // Leading ones may be more than the result has.
+        // The values may have more leading ones than the result has dimensions.
         for (int d = 0; d < values->rank - args.result_rank && !fits; d++) {
                 if (values->size[d] != 1)
                         break;
@@ -387,9 +387,8 @@ static Status put_run(const OpRun *run)
                            run->in[run->n_in - 1], run->out[0]);
 }
 
-// The mask of an index_put_ that is a masked_fill_, as PyTorch decides it: one mask and no other
-// tensor, one value, which may be of any dtype. The shape then does not depend on the mask. NULL
-// where it is not.
+// The mask of an index_put_ that PyTorch runs as masked_fill_: one mask, no other tensor, and one
+// value of any dtype. The shape then does not depend on the mask. NULL otherwise.
 static Status only_mask(const OpCall *call, const Tensor **out_mask, int *out_behind)
 {
         const TensorMeta *self = arg_meta(call, SELF);

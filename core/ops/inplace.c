@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// inplace.c: overlap as PyTorch's MemoryOverlap has it: dense tensors are compared by their byte
-// ranges; for others only the ranges are looked at, and what cannot be told apart goes through a
-// temporary rather than being refused.
+// inplace.c: overlap as PyTorch's MemoryOverlap has it. Byte ranges decide for dense tensors. For
+// others, ranges that cross leave it undecided; a temporary is then used, without a refusal.
 #include "core/ops/inplace.h"
 #include "core/ops/arguments.h"
 

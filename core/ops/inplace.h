@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch asks of a tensor that is written in place; its messages. Pure checks on geometry:
-// nothing is touched.
+// PyTorch's checks of a tensor that is written in place, with its messages. They only look at
+// geometry.
 #pragma once
 #include "core/ops/op.h"
 
@@ -9,7 +9,7 @@ typedef enum Overlap {
         OVERLAP_FULL,    // the same elements in the same order
         OVERLAP_PUNNED,  // both dense, the same places, another dtype of the same size
         OVERLAP_PARTIAL, // both dense, ranges cross
-        OVERLAP_MAYBE,   // ranges cross, at least one is not dense: too hard to tell cheaply
+        OVERLAP_MAYBE,   // ranges cross, at least one is not dense: not decided
 } Overlap;
 
 // Storages must be present (recording: compare by base instead). Empty tensors overlap nothing.

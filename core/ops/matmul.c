@@ -432,7 +432,7 @@ Status linear_run(const OpRun *run)
         bool has_bias = run->in_meta[2] != NULL;
         if (has_bias)
                 bias = operand(run, 2);
-        // Of inputs that are not contiguous PyTorch rounds the product before the bias is added.
+        // For inputs that are not contiguous PyTorch rounds the product before it adds the bias.
         Dtype dtype = input.meta.dtype;
         bool rounds = has_bias && run->in_meta[0]->rank > 2 && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) &&
                       !meta_is_contiguous(run->in_meta[0]);

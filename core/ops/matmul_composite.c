@@ -19,7 +19,7 @@ static Status outer_expand(Emitter *emitter, const OpCall *call, Value *out)
         return EMIT(emitter, "aten::mul.Tensor", out, column, arg_value(call, OUTER_VEC2));
 }
 
-// beta or alpha as it is multiplied with: of a bool result only whether it is 0 counts.
+// beta or alpha as a factor; for a bool result only whether it is 0 counts.
 static Status addr_factor(const OpCall *call, int index, Dtype result, Value *out)
 {
         const char *name = call->schema->args[index].name;
@@ -103,7 +103,7 @@ static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool 
 {
         uint32_t mask = 0;
         int wrapped[MAX_RANK];
-        for (int i = 0; i < n; i++) { // all differ: n <= rank from here on
+        for (int i = 0; i < n; i++) { // they are distinct, so n <= rank from here on
                 TRY(dim_wrap(dims[i], meta->rank, &wrapped[i]));
                 if ((mask >> wrapped[i] & 1) != 0)
                         return fail(STATUS_VALUE, "dim %d appears multiple times in the list of dims",
@@ -138,8 +138,8 @@ static Status as_matrix(Emitter *emitter, Value tensor, const DotSide *side, boo
         return EMIT(emitter, "aten::reshape", out, permuted, size);
 }
 
-// A contracted dimension of size 1 on one side only stands for any size: the other side is summed
-// along it, and keeps it with size 1.
+// A contracted dimension of size 1 on one side only is broadcast: the other side is summed along
+// it, and keeps it with size 1.
 static Status sum_against_ones(Emitter *emitter, int64_t dims[2][MAX_RANK], int n, Value operands[2])
 {
         for (int i = 0; i < n; i++) {

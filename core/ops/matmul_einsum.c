@@ -187,7 +187,7 @@ static Status emit_dims(Emitter *emitter, const char *name, Value input, const i
         return EMIT(emitter, name, out, input, list);
 }
 
-// Owned `*value` gives way to `next`.
+// Releases the owned `*value` and stores `next`.
 static void replace(Value *value, Value next)
 {
         value_clear(value);

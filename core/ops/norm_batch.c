@@ -263,7 +263,7 @@ static Status train_infer(OpCall *call)
         result_meta(input, &meta);
         TRY(out_fresh(call, 0, &meta));
         for (uint32_t k = 1; k < call->schema->n_returns; k++) {
-                // Without training there are no batch statistics; running ones are handed through.
+                // Without training, batch statistics are empty and running ones are passed on.
                 meta_init(&param, stats, 1, (int64_t[]){ training || k > 2 ? n_channels(input) : 0 });
                 TRY(out_fresh(call, k, &param));
         }
@@ -291,8 +291,8 @@ static double round_stat(const OpRun *run, uint32_t k, int64_t channel, double v
         return load_stat(run, k, channel);
 }
 
-// Statistics to the outputs; mean and var become what was stored (rounded when the parameters are
-// half), as mean and 1 / standard deviation.
+// Stores the statistics in the outputs. Then mean and var become the stored mean and 1 / standard
+// deviation, rounded when the parameters are half.
 static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mean, void *var, double eps)
 {
         double momentum;
@@ -304,8 +304,8 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
                 double m = compute_as_f64(arrays->as, mean, c), v = compute_as_f64(arrays->as, var, c);
                 double unbiased = v * (double)n / (double)(n - 1);
                 store_stat(run, 1, c, m);
-                // Of dense bfloat16 PyTorch keeps the mean, the sum of squares and what it divides
-                // it by in the parameters' dtype.
+                // For dense bfloat16, PyTorch rounds the mean, the sum of squares and its quotients
+                // to the parameters' dtype.
                 if (run->in_meta[0]->dtype == DTYPE_BF16 && is_dense_image(run->in_meta[0])) {
                         m = load_stat(run, 1, c);
                         double sum = round_stat(run, 2, c, v * (double)n);
@@ -326,7 +326,7 @@ static Status store_stats(const OpRun *run, const BatchArrays *arrays, void *mea
         return STATUS_OK;
 }
 
-// Nothing to take statistics of: running ones stay, the others are 0.
+// Without elements, running statistics stay and the others are 0.
 static Status keep_running(const OpRun *run)
 {
         Work work = { .ctx = run->ctx };

@@ -38,10 +38,10 @@ enum OpFlags {
         // them
         OP_NUMBERS = 1 << 4,
         OP_HIDDEN = 1 << 5, // not listed by GET /v1/ops (Python-side helpers)
-        // cat: inputs side by side along the dimension in argument 1; run leaves those that lie in
-        // out[0] already
+        // cat: inputs side by side along the dimension in argument 1; run skips inputs that already
+        // lie in out[0]
         OP_JOINS = 1 << 6,
-        OP_CHECKS = 1 << 7, // run refuses some values (indices): made even when nobody reads the result
+        OP_CHECKS = 1 << 7, // run refuses some values (indices): it runs even when nobody reads the result
 };
 
 // What a row claims about its results. tests/ops/traits.c tries each claim on the golden cases; a
@@ -49,29 +49,29 @@ enum OpFlags {
 enum OpTraits {
         // No result ever shares bytes with an argument. emit() fails where infer says otherwise.
         TRAIT_FRESH = 1 << 0,
-        // A result may be an argument or a view of one, though the schema does not say so. The
-        // default; said so that the row is seen to have been thought about.
+        // A result may be an argument or a view of one, though the schema does not say so. This is
+        // the default; writing it shows that the row was considered.
         TRAIT_MAY_SHARE = 1 << 1,
-        // Python's + and *: with TRAIT_FRESH, but lists give a list of the same tensors.
+        // Python's + and *: TRAIT_FRESH for tensors, but a list result holds the same tensors.
         TRAIT_KEEPS_ITEMS = 1 << 2,
-        // An expansion in which nothing is drawn.
+        // An expansion that draws no random numbers.
         TRAIT_DRAWS_NOTHING = 1 << 3,
         // Results are laid out as the operands are (contiguous or channels_last), and their
         // elements have the same bits in both layouts.
         TRAIT_LAYOUT = 1 << 4,
-        // The same, but sums are taken in another order: finite elements are equal within rounding.
+        // TRAIT_LAYOUT with sums in another order: finite elements are equal within rounding.
         TRAIT_LAYOUT_NEAR = 1 << 5,
         // The one result has the elements of argument 0, cast to its dtype.
         TRAIT_COPIES = 1 << 6,
         // Writes running statistics in training mode, though the schema does not say so.
         TRAIT_STATISTICS = 1 << 7,
-        // A Python row that hands numbers to operators as they are, so they may stay open.
+        // A Python row that passes numbers to operators unread, so they may be runtime scalars.
         TRAIT_LEAVES_OPEN = 1 << 8,
         // A view of self's own geometry: the in-place twin moves nothing.
         TRAIT_SAME_GEOMETRY = 1 << 9,
 };
 
-// What an operator is to those who look for a pattern or build a call.
+// What an operator does, for code that matches patterns or builds calls.
 typedef enum OpRole {
         ROLE_NONE,
         // one row each: op_for() gives it
@@ -90,7 +90,7 @@ typedef enum OpRole {
         ROLE_BATCH_NORM_EVAL, // (input, weight, bias, mean, var, ..., eps), affine per channel
 } OpRole;
 
-// Along what a row operator that may end a group of pointwise operators works: its argument 1.
+// How argument 1 of a row operator that may end a pointwise group gives the dimensions.
 typedef enum RowEnd { END_NONE, END_BY_DIM, END_BY_DIMS, END_BY_SHAPE } RowEnd;
 
 // ---- packing (programs only) ----
@@ -99,7 +99,7 @@ typedef struct PackContext {
         int n_threads;          // threads that will run the instruction: implementations are made for it
         PackCache *cache;       // may be NULL
         TuneRecord *tune;       // may be NULL; written to while it is learning
-        const RunContext *poll; // what stops the build, also while it learns; may be NULL
+        const RunContext *poll; // polled to stop the build, also while it learns; may be NULL
 } PackContext;
 // What pack chose: an implementation with its own state, made once per program and then immutable
 // and shared by all threads.
@@ -137,7 +137,7 @@ struct OpDef {
         uint32_t traits;    // OpTraits
         OpRole role;
         RowEnd row_end;
-        // What the fused products call it (fused_activation): "relu", "clamp" ...; NULL: none.
+        // Its name in the fused products (fused_activation): "relu", "clamp" ...; NULL: none.
         const char *activation;
 };
 
@@ -266,10 +266,10 @@ const Overload *op_for(OpRole role);
 typedef enum OpAlias {
         ALIAS_FRESH,     // never: the row claims so, or no result is a tensor
         ALIAS_SCHEMA,    // the schema says which: Tensor(a), Tensor(a!)
-        ALIAS_MAY_SHARE, // nobody says: they may
+        ALIAS_MAY_SHARE, // unknown: they may
 } OpAlias;
 OpAlias op_alias(const Overload *overload);
-// Whether a number among the arguments may stay open: the row looks at none by itself.
+// Whether a number among the arguments may be a runtime scalar: the row reads none itself.
 bool op_leaves_open(const Overload *overload);
 // How many cases recorded from PyTorch test it (golden_cases.def).
 uint32_t op_golden_cases(const Overload *overload);

@@ -81,7 +81,7 @@ Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_pac
         return STATUS_OK;
 }
 
-// [.., K] as [M, K]; false when its rows do not lie at one distance.
+// [.., K] as [M, K]; false when its rows are not equally spaced.
 static bool as_rows(const TensorMeta *meta, TensorMeta *out)
 {
         int64_t size[2] = { 1, meta->size[meta->rank - 1] };

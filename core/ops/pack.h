@@ -11,23 +11,23 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
 // aten::mm, aten::bmm, aten::matmul of matrices
 Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packed);
 
-// The same choice for rows that do more afterwards.
+// The same choice for the fused rows.
 typedef struct PackedProduct PackedProduct;
-typedef struct ProductAlgorithm { // an implementation: what is behind `impl`
+typedef struct ProductAlgorithm { // an implementation: the functions for `impl`
         const char *algorithm;
-        bool finishes; // adds the residual and clamps; else that is the caller's business
+        bool finishes; // adds the residual and clamps; otherwise the caller does
         Status (*run)(const PackedProduct *product, const OpRun *run, const float *residual);
         void (*free)(void *impl);
 } ProductAlgorithm;
 struct PackedProduct {
         const ProductAlgorithm *kind; // NULL: none
-        void *impl;                   // owned by whoever asked
+        void *impl;                   // owned by the caller
         const char *name;             // lives as long as impl
         size_t scratch_bytes;
         uint64_t baked; // operands that it holds
 };
 
-// `clamp`: wanted after the residual; done by kinds that finish.
+// `clamp`: to be applied after the residual; kinds that finish apply it.
 Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
                         PackedProduct *out_product);
 Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product);

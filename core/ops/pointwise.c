@@ -227,7 +227,7 @@ Status pointwise_prepare(const OpCall *call, void *out_state)
         return point_bind(call, out_state);
 }
 
-// masked_fill takes a 0-dim tensor's value as it takes a number's.
+// masked_fill treats a 0-dim value tensor like a number.
 static Status check_values(const OpRun *run, const PointBound *bound)
 {
         for (int k = 0; k < bound->n_inputs; k++) {

@@ -38,12 +38,12 @@ struct PointOp {
         PointTyping typing;
         bool exact_scalar; // a second operand of one element is not rounded to f16 or bf16 first (mul, div)
         PointLayout layout;
-        // The failure's words when the result would be bool and the row has no bool formula; NULL:
-        // "... not implemented for 'Bool'".
+        // The message when the result would be bool and the row has no bool formula; NULL: "... not
+        // implemented for 'Bool'".
         const char *bool_words;
         // parameters before those of `args` are filled in
         double constants[POINT_PARAMS];
-        // another description, by the arguments; NULL after fail()
+        // another description, chosen by the arguments; NULL after fail()
         const PointOp *(*select)(const OpCall *call);
         Status (*check)(const OpCall *call, const PointBound *bound); // dtypes known, parameters not yet
         // parameters known: may change them and the kernel

@@ -18,7 +18,7 @@ static Status check_factor(const OpCall *call, const PointBound *bound, bool neg
                         "For integral input tensors, argument alpha must not be a floating point number.");
         if (negated && alpha.kind == VALUE_INT)
                 alpha.i = (int64_t)(0 - (uint64_t)alpha.i);
-        // Its range is that of the result; a bool result takes any number.
+        // alpha must fit the result's dtype; a bool result takes any number.
         return bound->common == DTYPE_BOOL ? STATUS_OK : number_check_fits(alpha, bound->common);
 }
 
@@ -81,7 +81,7 @@ static Status check_pow_scalar(const OpCall *call, const PointBound *bound)
                        : number_check_fits(exponent, bound->common);
 }
 
-// Exponents that PyTorch computes otherwise: the results differ in signs of zero and at infinity.
+// Exponents with another formula in PyTorch: results differ in signs of zero and at infinity.
 static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
 {
         static const struct {
@@ -105,8 +105,8 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
         return STATUS_OK;
 }
 
-// bool ** bool has no kernel in PyTorch; with a Python bool it never gets there: x ** True is x, x
-// ** False is 1.
+// bool ** bool has no kernel in PyTorch. A Python bool does not reach it: x ** True is x, x **
+// False is 1.
 static const PointOp *select_pow_scalar(const OpCall *call)
 {
         static const PointOp power = {

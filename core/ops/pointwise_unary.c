@@ -33,7 +33,7 @@ Status point_adjust_clamp(const OpCall *call, PointBound *bound)
         return STATUS_OK;
 }
 
-// Limits of integers are cut to integers first.
+// For integer tensors the limits are truncated to integers first.
 static Status check_hardtanh(const OpCall *call, const PointBound *bound)
 {
         for (int i = 1; i <= 2; i++) {
@@ -210,7 +210,7 @@ static const PointOp *select_gelu(const OpCall *call)
 }
 
 const OpDef pointwise_activation_ops[] = {
-        // Of an infinity PyTorch gives NaN or not, depending on the layout.
+        // For an infinite input PyTorch gives NaN or not, depending on the layout.
         POINT_ROW(.activation = "gelu", TRAIT_LAYOUT_NEAR,
                   "gelu(Tensor self, *, str approximate=\"none\") -> Tensor", OP_INPLACE,
                   .select = select_gelu),

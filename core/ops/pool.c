@@ -251,8 +251,8 @@ static void window_sizes(const PoolRow *row, const PoolArgs *args, const int64_t
         }
 }
 
-// As the kernels go: with indices, or in channels_last, every window is walked; else its rows
-// become one line as wide as the input, whose columns follow.
+// Counts as the kernels work. With indices, or in channels_last, every window is walked. Otherwise
+// window rows are reduced to one line as wide as the input, then the line's columns.
 static Cost pool_cost(const OpCall *call)
 {
         const PoolRow *row = call->op->row;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // product.c: which algorithm a convolution takes. Without a tune record a rule of sizes and weights
-// decides, never timing, so that a program has the same bits wherever it is made; a record decides
-// otherwise; a learning record is told which one was fastest on noise. Whatever is asked for, an
-// algorithm that does not fit the call, or whose weights fail the accuracy guard, is not taken.
+// decides, never timing, so that a program has the same bits wherever it is made. A record
+// overrides the rule; a learning record stores the one that was fastest on noise. An algorithm that
+// does not fit the call, or whose weights fail the accuracy guard, is never taken.
 #include "core/ops/product.h"
 
 #include <math.h>
@@ -157,8 +157,8 @@ static Status key_of(const DnnlConv *conv, const DirectClamp *clamp, bool adds, 
 enum { TRIALS = 4, TRIAL_BYTES = 1 << 28 };
 #define TRIAL_FLOPS 100000000000
 
-// Nobody has asked for the trials: they cost neither more than one node may, nor much of a machine
-// that has other things to do.
+// No client asked for the trials. One may cost no more than a node may, and only a small part of a
+// shared machine.
 static bool may_be_timed(const PackedProduct *product, const DnnlConv *conv)
 {
         int64_t n_in = meta_numel(&conv->input), n_out = meta_numel(&conv->out),
@@ -170,7 +170,7 @@ static bool may_be_timed(const PackedProduct *product, const DnnlConv *conv)
                product->scratch_bytes <= TRIAL_BYTES;
 }
 
-// The least of a few runs on noise; 0 input costs as much as any other, but not denormal products.
+// The shortest of a few runs on noise. Zeros cost as much as other values, denormals would not.
 static Status time_product(const PackedProduct *product, const DnnlConv *conv, const RunContext *poll,
                            int64_t *out_ns)
 {
@@ -200,7 +200,7 @@ static Status time_product(const PackedProduct *product, const DnnlConv *conv, c
         return STATUS_OK;
 }
 
-// Nothing, where some kind would cost too much to be tried.
+// No product where some kind would cost too much to be tried.
 static Status make_fastest(const DnnlConv *conv, const DirectClamp *clamp, const RunContext *poll,
                            PackedProduct *out_product)
 {

@@ -114,12 +114,12 @@ Status number_check_fits(Value number, Dtype dtype)
                 return STATUS_OK;
         bool is_float = dtype_is_float(dtype);
         double value = number.kind == VALUE_FLOAT ? number.f : (double)number.i, max = dtype_largest(dtype);
-        // Integers may wrap below zero into unsigned ones.
+        // Negative integers may wrap into unsigned dtypes.
         double min = is_float || (dtype == DTYPE_U8 && number.kind == VALUE_INT) ? -max
                      : dtype == DTYPE_U8                                         ? 0
                      : dtype == DTYPE_I64                                        ? -max
                                                                                  : -max - 1;
-        // int64's largest as a double is 2.0**63, which PyTorch lets through
+        // int64's largest value is 2.0**63 as a double, which PyTorch accepts
         bool fits = value >= min && value <= max;
         if (is_float)
                 fits |= isnan(value) || isinf(value);

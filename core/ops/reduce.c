@@ -68,7 +68,7 @@ Status reduce_input_init(ReduceInput *input, const OpRun *run, Dtype cast)
         Dtype as = dtype_compute(cast);
         if (input->meta.dtype == as && cast == as)
                 return STATUS_OK;
-        // A narrow dtype that was asked for rounds or wraps first.
+        // A requested narrow dtype rounds or wraps the input first.
         _cleanup_(dense_deinit) Dense narrow = { 0 };
         if (cast != as && input->meta.dtype != cast) {
                 TRY(dense_init(&narrow, run->ctx, input->data, &input->meta, cast));

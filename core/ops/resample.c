@@ -112,8 +112,8 @@ static Status resample_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// PyTorch's channels_last kernels serve that layout and small images; its general path differs in
-// what it rounds.
+// PyTorch takes its channels_last kernels for that layout and for small images. Its general path
+// rounds other intermediates.
 static bool is_packed(const OpRun *run, const ResampleRow *row, const ResampleArgs *args)
 {
         const TensorMeta *input = run->in_meta[0];
@@ -166,8 +166,8 @@ static Status resample_op_run(const OpRun *run)
         TRY(resample_args(run->call, &args));
         if (meta_numel(run->out_meta[0]) == 0)
                 return STATUS_OK;
-        // uint8 fits float32 exactly where samples are only copied; otherwise it is mixed in fixed
-        // point with taps in float64.
+        // Samples of uint8 that are only copied are exact in float32. Otherwise they are mixed in
+        // fixed point with taps in float64.
         bool bytes = input->dtype == DTYPE_U8 && row->kind >= RESAMPLE_LINEAR;
         Resample resample = { .dtype = input->dtype == DTYPE_F64 || bytes ? DTYPE_F64 : DTYPE_F32,
                               .planes = input->size[0] * input->size[1] };

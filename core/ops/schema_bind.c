@@ -29,8 +29,8 @@ typedef struct Fault {
 // ---- types ----
 static bool number_item_fits(ArgType type, Value value, BindMode mode)
 {
-        // Python's arg parser reads 0-dim tensors as numbers; which of several overloads is meant
-        // is decided without that first.
+        // Python's arg parser reads 0-dim tensors as numbers. Overloads are first tried without
+        // that.
         if (value.kind == VALUE_TENSOR)
                 return mode == BIND_NUMBERS && value.tensor->meta.rank == 0;
         switch (type) {
@@ -92,7 +92,7 @@ static FaultKind list_fits(const SchemaArg *arg, Value value, BindMode mode, uin
             (value.kind == VALUE_NONE && arg->optional))
                 return FAULT_NONE;
         if (!value_is_sequence(value)) {
-                // A 1-d tensor of integers is a list of ints on second sight, as for torch.ops.
+                // With BIND_NUMBERS a 1-d integer tensor is a list of ints, as for torch.ops.
                 if (value.kind == VALUE_TENSOR && arg->type == ARG_INT && mode == BIND_NUMBERS &&
                     value.tensor->meta.rank == 1 && dtype_is_int(value.tensor->meta.dtype))
                         return FAULT_NONE;
@@ -123,7 +123,7 @@ static bool gathers(const Schema *schema, const CallArgs *call, uint32_t n_posit
                 return call->n_args != n_positional || !value_is_sequence(call->args[last]);
         if (!arg->is_list || arg->type != ARG_INT || call->n_args <= last)
                 return false;
-        // As Python's arg parser: only where the list is all there is besides the tensor.
+        // As Python's arg parser: only a list that is the one argument besides the tensor.
         if (last > 1 || (last == 1 && (schema->args[0].type != ARG_TENSOR || schema->args[0].is_list)))
                 return false;
         ValueKind kind = call->args[last].kind;
@@ -132,7 +132,7 @@ static bool gathers(const Schema *schema, const CallArgs *call, uint32_t n_posit
         return number && (call->n_args > n_positional || (kind == VALUE_INT && arg->list_size == 0));
 }
 
-// Borrows for checking and choosing; a list of its own only when the caller keeps the arguments.
+// Borrows when checking and choosing. Makes a list only when the caller keeps the arguments.
 static Fault gather(const Schema *schema, const CallArgs *call, uint32_t at, BindMode mode, bool keep,
                     Value *out_args)
 {
@@ -190,7 +190,7 @@ static uint32_t find_keyword(const Schema *schema, const char *keyword)
         return schema->n_args;
 }
 
-// Python-side keywords that no schema has and that change no number.
+// Python-side keywords that no schema has and that do not affect the result.
 static bool keyword_is_idle(const Schema *schema, const char *keyword, Value value)
 {
         if (strcmp(keyword, "out") == 0 || strcmp(keyword, "names") == 0)
@@ -312,7 +312,7 @@ bool schema_try_bind(const Schema *schema, const CallArgs *call, BindMode mode, 
         return bind(schema, call, mode, true, out_args, out_given).kind == FAULT_NONE;
 }
 
-// ---- words ----
+// ---- messages ----
 static const char *shown_name(const SchemaArg *arg)
 {
         return strcmp(arg->name, "self") == 0 ? "input" : arg->name;

@@ -7,7 +7,7 @@
 
 static const SoftmaxKind plain = SOFTMAX, logarithm = SOFTMAX_LOG, safe = SOFTMAX_SAFE;
 
-// What is empty may be of any dtype.
+// An empty tensor may be of any dtype.
 static Status infer_along(OpCall *call, Dtype dtype)
 {
         TensorMeta meta = *arg_meta(call, SELF);

@@ -33,7 +33,7 @@ static Status top_args(const OpCall *call, SortArgs *args)
         if (args->n_out < 0 || args->n_out > args->n)
                 return fail(STATUS_VALUE, "selected index k out of range");
         args->descending = arg_bool(call, TOPK_LARGEST, true);
-        // A scalar is a row of one, whatever k says.
+        // A 0-dim tensor is a row of one element, for any k.
         if (arg_meta(call, SELF)->rank == 0)
                 args->n_out = 1;
         return STATUS_OK;
@@ -97,7 +97,7 @@ static Status sort_infer(OpCall *call)
         return out_fresh(call, k, &meta);
 }
 
-// Comparisons of a merge sort, or of a heap of those that are wanted.
+// Comparisons of a merge sort, or of a heap of the wanted elements.
 static Cost sort_cost(const OpCall *call)
 {
         const SortRow *row = call->op->row;
@@ -216,7 +216,7 @@ static Status msort_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
-// NaN, or what the processor makes of it in an integer.
+// NaN; in an integer, the value that the processor converts NaN to.
 static Status no_median(Emitter *emitter, Dtype dtype, Value *out)
 {
         _cleanup_(value_clear) Value size = value_none();

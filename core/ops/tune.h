@@ -19,16 +19,16 @@ enum { TUNE_MAX_KEY = 240, TUNE_MAX_ALGORITHM = 32, TUNE_MAX_LINES = 65536 };
 typedef struct TuneRecord TuneRecord;
 
 Status tune_new(bool learning, TuneRecord **out_record);
-// What tune_print gave. STATUS_VALUE for anything else: too long, unsorted, doubled or malformed
-// lines. Not learning.
+// Reads the text of tune_print. STATUS_VALUE for anything else: too long, unsorted, doubled or
+// malformed lines. The record is not learning.
 Status tune_parse(const char *text, size_t n, TuneRecord **out_record);
 TuneRecord *tune_free(TuneRecord *record); // NULL-safe, returns NULL
 DEFINE_CLEANUP(TuneRecord, tune_free)
 
 void tune_print(const TuneRecord *record, Text *out); // nothing for an empty record
-// As it is kept: behind a line that names the platform on which it was learnt
-// (core/kernels/platform.h). What was fastest there, and what an algorithm's name stands for, need
-// not hold on another: tune_read refuses its records (STATUS_VALUE).
+// The stored form: tune_print behind a line that names the platform (core/kernels/platform.h).
+// Speeds and the meaning of algorithm names need not hold on another platform: tune_read refuses
+// its records (STATUS_VALUE).
 void tune_write(const TuneRecord *record, Text *out);
 Status tune_read(const char *text, size_t n, TuneRecord **out_record);
 uint32_t tune_count(const TuneRecord *record); // lines; NULL: 0

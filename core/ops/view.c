@@ -98,7 +98,7 @@ MemoryFormat view_suggested_format(const TensorMeta *meta)
         int64_t least = 0;
         for (int i = 0; i < meta->rank; i++) {
                 int d = order[i];
-                // Shapes such as [N, 1, 1, W] read both ways; they count as channels first.
+                // Shapes such as [N, 1, 1, W] fit both layouts; they count as channels first.
                 if (meta->size[d] == 0 || meta->stride[d] < least || (d == 0 && least == meta->stride[1]))
                         return MEMORY_FORMAT_CONTIGUOUS;
                 least = meta->stride[d];

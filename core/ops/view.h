@@ -28,6 +28,6 @@ void view_clamp_slice(int64_t size, int64_t *inout_start, int64_t *inout_stop);
 // A number as the bytes of one element (16 at most): `value cannot be converted to type uint8_t
 // without overflow`. In copy_ops.c.
 Status value_element(Value number, Dtype dtype, void *out_element);
-// What a tensor of this meta is filled with instead of `number`: a half of one element takes what
-// is too large as infinity, as in PyTorch.
+// The number that fills a tensor of this meta in place of `number`: for one half element a value
+// that is too large becomes infinity, as in PyTorch.
 Value number_for_fill(Value number, const TensorMeta *meta);

@@ -193,7 +193,7 @@ static Status diff_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return EMIT(emitter, "aten::clone", out, arg_value(call, SELF));
         Value value = value_none();
         TRY(joined(emitter, call, dim, &value));
-        // The tensor is empty after as many steps as it is long: further ones change nothing.
+        // After as many steps as its length the tensor is empty: further ones change nothing.
         int64_t steps = MIN(n, MAX(value.tensor->meta.size[dim], 1));
         enum { MAX_STEPS = 64 };
         Status status = steps > MAX_STEPS

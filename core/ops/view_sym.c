@@ -77,7 +77,7 @@ static Status assert_async_run(const OpRun *run)
         const TensorMeta *self = run->in_meta[0];
         if (meta_numel(self) != 1)
                 return fail(STATUS_VALUE, "Boolean value of Tensor with more than one value is ambiguous");
-        // The argument's own bytes are not there in a program: only run->in is.
+        // In a program the argument itself has no bytes: read run->in.
         Storage storage = { .data = (uint8_t *)(uintptr_t)run->in[0] };
         Tensor element = { .meta = *self, .storage = &storage };
         Value value = value_tensor_take(&element);

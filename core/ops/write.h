@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing one tensor into another while a program runs: what the emitter's `write` becomes.
+// Writing one tensor into another while a program runs: a recorded emitter `write`.
 #pragma once
 #include "core/ops/op.h"
 

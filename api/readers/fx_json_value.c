@@ -62,8 +62,9 @@ static bool follows_name_key(const char *text, const char *at)
         static const char key[] = "\"name\"";
         while (at > text && strchr(" \t\r\n", at[-1]) != NULL)
                 at--;
-        if (at == text || *--at != ':')
+        if (at == text || at[-1] != ':')
                 return false;
+        at--;
         while (at > text && strchr(" \t\r\n", at[-1]) != NULL)
                 at--;
         return (size_t)(at - text) >= sizeof(key) - 1 &&

@@ -92,7 +92,7 @@ Test(softmax, exponentials_stay_within_two_ulp_over_their_range)
         {
                 in[0] = 0;
                 for (int i = 1; i < N; i++)
-                        in[i] = -105.0f * (float)(part * N + i) / (64.0f * N);
+                        in[i] = -105.0f * (float)(part * N + i) / (float)(64 * N);
                 softmax_exp_row_f32(&(Work){ 0 }, N, in, out);
                 for (int i = 0; i < N; i++) {
                         double want = exp((double)in[i]), ulp = ldexp(1, MAX(ilogb(want), -126) - 23);

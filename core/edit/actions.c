@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// actions.c: rules as edits.
+// actions.c: the actions of rules, as edits of the working copy.
 #include "core/edit/actions.h"
 
 #include <string.h>
@@ -190,8 +190,8 @@ static Status wrap_before(Edit *edit, Node *node, const Graph *before, const cha
         return edit_set_args(edit, node, result, value_ref(node->kwargs));
 }
 
-// The graph stands behind the node; those who read the node now are turned to its result, while the
-// graph itself goes on reading the node.
+// Inserts the graph behind the node. The node's readers get the graph's result; the graph itself
+// keeps reading the node.
 static Status wrap_after(Edit *edit, Node *node, const Graph *after, const char *name)
 {
         uint32_t n = 0;

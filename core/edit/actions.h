@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rule does with a node that it matches, as edits of a working copy. The node's readers get
-// what the action makes, which stands for the node.
+// The actions of a rule on a node that it matches, as edits of a working copy. The node's readers
+// get the action's result, which stands for the node.
 #pragma once
 #include "core/edit/edit.h"
 
 // The readers get argument `index` of the call; the node goes. In a module or function call 0 is
 // the first argument, of a method its object.
 Status edit_passthrough(Edit *edit, Node *node, uint32_t index);
-// Another target for the same arguments. The opcode is that of the name: a method stays a method
-// where the new name is a method's, anything else becomes a call of a function.
+// Sets another target for the same arguments. A method stays a method if the new name is one;
+// anything else becomes a call of a function.
 Status edit_retarget(Edit *edit, Node *node, const char *target);
 // Another call in the node's place. In args and kwargs (taken, also on failure) these texts stand
 // for arguments of the node: "$args" as an item of args for all positional ones, "$0" for one,
 // "$kw:dim" for one by name. A text that begins with "$$" is that text with one "$".
 Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node **out_node);
-// The node's arguments go into another graph, whose result is the node's. Its modules and state go
-// below a free path made from `name`.
+// Replaces the node by a copy of another graph, which takes the node's arguments. The graph's
+// modules and state go below a free path made from `name`.
 Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name);
-// `before` (or NULL) takes the node's positional arguments and gives those that the node then gets:
-// one value, or a tuple of several. `after` (or NULL) takes the result and gives what readers get.
+// `before` (or NULL) takes the node's positional arguments and gives the new ones: one value, or a
+// tuple of several. `after` (or NULL) takes the node's result and gives the readers' value.
 Status edit_wrap(Edit *edit, Node *node, const Graph *before, const Graph *after, const char *name);

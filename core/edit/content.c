@@ -23,7 +23,7 @@ static void add_content(Sha256 *sha, const uint64_t content[4])
 void edit_content(const uint64_t base[4], const char *recipe, size_t n_recipe, const uint64_t (*called)[4],
                   uint32_t n_called, uint64_t out_content[4])
 {
-        static const char kind[] = "a derived graph, 1"; // the rule of making; another rule, another text
+        static const char kind[] = "a derived graph, 1"; // change the text when the derivation changes
         Sha256 sha;
         sha256_start(&sha);
         sha256_add(&sha, kind, sizeof(kind));

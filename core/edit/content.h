@@ -4,8 +4,7 @@
 #include "core/base/span.h"
 #include "core/graph/graph.h"
 
-// The content of a graph derived from one with content `base` by a recipe in its canonical text, in
-// which other graphs with these contents are called. Two recipes that differ only in the names
-// under which the same graphs were found have one content.
+// The content of a graph derived from one with content `base` by a recipe in canonical text that
+// calls graphs with the contents `called`. The names of these graphs do not count.
 void edit_content(const uint64_t base[4], const char *recipe, size_t n_recipe, const uint64_t (*called)[4],
                   uint32_t n_called, uint64_t out_content[4]);

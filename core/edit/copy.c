@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// copy.c: the base into the working copy. Texts, nodes and child graphs are copied; tensors are
-// counted.
+// copy.c: copies the base into the working copy. Texts, nodes and child graphs are copied; tensors
+// are shared and counted.
 #include <string.h>
 #include "core/edit/edit_parts.h"
 

@@ -2,9 +2,8 @@
 // edit.c: a session from the working copy to the new graph.
 //
 // While it is edited, work->nodes holds every node ever made, so that graph_unref frees the values
-// of a session that is given up. Closing it puts the nodes that are left there, in their order.
-// What the exporter recorded of a node's result stays only where nothing that the node depends on
-// was changed.
+// of an abandoned session. Closing stores the remaining nodes there, in their order. The exporter's
+// record of a node's result is kept only if neither it nor a node it depends on was changed.
 #include "core/edit/edit_parts.h"
 
 #include <string.h>
@@ -132,7 +131,7 @@ const State *edit_state(const Edit *edit, const char *path)
 
 // ---- closing ----
 
-// Puts the list into work->nodes. Capacity is there: as many nodes were made, or more.
+// Puts the list into work->nodes. Its capacity suffices: at least as many nodes were made.
 static void order_nodes(Edit *edit)
 {
         Graph *work = edit->work;
@@ -186,7 +185,7 @@ Status edit_resolve(Edit *edit)
         return status;
 }
 
-// What an earlier edit_resolve has found may hold no longer.
+// Results of an earlier edit_resolve may be out of date.
 static void forget_writes(Graph *graph)
 {
         for (uint32_t i = 0; i < graph->n_state; i++)
@@ -224,7 +223,7 @@ static Status close_work(Edit *edit)
 Status edit_copy_graph(const Graph *graph, Graph **out_graph)
 {
         _cleanup_(edit_freep) Edit *edit = NULL;
-        TRY(edit_new(graph, &edit)); // depth: limits.max_child_graphs, and one that resolving refuses
+        TRY(edit_new(graph, &edit)); // depth: limits.max_child_graphs, plus one level that resolving refuses
         TRY(close_work(edit));
         *out_graph = take_ptr(edit->work);
         return STATUS_OK;

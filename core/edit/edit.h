@@ -3,12 +3,12 @@
 // may be changed; edit_finish closes it into an ordinary, immutable graph. The base is never
 // touched.
 //
-// The functions do what the Graph API of torch.fx does, in its order and with its words. State
-// tensors are shared with the base; everything else is copied, so that the base may go.
+// The functions follow the Graph API of torch.fx, with its order and messages. State tensors are
+// shared with the base; everything else is copied, so the base may be freed.
 //
-// A recipe is all or nothing: after a failure the session is good for edit_free only. One thread
-// per session. Nodes of a session are known by `Node *`, valid until edit_free; after edit_finish
-// they belong to the new graph, except erased ones.
+// A recipe is all or nothing: after a failure only edit_free may be called. One thread per session.
+// Nodes of a session are known by `Node *`, valid until edit_free; after edit_finish they belong to
+// the new graph, except erased ones.
 #pragma once
 #include "core/graph/graph.h"
 
@@ -19,13 +19,13 @@ typedef struct Edit Edit;
 Status edit_new(const Graph *base, Edit **out_edit);
 Edit *edit_free(Edit *edit); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Edit, edit_free)
-// Counts one step of a recipe: STATUS_TOO_LARGE after limits.max_edit_steps. Whoever carries out a
-// client's recipe calls it once per step.
+// Counts one step of a client's recipe: STATUS_TOO_LARGE after limits.max_edit_steps. To be called
+// once per step.
 Status edit_step(Edit *edit);
 // What torch.fx's Graph.lint refuses, as graph_lint.
 Status edit_lint(Edit *edit);
-// Resolves the working copy as it is, for what asks about effects (node_is_impure). What cannot run
-// is no failure here.
+// Resolves the working copy as it is, for functions that read effects (node_is_impure). Calls that
+// cannot run are no failure here.
 Status edit_resolve(Edit *edit);
 // Lints, closes and resolves the graph. A name without an operator, state that is missing and
 // unknown configuration fail as they do at upload. The session ends in any case but is still to be
@@ -47,8 +47,7 @@ typedef struct EditUse EditUse;
 const EditUse *edit_first_use(const Node *node); // NULL: none. node->n_users is their number.
 const EditUse *edit_next_use(const EditUse *use);
 Node *edit_user(const EditUse *use);
-// The node itself, not the copy of its name: whether it was inserted, retargeted, or given other
-// arguments.
+// Whether the node was inserted, retargeted, or given other arguments. A new name does not count.
 bool edit_is_changed(const Node *node);
 // The module tree and the state as they are now.
 const Module *edit_module(const Edit *edit, const char *path);
@@ -63,13 +62,13 @@ typedef struct EditNew {
         const char *target; // functions are spelled as PyTorch prints them
         Value args, kwargs;
         const char *type;   // annotation, or NULL
-        const Node *origin; // the node that it stands for; NULL: none but itself
+        const Node *origin; // the node that it stands for; NULL: only itself
 } EditNew;
 // `at` NULL: insert_before puts the node in front of the whole graph, insert_after at its end.
 Status edit_insert_before(Edit *edit, Node *at, const EditNew *take_new, Node **out_node);
 Status edit_insert_after(Edit *edit, Node *at, const EditNew *take_new, Node **out_node);
-// Another node in the place of `node`, which is erased; its users read the new one, which stands
-// for it.
+// Inserts another node in the place of `node`, which is erased. Its users read the new one, which
+// stands for it.
 Status edit_replace(Edit *edit, Node *node, const EditNew *take_new, Node **out_node);
 // STATUS_LINT while it has users: `Tried to erase Node a but it still had 1 users in the graph:
 // {b: None}!`
@@ -100,9 +99,9 @@ typedef struct EditSplice {
         uint32_t n_inputs;
         const Node *origin; // that the copies stand for; NULL: themselves
 } EditSplice;
-// *out_result: what the graph returns, in its own structure, made of nodes of the session; the
-// caller's. STATUS_UNSUPPORTED for graphs that write their state or an input, or that check their
-// inputs by guards: a copy would do neither.
+// *out_result (owned by the caller): the graph's result in its own structure, made of nodes of the
+// session. STATUS_UNSUPPORTED for graphs that write their state or an input, or check inputs by
+// guards: a copy does neither.
 Status edit_splice(Edit *edit, const EditSplice *splice, Value *out_result);
 // `with` (borrowed, may be a container) in the place of `node`, which is erased. getitem nodes that
 // take an item of a container become that item.

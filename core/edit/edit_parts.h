@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside core/edit: the working copy.
 //
-// Every node of the working graph is the first member of an EditNode in the graph's arena, so that
-// a Node that belongs to `work` can be looked at as one. Order is a doubly linked list. Who reads
-// whom is kept both ways: a node owns one EditUse for each distinct node that it reads, linked into
-// the list of that node's users.
+// Every node of the working graph is the first member of an EditNode in the graph's arena, so a
+// Node that belongs to `work` can be cast to one. Order is a doubly linked list. Uses are kept in
+// both directions: a node owns one EditUse for each distinct node that it reads, linked into that
+// node's list of users.
 #pragma once
 #include "core/edit/edit.h"
 
@@ -22,7 +22,7 @@ struct EditNode {
         uint32_t n_inputs, inputs_capacity;
         EditUse *first_use, *last_use;
         const Input *input; // of a placeholder of the base
-        uint64_t mark;      // the walk that last met it
+        uint64_t mark;      // the last walk that visited it
         bool erased, changed;
 };
 
@@ -59,7 +59,7 @@ Status edit_set_values(Edit *edit, EditNode *node, Value take_args, Value take_k
 void edit_drop_uses(EditNode *node);
 
 // ---- nodes.c ----
-// A node that stands nowhere yet, without arguments. Its name, in work's arena, is taken already.
+// A node outside the list, without arguments. Its name, in work's arena, is taken already.
 Status edit_make_node(Edit *edit, Opcode op, const char *borrow_name, const char *target,
                       EditNode **out_node);
 void edit_link(Edit *edit, EditNode *node, EditNode *before, EditNode *after);

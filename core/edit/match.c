@@ -54,8 +54,7 @@ static void node_meaning(const Edit *edit, const Node *node, Meaning *out_meanin
                 overload_meaning(overload, out_meaning);
 }
 
-// What a person may have written for a target: a function's name, "Tensor.sigmoid", ".sigmoid", a
-// module class.
+// Targets as people write them: a function's name, "Tensor.sigmoid", ".sigmoid", a module class.
 static Status wanted_meaning(Edit *edit, const char *text, Meaning *out_meaning)
 {
         *out_meaning = (Meaning){ 0 };
@@ -83,7 +82,7 @@ typedef struct Wanted {
         Meaning meaning;
 } Wanted;
 
-// A class as an export has it in its stack, or of the module that is called.
+// The class of the called module, or the one in an export's module stack.
 static const char *class_of(const Wanted *wanted, const Node *node)
 {
         if (node->op != OP_CALL_MODULE)

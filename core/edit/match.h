@@ -7,9 +7,9 @@
 typedef struct EditMatch {
         bool has_op;
         Opcode op;
-        // By meaning: torch.sigmoid = Tensor.sigmoid = aten.sigmoid = nn.Sigmoid where the module
-        // is one call. A name of one overload (aten.add.Tensor) means that one only. Of other nodes
-        // the text itself.
+        // By meaning: torch.sigmoid = Tensor.sigmoid = aten.sigmoid = nn.Sigmoid if the module is
+        // one call. The name of an overload (aten.add.Tensor) means only that one. Nodes without a
+        // meaning are compared by text.
         const char *target;
         const char *name;        // glob
         const char *module;      // glob over the paths that call_module nodes name

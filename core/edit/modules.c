@@ -9,7 +9,7 @@ static void drop_module(const EditModule *module)
                 value_unref(module->config[i].value);
 }
 
-// The values of `take_module` move into the module one by one; what is left is dropped.
+// The values of `take_module` move into the module one by one; the rest is freed.
 static Status fill_module(Edit *edit, Module *module, const EditModule *take_module)
 {
         EditModule rest = *take_module;

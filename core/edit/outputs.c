@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// outputs.c: more results of the graph, and fewer. An export's output node holds a flat tuple whose
-// first items are what the graph writes; `outputs` says which is which.
+// outputs.c: adds and removes results of the graph. An export's output node holds a flat tuple
+// whose first items are the values that the graph writes; `outputs` gives the kind of each.
 #include <string.h>
 #include "core/edit/edit_parts.h"
 

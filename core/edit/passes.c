@@ -17,7 +17,7 @@ const uint32_t n_edit_passes = ARRAY_LENGTH(edit_passes);
 Status edit_eliminate_dead_code(Edit *edit, uint32_t *out_n)
 {
         uint32_t n = 0;
-        TRY(edit_lint(edit)); // a reader before its input would be met too late
+        TRY(edit_lint(edit)); // else a reader before its input would be visited too late
         TRY(edit_resolve(edit));
         Node *previous;
         for (Node *node = edit_last(edit); node != NULL; node = previous) {
@@ -33,8 +33,8 @@ Status edit_eliminate_dead_code(Edit *edit, uint32_t *out_n)
 
 // ---- common subexpressions ----
 
-// A text that two calls share only if they are equal. Texts are quoted in it and nodes are not; 1,
-// 1.0 and True differ, which they do not in PyTorch's pass.
+// A text that two calls share only if they are equal. Texts are quoted in it, nodes are not. 1, 1.0
+// and True differ, unlike in PyTorch's pass.
 static Status call_text(Arena *arena, const Node *node, const char **out_text)
 {
         _cleanup_(text_deinit) Text text = { 0 };

@@ -4,8 +4,8 @@
 #pragma once
 #include "core/edit/edit.h"
 
-// Graph.eliminate_dead_code: calls and get_attr nodes that nobody reads, from the end to the front,
-// but impure ones (node_is_impure). Child graphs are left alone.
+// Graph.eliminate_dead_code: removes calls and get_attr nodes that nobody reads, from the end to
+// the front. Impure ones (node_is_impure) stay. Child graphs are left alone.
 Status edit_eliminate_dead_code(Edit *edit, uint32_t *out_n);
 // CSEPass: a call equal to an earlier one becomes that one. Impure calls stay. A graph with a call
 // that writes is left as it is: two equal calls may have seen different values.

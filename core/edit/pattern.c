@@ -2,9 +2,9 @@
 // pattern.c: the search.
 //
 // Anchors are the pattern's results that only its output reads. From an anchor and a node of the
-// graph both are followed backwards together; there is one way to do that, so a mismatch ends the
-// attempt. Several anchors are tried in all combinations, first anchors first. What torch.fx does
-// by recursion is done with a stack of pairs here, and with one position per anchor.
+// graph both are followed backwards together. There is no choice on the way, so a mismatch ends the
+// attempt. Several anchors are tried in all combinations, first anchors first. Instead of
+// torch.fx's recursion there is a stack of pairs, and one position per anchor.
 //
 // Stricter than torch.fx: numbers of different types are never the same literal, also where a
 // placeholder stands at two places.
@@ -168,7 +168,7 @@ static bool same_call(const Finder *finder, const Node *pattern, const Node *gra
 {
         if (pattern->op != graph->op)
                 return false;
-        if (pattern->op == OP_GET_ATTR) // of any tensor: their values do not count
+        if (pattern->op == OP_GET_ATTR) // of any tensor: values are not compared
                 return graph_state(finder->pattern->graph, pattern->target) != NULL &&
                        graph_state(finder->edit->work, graph->target) != NULL;
         return strcmp(pattern->target, graph->target) == 0;
@@ -214,7 +214,7 @@ static Status match_pair(Finder *finder, Pair pair, bool *out_match)
         return same_literal(pair.pattern, pair.graph, out_match);
 }
 
-// What was bound stays bound where it matches and is undone where it does not.
+// Keeps the new bindings if the anchor matches, else undoes them.
 static Status match_anchor(Finder *finder, const Node *anchor, Node *node, bool *out_match)
 {
         uint32_t n_trail = finder->n_trail;
@@ -237,7 +237,7 @@ static bool is_inner(const Finder *finder, uint32_t index)
         return pattern->op != OP_PLACEHOLDER && pattern->op != OP_OUTPUT;
 }
 
-// By node: part of the match, as something else than a placeholder's value.
+// Whether the node is part of the match, other than as a placeholder's value.
 static bool is_matched(const Finder *finder, const Node *node)
 {
         uint32_t taken = finder->taken[node->index];
@@ -271,8 +271,8 @@ static void enqueue(Finder *finder, uint32_t *n, Node *node)
         }
 }
 
-// Whether a reader outside of the match leads back into it: made one, the nodes would wait for
-// themselves.
+// Whether a path from the match through nodes outside leads back into it. Replaced by one node, the
+// match would depend on itself.
 static Status forms_cycle(Finder *finder, bool *out_cycle)
 {
         uint32_t n = 0;

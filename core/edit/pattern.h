@@ -4,9 +4,9 @@
 #pragma once
 #include "core/edit/edit.h"
 
-// A pattern is a finished graph. Its placeholders stand for anything, a node, a number or a list,
-// the same at each place; its other nodes for nodes of the same opcode and target. The nodes found,
-// but those that the pattern returns, have no readers outside.
+// A pattern is a finished graph. A placeholder stands for any node, number or list, the same at
+// each place; another node for a node of the same opcode and target. Found nodes have no readers
+// outside, except those that the pattern returns.
 typedef struct EditPattern {
         const Graph *graph;
         bool ignore_literals; // constants of the pattern match any argument
@@ -30,7 +30,7 @@ void edit_finds_deinit(EditFinds *finds);
 // dead nodes, with unused placeholders or without a node is refused (STATUS_LINT); more than
 // limits.max_match_steps comparisons: STATUS_TOO_LARGE.
 Status edit_find(Edit *edit, const EditPattern *pattern, EditFinds *out_finds);
-// Replaces all of them. `replacement` has as many placeholders and results as the pattern. Modules
-// and state that it names by paths the working copy has are the copy's; others come with it.
-// *out_finds tells the nodes as they were, by names that may be gone.
+// Replaces all of them. `replacement` has as many placeholders and results as the pattern. Paths of
+// modules and state that the working copy has mean the copy's; others are added. *out_finds
+// describes the nodes as they were; their names may be gone.
 Status edit_rewrite(Edit *edit, const EditPattern *pattern, const Graph *replacement, EditFinds *out_finds);

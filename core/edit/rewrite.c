@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rewrite.c: every place that a pattern was found at becomes a copy of the replacement, in the
-// order of the places. The copy stands before the first reader of what is replaced. A later place
-// may have bound a node that an earlier one has replaced: it then reads the replacement.
+// rewrite.c: replaces every found place by a copy of the replacement, in order. The copy stands
+// before the first reader of the replaced nodes. A later place may have bound a node that an
+// earlier one has replaced: it then reads the replacement.
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/edit/edit_parts.h"
@@ -32,7 +32,7 @@ static Status collect_returned(void *context, const Value *leaf)
         return STATUS_OK;
 }
 
-// Names are unique in the session, those of erased nodes too.
+// Names are unique in the session, even those of erased nodes.
 static Status current_leaf(void *context, const Value *leaf, Value *out)
 {
         const Rewriting *rewriting = context;

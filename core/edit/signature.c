@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // signature.c: the signature of the derived graph from its base's.
 //
-// A graph without one of its own gets the default (graph_finish). Otherwise entries go with their
-// placeholders and results. An argument that was erased leaves the structure; a new one is a
-// keyword argument behind all others, so that the leaves of the structure keep the order of the
-// placeholders. Guards that speak of an erased argument go with it.
+// A graph without its own signature gets the default (graph_finish). Otherwise entries follow their
+// placeholders and results. An erased argument leaves the structure, and guards on it are dropped.
+// A new one is a keyword argument behind all others, so leaves keep the order of the placeholders.
 #include <string.h>
 #include "core/edit/edit_parts.h"
 
@@ -48,7 +47,7 @@ static Status new_tree(Arena *arena, TreeKind kind, uint32_t n, Tree **out_tree)
         return STATUS_OK;
 }
 
-// A copy without the leaves that were not kept; NULL where such a leaf was all. Recursion: readers
+// A copy without the leaves that were not kept; NULL if `from` is such a leaf. Recursion: readers
 // cap trees at limits.max_nested_values.
 static Status filter_tree(Arena *arena, const Tree *from, const bool *kept, Tree **out_tree)
 {

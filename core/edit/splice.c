@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// splice.c: the nodes of one graph into another: inlined children, called graphs, replacements.
+// splice.c: copies one graph's nodes into another: inlined children, called graphs, replacements.
 #include <string.h>
 #include "core/edit/edit_parts.h"
 #include "core/targets/targets.h"
@@ -216,7 +216,7 @@ Status edit_splice(Edit *edit, const EditSplice *splice, Value *out_result)
 
 // ---- putting results in place ----
 
-// The item of `with` that a getitem node takes; NULL: the node is none, or takes something else.
+// The item of `with` that a getitem node takes; NULL: it is no getitem, or takes something else.
 static const Value *item_taken(const Node *user, const Node *node, Value with)
 {
         if (!node_is_getitem(user) || user->args.seq->n != 2 || user->args.seq->items[0].kind != VALUE_NODE ||
@@ -273,7 +273,7 @@ Status edit_free_path(Edit *edit, const char *wish, const char **out_path)
         return STATUS_OK;
 }
 
-// Arguments of a call by the child's parameters: `values` has room for one per placeholder.
+// The call's arguments in the order of the child's placeholders; `values` has room for all.
 static Status bind_call(const Graph *child, const Node *call, Value *values, uint32_t *out_n)
 {
         uint32_t n_args = call->args.seq->n, n = 0, n_used = 0;

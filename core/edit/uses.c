@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// uses.c: who reads whom. As in torch.fx a node leaves the users of all its inputs before it joins
-// those of its new ones, so that the order of users is the order of the latest assignments.
+// uses.c: which node reads which. As in torch.fx a node leaves the users of all its inputs before
+// it joins those of its new ones, so users are in the order of their latest assignment.
 #include <string.h>
 #include "core/edit/edit_parts.h"
 
@@ -137,7 +137,7 @@ Status edit_replace_input(Edit *edit, Node *node, const Node *from, Value with)
         return edit_set_values(edit, edit_node_of(node), new_args, new_kwargs);
 }
 
-// The users are listed first: those that join meanwhile (as users of `with`) are not meant.
+// The users are listed first: users of `with` that appear meanwhile are not visited.
 Status edit_replace_all_uses(Edit *edit, Node *node, Value with, const Node *except)
 {
         TRY(edit_check_node(edit, node));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// builtin_rows.c: builtins, math.* and torch.sym_*: what size arithmetic of traced graphs is made
-// of.
+// builtin_rows.c: builtins, math.* and torch.sym_*: the size arithmetic of traced graphs.
 #include "core/targets/operators.h"
 
 #include <math.h>

@@ -37,7 +37,7 @@ static Status while_expand(Emitter *emitter, const OpCall *call, Value *out)
         return emitter->vtbl->loop(emitter, condition, body, span_arg(call, 2), span_arg(call, 3), out);
 }
 
-// Gradients do not exist here: the body runs as it is.
+// There are no gradients: the body runs unchanged.
 static Status set_grad_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const Graph *body;

@@ -68,8 +68,8 @@ static Status unit_length(Emitter *emitter, Value x, Value dim, Value eps, Value
         return operator_binary(emitter, PY_TRUEDIV, x, below, out);
 }
 
-// ((x1 / max(|x1|, eps)) * (x2 / max(|x2|, eps))).sum(dim), both of the common shape first: a norm
-// along a repeated dimension counts it as often.
+// ((x1 / max(|x1|, eps)) * (x2 / max(|x2|, eps))).sum(dim). Both are expanded to the common shape
+// first, so a norm along a repeated dimension counts every repeat.
 static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const TensorMeta *x1 = arg_meta(call, 0), *x2 = arg_meta(call, 1);

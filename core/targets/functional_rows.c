@@ -98,7 +98,7 @@ static Status gelu_expand(Emitter *emitter, const OpCall *call, Value *out)
         return EMIT(emitter, "aten::gelu", out, call->args[0], call->args[1]);
 }
 
-// Outside training the slope is the middle of the range.
+// Outside training the slope is the mean of lower and upper.
 static Status rrelu_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double lower, upper;
@@ -127,7 +127,7 @@ static Status normalize_expand(Emitter *emitter, const OpCall *call, Value *out)
         return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
 }
 
-// A statistic over one element says nothing.
+// Refuses a statistic over one element.
 static Status fail_counted(const char *what, int rank, const int64_t *size, bool as_size)
 {
         char text[160];

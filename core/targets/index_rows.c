@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // index_rows.c: x[...] and x[...] = v. Model, as PyTorch's own indexing: the index is read left to
-// right; ints, slices, None and Ellipsis become select, slice and unsqueeze at once, tensors (and
-// lists, made tensors) are collected by the dimension they stand at, and one aten::index or
-// index_put_ takes them all at the end. A bool number is a new dimension of size 0 or 1.
+// right; ints, slices, None and Ellipsis become select, slice and unsqueeze at once. Tensors (lists
+// become tensors) are collected with their dimension, and one aten::index or index_put_ takes them
+// all at the end. A bool number is a new dimension of size 0 or 1.
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
 #include "core/targets/operators.h"
 
 #include <string.h>
 
-// The work in progress: `result` is the view so far, `dim` the next dimension of it.
+// An index half applied: `result` is the view so far, `dim` its next dimension.
 typedef struct Indexing {
         Emitter *emitter;
         Value result; // owned
@@ -280,7 +280,7 @@ static Status tensor_getitem(Emitter *emitter, Value self, const Value *index, V
 }
 
 // ---- assignment ----
-// The value without its leading dimensions of size 1, as a[0] = v of shape [1, 1, 4] wants it.
+// The value without its leading dimensions of size 1: a[0] = v accepts v of shape [1, 1, 4].
 static Status strip_leading_ones(Emitter *emitter, Value value, Value *out)
 {
         const TensorMeta *meta = &value.tensor->meta;
@@ -323,7 +323,7 @@ static Status copy_into(Emitter *emitter, Value to, Value from)
                             shape_text(target->rank, target->size, target_text, sizeof(target_text)),
                             shape_text(source->rank, source->size, source_text, sizeof(source_text)));
         }
-        if (meta_same_shape(target, source)) // what is repeated goes through a temporary
+        if (meta_same_shape(target, source)) // a broadcast value is copied through a temporary
                 TRY(inplace_check_copy(to.tensor, value.tensor));
         return emitter->vtbl->write(emitter, to.tensor, value.tensor);
 }
@@ -354,7 +354,7 @@ static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return fail(STATUS_VALUE, "can't assign a %s to a torch.%sTensor", value_kind_name(from.kind),
                             dtype_words(self.tensor->meta.dtype));
         Dtype dtype = self.tensor->meta.dtype;
-        // those take what is too large as infinity
+        // f16 and bf16 turn values that are too large into infinity
         if (from.kind != VALUE_TENSOR && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
                 TRY(number_check_fits(from, dtype));
         _cleanup_(indexing_deinit) Indexing indexing;

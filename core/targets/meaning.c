@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// meaning.c: which operators a name, a call or a module class stands for, where it is one call.
-// Names of operators stand for themselves, templates for the operator they forward to, and rows
-// with code of their own for the operator of their name: the first that they need. Anything else
-// has no meaning of its own.
+// meaning.c: the operators that a name, a call or a module class stands for, if it is one call. An
+// operator's name stands for itself, a template for the operator it forwards to, and a row with
+// code of its own for the first operator that it needs. Everything else has no meaning.
 #include "core/targets/refuse.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // module_call.c: the table of module classes, and module.forward(*args). Configuration and state
-// paths are worked out once per graph (resolve.c); a call looks the state up as the run sees it,
-// binds forward's arguments and runs.
+// paths are resolved once per graph (resolve.c). A call looks the run's state up, binds forward's
+// arguments and runs.
 #include <string.h>
 #include "core/base/map.h"
 #include "core/targets/module_table.h"

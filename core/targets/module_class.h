@@ -15,8 +15,8 @@ struct ModuleClass {
         // Configuration as a schema: names, types and defaults of the constructor arguments that
         // matter. "nn::Linear(int in_features, int out_features, bool bias=True) -> ()"
         const char *config;
-        // Space-separated state names under the module's path. "bias?affine,bias": there when these
-        // configuration flags are true; a '?' at the end: may be absent all the same
+        // Space-separated state names under the module's path. "bias?affine,bias": present when
+        // these configuration flags are true; a '?' at the end: may be absent even then
         // ("num_batches_tracked?track_running_stats?").
         const char *state;
         // forward's signature: "nn::forward(Tensor input) -> Tensor".

@@ -24,8 +24,8 @@ static int64_t item_or_self(Value value, int index)
         return python_is_integral(value) ? python_int(value) : 0;
 }
 
-// The padding that F.pad takes for another padding_mode: innermost dimension first, both sides;
-// "same" puts the odd one at the end.
+// The padding argument of F.pad for a padding_mode other than zeros: innermost dimension first,
+// both sides; "same" puts an odd one at the end.
 static Status mode_padding(const Value *config, int n_spatial, Value *out)
 {
         int64_t pads[6] = { 0 };
@@ -81,7 +81,7 @@ static Status conv3d_run(Emitter *emitter, const ModuleCall *call, Value *out)
 // padding_mode
 enum { UP_KERNEL = 2, UP_STRIDE, UP_PADDING, UP_OUTPUT_PADDING, UP_GROUPS, UP_BIAS, UP_DILATION, UP_MODE };
 
-// output_size given at the call: the output padding that reaches it.
+// The output padding that gives the output_size of the call.
 static Status output_padding(const ModuleCall *call, int n_spatial, Value *out)
 {
         Value wanted = call->args[1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// module_losses.c: torch.nn loss classes: numbers that say how far an output is from a target.
+// module_losses.c: torch.nn loss classes.
 #include "core/targets/module_table.h"
 
 #define PAIR    "nn::forward(Tensor input, Tensor target) -> Tensor"

@@ -9,7 +9,7 @@
 
 static const struct {
         const char *forward, *alternative; // operator on (a, b)
-        PyBinary mirrored;                 // comparisons: what `b op a` says
+        PyBinary mirrored;                 // comparisons: the operator for `b op a`
 } binary_ops[PY_BINARY_COUNT] = {
         [PY_ADD] = { "aten::add", NULL, PY_ADD },
         [PY_SUB] = { "aten::sub", NULL, PY_SUB },

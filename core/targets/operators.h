@@ -5,14 +5,14 @@
 
 // `a op b`; tensors, numbers, sequences, texts.
 Status operator_binary(Emitter *emitter, PyBinary op, Value a, Value b, Value *out);
-// The operator that a function of Python's operator module is on tensors: "truediv" ->
-// "aten::div". NULL: none.
+// The tensor operator for a function of Python's operator module: "truediv" -> "aten::div". NULL:
+// none.
 const char *operator_base(const char *name);
 // `a op= b`: a tensor on the left is written in place and returned.
 Status operator_inplace(Emitter *emitter, PyBinary op, Value a, Value b, Value *out);
 // base_(args): the in-place twin, or compute and write where the table has none.
 Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint32_t n_args, Value *out);
-// What F.batch_norm and F.instance_norm ask beyond the operators: more than one number to take
-// statistics of, and a sensible eps.
+// The checks that F.batch_norm and F.instance_norm add to the operators': more than one number per
+// statistic, and a sensible eps.
 Status norm_check_batch(const TensorMeta *input, bool training, Value eps);
 Status norm_check_spatial(const TensorMeta *input);

@@ -64,7 +64,7 @@ typedef struct PyTable {
 extern const PyTable py_operator_rows, py_builtin_rows, py_attribute_rows, py_method_rows, py_index_rows,
         py_function_rows, py_functional_rows, py_shape_rows, py_arrange_rows, py_control_rows;
 
-// Whether every operator of a `needs` list is there.
+// Whether the table has every operator of a `needs` list.
 bool ops_present(const char *needs);
 
 // ---- calls ----
@@ -94,8 +94,7 @@ Status shape_value(const Tensor *tensor, Value *out);
 Status text_value(const char *text, Value *out);
 // torch.tensor(value): nested lists of numbers; dtype DTYPE_NONE = as Python infers it.
 Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out);
-// Argument `index` is `out`: None only, as a result is never written over a tensor that was handed
-// in.
+// Checks that argument `index`, `out`, is None: no result is written over a given tensor.
 Status refuse_out(const OpCall *call, int index);
-// "cpu" is the only device: other ones fail with what to do. None, VALUE_DEVICE or VALUE_STR.
+// "cpu" is the only device: others fail with what to do. None, VALUE_DEVICE or VALUE_STR.
 Status check_device(Value device);

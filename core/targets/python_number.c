@@ -56,7 +56,7 @@ static double int_quotient(int64_t a, int64_t b)
                 return 0;
         int shift = 62 + __builtin_clzll(size_a);
         unsigned __int128 wide = (unsigned __int128)size_a << shift, quotient = wide / size_b;
-        quotient |= (unsigned __int128)(wide % size_b != 0); // sticky: keeps the one rounding below honest
+        quotient |= (unsigned __int128)(wide % size_b != 0); // sticky bit: the rounding below is the only one
         double result = ldexp((double)quotient, -shift);
         return (a < 0) != (b < 0) ? -result : result;
 }

@@ -41,8 +41,8 @@ bool python_truth(Value value);
 // a == b with nothing but numbers, texts, None, dtypes, devices and containers of these. Tensors
 // are equal when they are the same object.
 bool python_equal(Value a, Value b);
-// float -> int as math.trunc, floor or ceil have it; ints and bools stay. STATUS_VALUE for nan, inf
-// and what 64 bits do not hold.
+// float -> int as math.trunc, floor or ceil do; ints and bools stay. STATUS_VALUE for nan, inf and
+// results beyond 64 bits.
 Status python_to_int(Value number, double (*rounding)(double), Value *out);
 // round(number, digits): half to even; `digits` VALUE_NONE gives an int.
 Status python_round(Value number, Value digits, Value *out);

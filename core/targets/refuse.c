@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse.c: calls that no run can serve, whatever the tensors are, told from constant arguments
-// alone. A call is emitted with its nodes as unknown values: calls of a template go on to the
-// operators it names, everything else stops before anything is inferred.
+// refuse.c: finds calls that no run can serve, whatever the tensors are, from constant arguments
+// alone. A call is emitted with its nodes as unknown values. A template's call goes on to its
+// operators; every other call stops before infer.
 #include "core/targets/refuse.h"
 
 #include <string.h>
 #include "core/targets/module_table.h"
 
 // ---- rows ----
-// Where the argument stands: the same function serves operators that have it at
-// different places. -1: it is not there, None, or unknown.
+// The position of argument `name`, which differs between the operators that share a check. -1:
+// absent, None or unknown.
 static int given_at(const OpCall *call, const char *name)
 {
         for (uint32_t i = 0; i < call->n_args; i++) {
@@ -184,7 +184,7 @@ static Emitter probe_of(void)
         return (Emitter){ .vtbl = &vtbl };
 }
 
-// What came of it: only what no run can serve is a failure.
+// Only a call that no run can serve is a failure; internal errors are passed on.
 static Status judge(Status status, Value *result)
 {
         value_clear(result);
@@ -194,7 +194,7 @@ static Status judge(Status status, Value *result)
                        : STATUS_OK;
 }
 
-// Nodes as values that are not known, also within lists.
+// Replaces nodes by unknown values, also within lists.
 static Status hide_node(void *context, const Value *leaf, Value *out)
 {
         (void)context;
@@ -214,7 +214,7 @@ static Status refuse_overload(const Overload *overload, const CallArgs *call)
         return judge(status, &result);
 }
 
-// What a node gives decides whether the overload fits: unless it takes anything where nodes stand.
+// Whether the overload fits for every value of the nodes: none may stand in a typed argument.
 static bool fits_surely(const Overload *overload, const CallArgs *call)
 {
         for (uint32_t i = 0; i < call->n_args; i++) {
@@ -229,8 +229,8 @@ static bool fits_surely(const Overload *overload, const CallArgs *call)
         return schema_fits(&overload->schema, call, BIND_STRICT);
 }
 
-// Where several overloads fit, which one a run takes depends on its tensors: each of them has to
-// refuse, up to one that is taken surely.
+// Where several overloads fit, a run chooses by its tensors. All must refuse, up to the first one
+// that fits surely.
 static Status refuse_hidden(const Target *target, const CallArgs *call)
 {
         Status status = STATUS_OK;

@@ -4,13 +4,13 @@
 #pragma once
 #include "core/targets/py.h"
 
-// STATUS_UNSUPPORTED if every run of this call would fail with it, whatever its nodes give. OK says
-// little: what depends on values or on shapes is not looked at.
+// STATUS_UNSUPPORTED if every run of this call would fail with it, whatever its nodes give. OK
+// proves nothing: checks that depend on values or shapes are not made.
 Status target_refuse(const Target *target, const Node *node);
 // The same for a module whose class and configuration are resolved.
 Status module_refuse(const Module *module);
 
-// What rows ask when they run, too.
+// Checks that rows also make when they run.
 Status refuse_autocast(const OpCall *call);
 Status refuse_cuda(const OpCall *call);
 Status refuse_rrelu(const OpCall *call);

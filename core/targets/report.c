@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.c: what an upload lacks, gathered row by row and told in one failure with the full list.
+// report.c: what an upload lacks, gathered row by row and reported in full in one failure.
 #include "core/targets/resolve.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ void check_report_deinit(CheckReport *report)
 // ---- gathering ----
 static Status add_node(UnsupportedRow *row, const Node *node)
 {
-        // Capacity is the next power of two: kept out of the row, which is public.
+        // Capacity is the next power of two, so the public row needs no field for it.
         if ((row->n_nodes & (row->n_nodes - 1)) == 0) {
                 size_t capacity = row->n_nodes == 0 ? 1 : 2 * (size_t)row->n_nodes;
                 const Node **nodes = realloc(row->nodes, capacity * sizeof(*nodes));
@@ -88,7 +88,7 @@ Status report_unknown_config(CheckReport *report, const char *text)
                         text);
 }
 
-// ---- telling ----
+// ---- the failure's message ----
 static uint32_t count_nodes(const Graph *graph, int depth)
 {
         uint32_t n = graph->n_nodes;
@@ -100,7 +100,7 @@ static uint32_t count_nodes(const Graph *graph, int depth)
         return n;
 }
 
-// By number of nodes, falling; names that are wholly unknown before those with a reason.
+// By number of nodes, descending; unknown names before those with a reason.
 static int compare_rows(const void *a, const void *b)
 {
         const UnsupportedRow *x = a, *y = b;

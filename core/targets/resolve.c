@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// resolve.c: the check at upload. Every call's name is looked up, its arguments are tried against
-// the overloads (values of other nodes fit anything), and where the exporter recorded dtypes they
-// are tried too. A node adds to at most one row: its first problem.
+// resolve.c: the check at upload. Looks up every call's name and tries its arguments against the
+// overloads (values of other nodes fit anything). Dtypes that the exporter recorded are tried too.
+// A node adds to at most one row: its first problem.
 #include "core/targets/refuse.h"
 #include "core/targets/resolve.h"
 
@@ -51,7 +51,7 @@ static bool dtype_allowed(const OpDef *op, Dtype dtype, bool first)
 {
         if (op->dtypes == 0 || (op->dtypes >> dtype & 1) != 0)
                 return true;
-        // index, mask and condition tensors: infer's business
+        // infer checks index, mask and condition tensors
         return !first && (dtype == DTYPE_BOOL || dtype_is_int(dtype));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// shape_rows.c: pooling, padding, resizing: functions of torch.nn.functional that look at the
-// input's shape, or at a mode, before they know their operator.
+// shape_rows.c: pooling, padding, resizing: functions of torch.nn.functional whose operator depends
+// on the input's shape or on a mode.
 #include "core/targets/refuse.h"
 #include "core/targets/shape_rows.h"
 
@@ -15,7 +15,7 @@ static Status max_pool_expand(Emitter *emitter, const OpCall *call, Value *out)
         char base[64];
         snprintf(base, sizeof(base), "aten::%s%s", call->schema->name,
                  arg_bool(call, INDICES, false) ? "_with_indices" : "");
-        // Without a stride windows stand side by side.
+        // Without a stride argument the stride is the window's size.
         Value stride = arg_is_none(call, STRIDE) ? call->args[KERNEL] : call->args[STRIDE];
         return ATEN(emitter, base, out, call->args[INPUT], call->args[KERNEL], stride, call->args[PADDING],
                     call->args[DILATION], call->args[CEIL]);

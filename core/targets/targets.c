@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // targets.c: the map from names to overloads. Built once from the operator table and the Python
-// rows, read-only afterwards. A name found in the rows comes first, then whatever derives:
-// torch.relu, torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only
-// those whose first argument is `self`). torch.nn.functional.* never derives: its functions have
-// signatures of their own.
+// rows, read-only afterwards. A row with the name comes first, then derived names: torch.relu,
+// torch._C._nn.relu and Tensor.relu are all overloads of aten::relu (a method only those whose
+// first argument is `self`). torch.nn.functional.* is never derived: its functions have signatures
+// of their own.
 #include "core/targets/refuse.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ static Status row_overload(const PyRow *row, const Overload **out_overload)
         Template *template = arena_alloc(&names.arena, sizeof(*template));
         if (overload == NULL || op == NULL || template == NULL)
                 return fail_memory();
-        // template_expand finds its template there, the other rows say what they need (meaning.c).
+        // `row`: the template for template_expand, else the needed operators (meaning.c).
         *op = (OpDef){ .schema = row->schema,
                        .flags = OP_HIDDEN,
                        .traits = row->traits,

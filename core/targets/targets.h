@@ -29,17 +29,17 @@ const char *target_name_at(TargetKind kind, uint32_t index);
 // "kernel", "expansion" or "view".
 const char *op_kind(const OpDef *op);
 
-// Calls with overload choice, as Python would. Failures name the operator and what fits: PyTorch's
-// words where it has them.
+// Calls with overload choice, as Python would. Failures name the operator and the arguments that
+// fit, in PyTorch's words where it has them.
 Status target_call(Emitter *emitter, const Target *target, const CallArgs *call, Value *out);
-// Whether some overload takes these arguments; VALUE_NODE fits anything. The failure says what
-// would.
+// Whether some overload takes these arguments; VALUE_NODE fits anything. The failure lists
+// arguments that fit.
 Status target_check(const Target *target, const CallArgs *call);
-// The overload that a call with these arguments gets, as far as they tell: VALUE_NODE fits
+// The overload that a call with these arguments gets, as far as it is decided: VALUE_NODE fits
 // anything. NULL: none.
 const Overload *target_choose(const Target *target, const CallArgs *call);
-// What a name stands for where it is one call: operators, never rows of Python names. Empty where
-// the name is more than one call or not known. More than MEANING_MAX overloads are cut.
+// The operators that a name stands for if it is one call, never rows of Python names. Empty if the
+// name is more than one call or unknown. More than MEANING_MAX overloads are cut.
 enum { MEANING_MAX = 64 };
 typedef struct Meaning {
         const Overload *items[MEANING_MAX];
@@ -54,8 +54,8 @@ bool meaning_meets(const Meaning *a, const Meaning *b);      // they share an ov
 // module.forward(*args): config and state come from `module` (resolved by graph_resolve).
 Status module_call(Emitter *emitter, const Module *module, const CallArgs *call, Value *out);
 
-// What a call of a node may do besides giving a result, judged by the rows of its operator before
-// it runs: rather too much than too little.
+// Possible effects of a node's call besides its result, judged by the rows of its operator before
+// it runs. Too many may be named, never too few.
 enum NodeEffect {
         NODE_WRITES = 1 << 0, // to bytes or geometry of tensors it reads
         NODE_SHARES = 1 << 1, // its result may share bytes with tensors it reads
@@ -70,7 +70,7 @@ uint32_t node_effects(const Graph *graph, const Node *node);
 
 // Whether a call must stay though nobody reads its result: it writes, draws random numbers or
 // refuses values (asserts). Stricter than torch.fx's is_impure, which takes Tensor.add_ for pure.
-// Placeholders and outputs are impure, as there. The graph is resolved.
+// Placeholders and outputs are impure, as in torch.fx. The graph is resolved.
 bool node_is_impure(const Graph *graph, const Node *node);
 
 // ---- at upload ----

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// template.c: "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false": most Python functions and module
-// classes only reorder their arguments, and say so in a line of text that is parsed once at start.
-// A row whose operator is missing is left out then, so that it shows up as unsupported at upload.
+// template.c: "aten::batch_norm a0 a3 a4 a1 a2 a5 a6 a7 false". Most Python functions and module
+// classes only reorder arguments, which a line of text describes. It is parsed once at start. A row
+// whose operator is missing is left out and reported as unsupported at upload.
 #include "core/targets/py.h"
 
 #include <ctype.h>

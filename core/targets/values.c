@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// values.c: between tensors and Python values: single elements as numbers, nested lists as tensors,
-// shapes as torch.Size.
+// values.c: conversions between tensors and Python values: single elements as numbers, nested lists
+// as tensors, shapes as torch.Size.
 #include "core/ops/pointwise.h"
 #include "core/targets/py.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // written.c: which graphs may write to their state. One pass in node order carries two bits per
-// node: "may share bytes with state" and "may be a container of such". Operators that claim fresh
-// results clear them (op_alias), all others pass them on; a write to a value that shares marks the
-// whole state of the graph, so that runs see it through copy-on-write shells. Too many marks cost a
-// little time; one too few would let a run change the model, so unknown means yes.
+// node: "may share bytes with state" and "may be a container of such values". Operators that claim
+// fresh results clear them (op_alias), all others pass them on. A write to a value that shares
+// marks the whole state of the graph; runs then see it through copy-on-write shells. An unneeded
+// mark costs a little time, a missing one would let a run change the model: unknown means yes.
 #include "core/targets/resolve.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static bool returns_fresh(const Target *target, bool in_containers)
         return fresh;
 }
 
-// Whether the result can be nothing but one tensor.
+// Whether the result is always a single tensor.
 static bool gives_tensor(const Target *target)
 {
         for (uint32_t i = 0; i < target->n_overloads; i++) {
@@ -141,7 +141,7 @@ static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Wr
         // running statistics
         bool counts = resolved != NULL && module->training && resolved->entry->n_state > 2;
         writes->found |= counts || (resolved != NULL && (reads & SHARES) != 0 && module_in_place(module));
-        // A layer with weights computes; one without may hand its input on.
+        // A layer with weights computes a new tensor; one without may return its input.
         writes->flags[node->index] = resolved == NULL ? SHARES | CONTAINER : has_state ? 0 : reads;
 }
 
@@ -157,15 +157,15 @@ static void visit_call(const Node *node, uint8_t reads, Writes *writes)
                 writes->flags[node->index] = gives_tensor(target) ? SHARES : SHARES | CONTAINER;
 }
 
-// ---- effects of one node, for those who run a part of a graph ----
-// An expansion may emit anything that is drawn, unless its row says that it does not.
+// ---- effects of one node, for callers that run a part of a graph ----
+// An expansion may draw random numbers, unless its row says that it does not.
 static bool may_draw(const OpDef *op)
 {
         return (op->flags & OP_RANDOM) != 0 ||
                (op->expand != NULL && (op->traits & TRAIT_DRAWS_NOTHING) == 0);
 }
 
-// unsqueeze_ and the like: twins of rows that are nothing but views.
+// unsqueeze_ and the like: in-place twins of pure view rows.
 static bool moves(const Overload *overload)
 {
         const OpDef *op = overload->op;
@@ -190,8 +190,7 @@ typedef struct Effects {
         const Graph *graph; // whose nodes are looked at
         uint32_t found;
         int depth;
-        // looked at so far: child graphs that call each other again and again are not followed for
-        // ever
+        // nodes visited so far; bounds the walk when child graphs call each other repeatedly
         uint32_t n_nodes;
 } Effects;
 
@@ -279,7 +278,7 @@ static bool asserts(const Target *target)
         return false;
 }
 
-// NODE_DRAWS is said of every composite that is not known to draw nothing; here names decide.
+// Composites not known to draw nothing have NODE_DRAWS; names decide here.
 static bool name_draws(const char *name)
 {
         static const char *const parts[] = { "dropout", "rrelu", "rand", "attention" };
@@ -338,7 +337,7 @@ static Status visit_node(const Graph *graph, const Node *node, Writes *writes)
         TRY(read_flags(node, writes->flags, &reads));
         switch (node->op) {
         case OP_PLACEHOLDER:
-                // of a child graph: its operands may be state of the graph around it
+                // of a child graph: its arguments may be state of the graph around it
                 writes->flags[node->index] = SHARES | CONTAINER;
                 break;
         case OP_GET_ATTR:

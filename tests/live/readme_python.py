@@ -18,7 +18,8 @@ from service import Server
 def main():
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
         text = file.read()
-    section = text[text.index("## Your own model"):text.index("With the model of `./quickstart`")]
+    section = re.search(r"^## Your own model\n.*?(?=With\s+the\s+model\s+of\s+`./quickstart`|^## )", text,
+                        re.M | re.S)[0]
     server = Server(sys.argv[1], ["--data", "none"])
     server.start()
     passed = failed = 0

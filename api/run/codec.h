@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs: how runs look on the wire. A codec turns a request body into a RunTask, and the task's
-// result into a reply body; nothing else looks at either. Each is one object and one row of
-// codecs.def. A request may come in one form and ask for its reply in another.
+// Codecs: the wire forms of runs. A codec turns a request body into a RunTask, and the task's
+// result into a reply body. Each codec is one object and one row of codecs.def. A request may come
+// in one form and ask for its reply in another.
 #pragma once
 #include "api/formats/multipart.h"
 #include "api/formats/named.h"
@@ -11,20 +11,21 @@
 enum { CODEC_MAX_TYPES = 3 };
 
 struct Codec {
-        // Media types that ask for it in Accept; the first one is what replies say they are.
+        // Media types in Accept that choose this codec; the first is the Content-Type of its
+        // replies.
         const char *types[CODEC_MAX_TYPES];
-        // Whether it reads this body, told by the first bytes. NULL: it reads what no other does.
+        // Whether the codec reads this body, by its first bytes. NULL: the default reader.
         bool (*reads)(const ApiCall *call, ByteSpan body);
-        // POST /v1/run: sets the task's graph from the body. NULL: the form has no place for one.
+        // POST /v1/run: sets the task's graph from the body. NULL: the form cannot carry a graph.
         Status (*take_graph)(const ApiContext *context, RunCall *run);
-        // The body into the task's inputs, what it fetches, and options. Charges the task's budget;
-        // tensors may lie in the body and hold a reference to it.
+        // Decodes the body into the task's inputs, fetches and options. Charges the task's budget.
+        // Tensors may point into the body and then hold a reference to it.
         Status (*decode)(RunCall *run);
-        // The same of one part of a form, which names an input. NULL: no part is read so.
+        // Decodes one part of a form, which names an input. NULL: the codec reads no parts.
         Status (*decode_part)(RunCall *run, const MultipartPart *part);
-        // The task's result into the reply. NULL: for requests only.
+        // Encodes the task's result as the reply. NULL: the codec only reads.
         Status (*encode)(RunCall *run, const OutputList *outputs, ApiReply *reply);
-        // Contiguous tensors by name as one file; NULL: the form is no file of arrays.
+        // Writes contiguous named tensors as one file. NULL: the form is no file of arrays.
         Status (*write)(const NamedTensor *arrays, uint32_t n, ApiReply *reply);
         // A failed run as a reply.
         void (*error)(const Failure *failure, const char *request_id, ApiReply *reply);
@@ -36,12 +37,12 @@ struct Codec {
 #undef CODEC
 #undef OTHER_CODEC
 
-// What reads the call's body.
+// The codec that reads the call's body.
 const Codec *codec_of(const ApiCall *call);
-// What reads a part of its form.
+// The codec that reads one part of the call's form.
 const Codec *codec_of_part(const ApiCall *call, const MultipartPart *part);
-// What writes the reply: the row of codecs.def with this index, and by an Accept header; the first
-// one where that names none.
+// The codec that writes the reply: by index in codecs.def, or by Accept header (the first row
+// where the header names none).
 const Codec *codec_at(int index);
 const Codec *codec_accepted(const char *accept);
 // Writes arrays as the whole reply.

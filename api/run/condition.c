@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A field is "*" or entity tags separated by commas. If-Match compares strongly (a weak tag never
-// matches), If-None-Match weakly. A reply that went with gzip had the tag with GZIP_TAG at its end
-// (gzip.h): it speaks of the same graph.
+// matches), If-None-Match weakly. A gzip reply's tag is the graph's tag with GZIP_TAG appended
+// (gzip.h). Both name the same graph.
 #include "api/run/condition.h"
 #include "api/formats/gzip.h"
 #include <string.h>

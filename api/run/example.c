@@ -66,8 +66,8 @@ static void spec_of_meta(const TensorMeta *meta, TensorSpec *out)
                 out->size[d].value = meta->size[d];
 }
 
-// What a run showed: rows of eager runs name placeholders, programs keep the signature they were
-// made for.
+// The signature that runs have shown. Rows of eager runs name placeholders; programs keep the
+// signature that they were compiled for.
 static bool spec_of_run(const SignatureSummary *run, const Graph *graph, const Input *input, TensorSpec *out)
 {
         const RunLabels *labels = run->labels;
@@ -317,8 +317,8 @@ static Status try_sizes(Maker *maker)
         return status;
 }
 
-// The n-th choice of sizes: all symbols alike, then digits of n in the base of the smallest sizes.
-// False when there are no more.
+// The n-th choice of sizes: first all symbols alike, then one base-N_SMALL digit of the rest per
+// symbol. False when there are no more.
 static bool choose_sizes(Maker *maker, uint32_t n)
 {
         enum { N_SMALL = 6 };
@@ -349,7 +349,7 @@ static Status try_all(Maker *maker)
         return status;
 }
 
-// The last try's failure is no fault of whoever asked for an example.
+// The last try's failure is not the fault of the client that asked for an example.
 static Status explain(Status status)
 {
         char message[1024], node[FAILURE_PLACE_MAX];
@@ -364,8 +364,8 @@ static Status explain(Status status)
 }
 
 // ---- writing ----
-// Plain lists where they say everything: the signature or torch.tensor's rule
-// gives the dtype, and no size is 0.
+// Plain lists where the reader infers the dtype (from the signature or by torch.tensor's rule) and
+// no size is 0.
 static Status write_tensor(const Tensor *tensor, bool dtype_known, Text *out)
 {
         const TensorMeta *meta = &tensor->meta;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a run request on the wire. Options may stand in the query or in the body, not in
-// both; what is not understood is refused with the list of what is.
+// both. An unknown option is refused with the list of known ones.
 #include <string.h>
 #include "api/run/condition.h"
 #include "api/readers/recognise.h"
@@ -128,7 +128,7 @@ Status run_execute(RunCall *run, Frame *frame)
 }
 
 // ---- the reply ----
-// Before any text is made: a lower bound of what the data will take.
+// A lower bound of the reply's size, checked before any text is made.
 static Status check_numel(const OutputList *list)
 {
         int64_t total = 0;

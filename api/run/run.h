@@ -8,7 +8,7 @@
 
 typedef struct Codec Codec; // codec.h
 typedef enum RunEncoding { RUN_ENCODING_LIST, RUN_ENCODING_FLAT, RUN_ENCODING_B64 } RunEncoding;
-// What the body said of its inputs.
+// What the body says about its inputs.
 typedef enum RunSent { RUN_SENT_INPUTS, RUN_SENT_NO_INPUTS, RUN_SENT_NO_BODY } RunSent;
 
 enum { RUN_HINT_BYTES = 96 }; // longest list that a message repeats
@@ -34,13 +34,12 @@ typedef struct RunCall {
 
 void run_call_init(RunCall *run);
 void run_call_deinit(RunCall *run);
-// POST /v1/run: takes the graph that the body brings: decodes it, or finds it in the cache by
-// content.
+// POST /v1/run: decodes the graph in the body, or finds it in the cache by content.
 Status run_take_graph(const ApiContext *context, const ApiCall *call, RunCall *run);
 // With the task's graph set (and its version, if it has one, for preconditions): reads query,
 // headers and body.
 Status run_decode(const ApiCall *call, RunCall *run);
-// run_task_bind and run_task_execute, whose failures say what was probably meant.
+// run_task_bind and run_task_execute; failures add a hint at what was probably meant.
 Status run_bind(RunCall *run);
 Status run_execute(RunCall *run, Frame *frame);
 // The reply; profile members must be set by then except encode and total, which this sets.

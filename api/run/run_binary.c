@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run bodies that are not JSON: one array (.npy), named arrays (.npz, safetensors), and multipart,
 // whose parts are any of these, plain JSON values, or "request" with the members of a JSON body.
-// What a body is, its first bytes say; Content-Type is a hint that nobody has to give.
+// The first bytes tell the form; clients need not send Content-Type.
 #include <stdio.h>
 #include <string.h>
 #include "api/formats/borrow.h"

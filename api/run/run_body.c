@@ -7,9 +7,9 @@
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
 
-// How many '[' and '{' there are, also within strings, which hold next to none in what is large
-// enough to matter. At most 255 bytes, so that the compiler counts in bytes. The two differ in one
-// bit, which no third character of ASCII shares.
+// Counts '[' and '{', also within strings: in large bodies, strings hold few of them. At most 255
+// bytes, so that the compiler counts in bytes. The two differ only in bit 0x20, and no third ASCII
+// character equals them with that bit cleared.
 static uint8_t count_opened(const char *text, size_t n)
 {
         uint8_t count = 0;

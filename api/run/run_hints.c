@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a failed run request says besides what is wrong: which input it was, and what was probably
-// meant.
+// Hints added to a failed run request's message: which input failed, and what was probably meant.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,7 +120,7 @@ static void hint_of_list(const RunCall *run)
                 suggest_by_name(run, n, &items);
 }
 
-// When nothing was sent for any input, which one is missing is not the point.
+// When no input was sent at all, naming the first missing one would mislead.
 static Status fail_nothing_sent(const RunCall *run)
 {
         if (run->sent == RUN_SENT_NO_BODY)

@@ -19,7 +19,7 @@ static void inline_parts_deinit(InlineParts *parts)
                 storage_unref(parts->parts[i].bytes);
 }
 
-// A copy, because weights may lie in it for as long as the graph is cached, and it is aligned.
+// A copy, for alignment, and because the cached graph's weights may point into it.
 static Status add_part(InlineParts *parts, const char *name, ByteSpan content)
 {
         Storage *bytes;

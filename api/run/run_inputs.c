@@ -226,7 +226,7 @@ static Status read_children(JsonReader *reader, const Tree *tree, RunCall *run)
         }
 }
 
-// By its first leaf; what has none counts as given.
+// Judged by its first leaf; an argument without leaves counts as given.
 static bool was_given(const RunCall *run, const Tree *tree)
 {
         while (tree->kind != TREE_LEAF && tree->n > 0)
@@ -301,7 +301,7 @@ static Status read_argument(JsonReader *reader, uint32_t index, RunCall *run)
 }
 
 // ---- the three forms ----
-// An argument whose structure has the key, which was left out around it.
+// An argument whose structure has `key`, for clients that left out the argument's own level.
 static const char *argument_with_key(const RunCall *run, const char *key)
 {
         for (uint32_t i = 0; i < run_n_arguments(run); i++) {
@@ -331,8 +331,8 @@ static Status unknown_name(const RunCall *run, const char *name)
         return failure_at_argument(status, name);
 }
 
-// A name stands for an argument (its index) or a flat input (its leaf); odd and even numbers from 2
-// on, because the map's NULL is "absent".
+// A name stands for an argument (by index) or a flat input (by leaf). They are coded as odd and
+// even numbers from 2 on, because the map's NULL means "absent".
 static void *as_argument(uint32_t index)
 {
         return (void *)((uintptr_t)index * 2 + 2);
@@ -422,8 +422,8 @@ Status run_read_inputs(JsonReader *reader, RunCall *run)
 }
 
 // ---- tensors by name ----
-// Follows ".0.key" into a structure; false when it leads nowhere. A key
-// may hold dots: the longest that fits is meant.
+// Follows ".0.key" into a structure; false when no such path exists. A key may contain dots: the
+// longest match wins.
 static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
 {
         while (*path == '.' && tree->kind != TREE_LEAF) {

@@ -24,12 +24,12 @@ Status npy_write(const NamedTensor *arrays, uint32_t n, ApiReply *reply);
 
 // Encode and total time into the profile, before it is written.
 void run_stamp(RunCall *run);
-// A reply that has no place for them says in headers what ran, and where the profile is.
+// Headers for a reply that cannot carry a profile: what ran, and where the profile is.
 void run_add_headers(const RunCall *run, ApiReply *reply);
 // STATUS_TOO_LARGE for a reply of so many bytes.
 Status run_check_reply(size_t n_bytes);
-// STATUS_TOO_LARGE for a text of more lists and objects than limits.max_json_values, before a
-// parser takes it up. Numbers do not count.
+// STATUS_TOO_LARGE for JSON text with more lists and objects than limits.max_json_values. Checked
+// before parsing; numbers do not count.
 Status run_check_lists(const char *text, size_t n);
 // Text that is no JSON value is the reader's to report, before anything is said about what belongs
 // there.
@@ -47,7 +47,7 @@ Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor);
 uint32_t run_n_arguments(const RunCall *run);
 const char *run_argument_name(const RunCall *run, uint32_t index);
 
-// ---- what failures say besides (run_hints.c); all return `status` ----
+// ---- hints on failures (run_hints.c); all return `status` ----
 // Puts the input's name before a message about its value, and into details.argument.
 Status run_name_input(Status status, const char *name);
 // Keeps the text of "inputs", a list of at most `n` bytes from `text` on, for the hints.
@@ -57,7 +57,7 @@ Status run_add_hints(const RunCall *run, Status status);
 Status run_add_list_hint(const RunCall *run, Status status);
 // Appends what an unknown member of a run body was probably meant to be.
 void run_hint_of_member(const RunCall *run, const char *key);
-// Reads an int; what is none is STATUS_INPUT and says what to send.
+// Reads an int. Any other value is STATUS_INPUT with a hint at what to send.
 Status run_read_whole(JsonReader *reader, int64_t *out);
 
 // The parts of a call whose body is a form.

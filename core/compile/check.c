@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// check.c: what an exported graph cannot do here, found at upload by walking it once on metas.
-// Inputs have the sizes that the exporter recorded, the state has no bytes. A node that fails, or
-// whose inputs are not known, gets the tensor that the exporter recorded for it, so that the walk
-// reaches every node. Only STATUS_UNSUPPORTED counts: other failures may be the fault of these
-// sizes.
+// check.c: finds operators and arguments that are unsupported, at upload, by one walk on metas.
+// Inputs have the sizes that the exporter recorded; state has no bytes. A node that fails, or
+// whose inputs are unknown, gets the tensor that the exporter recorded for it, so that the walk
+// reaches every node. Only STATUS_UNSUPPORTED counts: other failures may come from these sizes.
 //
-// The walk is bounded by calls and by values; the caller's deadline is a last resort, since it
-// makes the outcome depend on the machine. Where the walk stops, or is not sure of something, the
-// graph is accepted: a run will tell.
+// The walk is bounded by calls and by values. The caller's deadline is a last resort, since it
+// makes the outcome depend on the machine. Where the walk stops or cannot decide, the graph is
+// accepted: a run reports the failure.
 #include "core/compile/check.h"
 
 #include <stdio.h>

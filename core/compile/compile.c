@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile.c: record, passes, plan, emit. The stages in between are not kept: recording again costs
-// less than keeping what is seldom printed.
+// compile.c: record, passes, plan, emit. Intermediate stages are not kept: they are seldom
+// printed, and can be recorded again.
 #include "core/compile/compile.h"
 
 // `optimise` NULL: as recorded.
@@ -16,7 +16,7 @@ static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOp
         return STATUS_OK;
 }
 
-// A program that computes nothing before its tail is an eager run with more to do.
+// A program without calls before its tail would be slower than an eager run.
 static Status check_worth(const Recording *recording)
 {
         for (uint32_t i = 0; i < recording->n_calls; i++) {
@@ -65,7 +65,7 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
         TRY(emit_program(recording, &emit, &program));
         program->figures.constant_bytes = passed.folded_bytes;
         program->by_value = program->recording->by_value;
-        // now: what a learning record learnt counts
+        // only now: the id includes what a learning record has learnt
         TRY(program_key(graph, inputs, options, program->by_value, &key));
         program->id = program_key_id(&key);
         TRY(keep_signature(program, inputs, options));

@@ -35,11 +35,11 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
                    ProgramKey *out_key);
 ProgramId program_key_id(const ProgramKey *key);
 
-// Of input tensors only metas are looked at. What needs numbers that only a run knows
-// (data-dependent shapes, loops, branches) becomes the program's eager tail. STATUS_DYNAMIC: that
-// is everything, or cannot be told apart from the rest of the graph: run it eagerly. Shape and
-// dtype failures are those an eager run gives. `poll` (cancel, deadline) may be NULL. The program
-// counts the graph.
+// Of input tensors only metas are read. Nodes that need numbers known only in a run
+// (data-dependent shapes, loops, branches) become the program's eager tail. STATUS_DYNAMIC: the
+// tail would be the whole graph, or cannot be separated from the rest; run the graph eagerly.
+// Shape and dtype failures are those of an eager run. `poll` (cancel, deadline) may be NULL. The
+// program counts the graph.
 Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions *options,
                      const RunContext *poll, Program **out_program);
 
@@ -49,7 +49,7 @@ typedef enum ProgramStage { STAGE_ATEN, STAGE_OPTIMISED } ProgramStage;
 // counted by the caller.
 Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options, ProgramStage stage,
                      Graph **out_graph);
-// The same for a program that is at hand: signature as it was compiled for.
+// The same for an existing program: with the signature that it was compiled for.
 Status program_stage(const Program *program, ProgramStage stage, Graph **out_graph);
 // Prints it. Below the graph, in forms that are text: bodies of fused calls, under the path by
 // which the graph fetches them, and the nodes of the eager tail as authored.

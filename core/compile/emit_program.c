@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // emit_program.c: first the implementations (pack where the row has one, else prepare), then the
-// plan, which needs their scratch, then operands. What a run would look up is looked up here.
+// plan, which needs their scratch, then operands. All look-ups happen here, none in a run.
 #include "core/compile/emit_program.h"
 
 #include <string.h>
@@ -199,7 +199,7 @@ static Status make_code(Making *making)
         Program *program = making->program;
         const Recording *recording = program->recording;
         uint32_t n = recording->n_calls;
-        // Copies, then calls: there cannot be more than buffers and calls.
+        // There are at most n_buffers copies and n_calls calls.
         program->code = arena_array(making->arena, (size_t)n + recording->n_buffers, sizeof(Instruction));
         program->packed = arena_array(making->arena, n, sizeof(Packed));
         Instruction *chosen = arena_array(making->arena, n, sizeof(*chosen));
@@ -283,7 +283,7 @@ static void mark_nodes(const Recording *recording, uint8_t *what)
                 what[recording->tail->nodes[i]->index] = NODE_COMPUTED;
 }
 
-// The tail's rows come from its walk; here is their room.
+// Room only: the walk of the tail fills its rows in.
 static void add_tail_rows(Program *program)
 {
         const EagerTail *tail = program->recording->tail;
@@ -321,7 +321,7 @@ static Status make_rows(Making *making)
                 const Instruction *instruction = &program->code[i];
                 const RecordedCall *call = instruction->call;
                 if (call == NULL || call->n_nodes == 0)
-                        continue; // copies made for the run: nobody wrote them
+                        continue; // copies made for the run stand for no authored node
                 TRY(add_idle_rows(making, what, call->nodes[0]->index, &next));
                 Cost cost = cost_of(instruction);
                 add_row(program,

@@ -101,7 +101,7 @@ static int hex_digit(char c)
         return c <= '9' ? c - '0' : c - 'a' + 10;
 }
 
-// Numbers that only feed Tensor slots are read by the run: their kind is enough.
+// The run reads numbers that only feed Tensor slots: the key needs their kind only.
 static Status add_input(Sha256 *sha, Value value, bool by_value)
 {
         if (by_value || (value.kind != VALUE_FLOAT && value.kind != VALUE_INT))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // plan.c: greedy by size (Pisarchyk and Lee, arXiv 2001.03288). The life of a buffer is the union
 // of the lives of all its views, in steps: 0 before the first call, i + 1 at call i, then the end.
-// An elementwise call whose input dies with it writes its result over it. What is only made to be
-// put side by side with others (cat) is made there, if that costs no bytes in all. Largest first,
-// each block goes to the lowest gap among the blocks that live at the same time.
+// An elementwise call writes its result over an input that dies with the call. The inputs of a cat
+// are made inside its result, if total bytes do not grow. Then blocks are placed, largest first,
+// each in the lowest gap among the blocks that live at the same time.
 #include "core/compile/plan.h"
 
 #include <string.h>
@@ -15,8 +15,8 @@ typedef struct Block {
         bool planned; // has bytes in the arena
         bool used;
         bool is_output;
-        uint32_t merged_into; // index + 1 of the block whose bytes it uses; 0: its own
-        size_t inside;        // ... from this byte on
+        uint32_t merged_into; // index + 1 of the block that this one is part of; 0: none
+        size_t inside;        // byte offset in that block
 } Block;
 
 typedef struct Planner {
@@ -32,7 +32,7 @@ static size_t aligned(size_t n_bytes)
         return (n_bytes + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
 }
 
-// `out_inside` (may be NULL): where the buffer's bytes are in it.
+// The block that owns the buffer's bytes. `out_inside` (may be NULL): the buffer's offset there.
 static Block *root_of(const Planner *planner, const Buffer *buffer, size_t *out_inside)
 {
         Block *block = &planner->blocks[buffer->index];
@@ -56,7 +56,7 @@ static Status touch(void *context, Recorded *value)
         Block *block = &planner->blocks[buffer->index];
         if (!block->used) {
                 block->used = true;
-                // What the run has to copy first lives from the start.
+                // Buffers that the run copies first live from the start.
                 block->first = buffer->kind == BUFFER_RUN ? planner->step : 0;
         }
         block->last = planner->step;
@@ -106,7 +106,7 @@ static Status look_for_reuse(void *context, Recorded *value)
         bool fits = in->offset == out->offset && in->meta.dtype == out->meta.dtype &&
                     meta_same_places(&in->meta, &out->meta);
         if (reuse->found == block)
-                reuse->refused |= !fits; // another view of the same bytes, read in another order
+                reuse->refused |= !fits; // another view of the same bytes, in another order
         if (!fits || reuse->found != NULL || !block->planned || block->last != planner->step ||
             recorded_buffer(value)->n_bytes != recorded_buffer(reuse->out)->n_bytes)
                 return STATUS_OK;
@@ -129,7 +129,7 @@ static Status merge_in_place(Planner *planner)
                 if (!out->planned || out->n_bytes == 0)
                         continue;
                 TRY(recorded_visit_inputs(call, look_for_reuse, &reuse));
-                // once more: earlier arguments were not yet compared with what was found
+                // second visit: compares the arguments before reuse.found with it
                 if (reuse.found != NULL)
                         TRY(recorded_visit_inputs(call, look_for_reuse, &reuse));
                 if (reuse.found == NULL || reuse.refused)
@@ -141,12 +141,12 @@ static Status merge_in_place(Planner *planner)
         return STATUS_OK;
 }
 
-// ---- joined ----
+// ---- cat: inputs made inside the result ----
 typedef struct Joining {
         Planner *planner;
         const Recorded *out;
         Block *root;   // of the output
-        size_t inside; // where the output is in root
+        size_t inside; // offset of the output in root
         int dim;
         int64_t start; // along dim
 } Joining;
@@ -179,7 +179,7 @@ static Status join(void *context, Recorded *value)
             inside % STORAGE_ALIGN != 0 || !is_whole_slice(joining, value, n_bytes))
                 return STATUS_OK;
         Block *root = root_of(planner, recorded_buffer(value), NULL);
-        // A value that stands twice in the list has moved already.
+        // A value that stands twice in the list was merged the first time.
         if (!root->planned || root->is_output || root == joining->root || root->last != planner->step ||
             root->n_bytes != aligned(n_bytes))
                 return STATUS_OK;
@@ -261,7 +261,7 @@ static Status place_blocks(Planner *planner, Arena *arena, PlanFigures *figures)
         return STATUS_OK;
 }
 
-// Most bytes alive at one step: no plan needs less.
+// The most bytes alive at one step: a lower bound for any plan.
 static Status find_lower_bound(const Planner *planner, Arena *arena, PlanFigures *figures)
 {
         uint32_t n_steps = planner->recording->n_calls + 3;
@@ -296,7 +296,7 @@ static Status give_places(Planner *planner, Arena *arena, MemoryPlan *plan)
         plan->output_bytes = arena_array(arena, n, sizeof(*plan->output_bytes));
         if (plan->places == NULL || plan->copied == NULL || plan->output_bytes == NULL)
                 return fail_memory();
-        for (uint32_t i = 0; i < n; i++) { // roots first: merged blocks look at theirs
+        for (uint32_t i = 0; i < n; i++) { // roots before the blocks merged into them
                 const Buffer *buffer = recording->buffers[i];
                 const Block *block = &planner->blocks[i];
                 plan->places[i] =
@@ -337,8 +337,8 @@ static void add_scratch(Planner *planner, const size_t *scratch_bytes)
         }
 }
 
-// Places everything. When values that were made in their joins cost more bytes than copies of them,
-// once more without.
+// Places everything. If merging cat inputs costs more bytes than copying them, places everything
+// again without it.
 static Status place(Planner *planner, Arena *work, PlanFigures *out_figures)
 {
         size_t n = planner->n_blocks;

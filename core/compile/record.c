@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// record.c: specialising. The walk is eval's own, with the recorder as its emitter. Where it meets
-// numbers that only a run knows, it is done once more, with more nodes left to the eager tail.
+// record.c: specialising. The walk is eval's own, with the recorder as its emitter. When a node
+// needs numbers known only in a run, the walk is repeated with more nodes left to the eager tail.
 #include "core/compile/recorder.h"
 
 #include "core/compile/split.h"
@@ -65,8 +65,8 @@ static Status mark_output(void *context, Recorded *value)
         return STATUS_OK;
 }
 
-// With an eager tail the result is what the tail takes from the calls; the tail makes the graph's
-// own.
+// With an eager tail, the recording's result is the tuple of values that the tail takes from the
+// calls. The tail makes the graph's result.
 static Status keep_for_tail(Recorder *recorder, Split *split)
 {
         ValueSpan values;
@@ -93,8 +93,8 @@ static Status keep_results(Recorder *recorder, Value result, const Value *fetche
         return recording_visit_results(recording, mark_output, recording);
 }
 
-// Readers mark the whole state when a graph writes to some of it; what no call writes is constant
-// after all.
+// Readers mark the whole state as written when a graph writes any of it. State that no call writes
+// becomes constant here.
 static void settle_state(Recording *recording)
 {
         for (uint32_t i = 0; i < recording->n_values; i++) {
@@ -114,7 +114,7 @@ static bool is_ours(Status status)
                status == STATUS_DEADLINE;
 }
 
-// State that a call turned in place (`t_`) is not what the tail would find.
+// The tail would not see state whose geometry a call changed in place (`t_`).
 static Status check_state_views(const Recorder *recorder, const Split *split)
 {
         for (uint32_t i = 0; i < recorder->n_views && !split_is_whole(split); i++) {
@@ -127,7 +127,7 @@ static Status check_state_views(const Recorder *recorder, const Split *split)
         return STATUS_OK;
 }
 
-// One try to record the graph, with what is known by now to belong to the tail.
+// One attempt to record the graph, with the nodes known so far to belong to the tail.
 typedef struct Attempt {
         const Graph *graph;
         const RecordOptions *options;
@@ -158,7 +158,7 @@ static Status walk_and_keep(Attempt *attempt, Recorder *recorder, const Value *i
         recorder->base.node = NULL;
         for (uint32_t i = 0; i < options->n_fetch && status == STATUS_OK && !split_is_whole(split); i++)
                 status = split_keep(split, options->fetch[i], fetched[i]);
-        // A node that gave up half-way may stand in the way of those after it.
+        // A node that failed half-way may have caused the failure of a later one.
         if (status == STATUS_OK || (!is_ours(status) && split_gave_up(split)))
                 status = split_settle(split, &attempt->again);
         if (status == STATUS_OK && !attempt->again)
@@ -200,7 +200,7 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
         attempt->again = false;
         split_start(attempt->split, recording);
         Status status = record_walk(attempt, &recorder);
-        split_start(attempt->split, NULL); // it may hold tensors of the recording
+        split_start(attempt->split, NULL); // drops the split's tensors of this recording
         recorder_deinit(&recorder);
         TRY(status);
         recording->by_value = ~(attempt->open & ~recorder.read);
@@ -208,11 +208,11 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
         return STATUS_OK;
 }
 
-// Every attempt leaves more nodes to the tail than the one before. Few are needed: nodes that ask
-// for numbers are found in the first, calls that conflict with them in the second.
+// Every attempt leaves more nodes to the tail. Few attempts are needed: the first finds the nodes
+// that ask for numbers, the second the calls that conflict with them.
 enum { MAX_ATTEMPTS = 12 };
 
-// *out_closed: somebody asked for a runtime scalar after all, and nothing is recorded.
+// *out_closed: some node read a runtime scalar's value, and nothing is recorded.
 static Status record_split(Attempt attempt, bool *out_closed, Recording **out_recording)
 {
         _cleanup_(split_freep) Split *split = NULL;

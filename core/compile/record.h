@@ -13,8 +13,8 @@ typedef struct RecordOptions {
         uint32_t max_calls; // 0: limits.max_nodes
 } RecordOptions;
 
-// What asks for numbers that only a run knows goes to recording->tail. STATUS_DYNAMIC: it cannot be
-// told apart from the calls; the graph stays eager. Other failures are those an eager run would
-// give. `poll` (cancel, deadline) may be NULL.
+// Nodes that need numbers known only in a run go to recording->tail. STATUS_DYNAMIC: the tail
+// cannot be separated from the calls; the graph stays eager. Other failures are those of an eager
+// run. `poll` (cancel, deadline) may be NULL.
 Status record_graph(const Graph *graph, const RecordOptions *options, const RunContext *poll,
                     Recording **out_recording);

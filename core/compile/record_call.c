@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_call.c: an inferred call is written down with its arguments as they are now. In-place
-// twins are checked by the same code as eagerly. Whoever asks for a number that no buffer holds yet
-// gets STATUS_DYNAMIC.
+// record_call.c: writes down an inferred call with its arguments as they are now. In-place twins
+// are checked by the same code as eagerly. Reading a number that no buffer holds yet is
+// STATUS_DYNAMIC.
 #include "core/compile/recorder.h"
 
 #include "core/ops/inplace.h"
@@ -24,8 +24,7 @@ Status record_check(Emitter *emitter, const OpCall *call)
                 const Value *value = &call->args[i];
                 ArgType type = call->schema->args[i].type;
                 if (type == ARG_TENSOR ||
-                    (type == ARG_ANY &&
-                     call->op->expand != NULL)) // an expansion looks for itself what it is given
+                    (type == ARG_ANY && call->op->expand != NULL)) // an expansion checks its own arguments
                         continue;
                 TRY(check_number(call, i, value));
                 for (uint32_t k = 0; value_is_sequence(*value) && k < value->seq->n; k++)

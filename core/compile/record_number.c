@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_number.c: a number among the inputs whose value stays open is a 0-dim wrapped tensor in an
-// input slot of its own, made when the first operator takes it. Such a number's tag (Value.tag) is
-// its placeholder's position + 1.
+// record_number.c: runtime scalars. An input number whose value stays open becomes a 0-dim wrapped
+// tensor in an input slot of its own when the first operator takes it. The number's tag
+// (Value.tag) is its placeholder's position + 1.
 #include "core/compile/recorder.h"
 
 Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)

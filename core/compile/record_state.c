@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_state.c: what a graph reads besides its inputs. State that somebody may write is a buffer,
-// all other state is constant; child graphs are walked in place.
+// record_state.c: state and child graphs. State that some node may write is a buffer, all other
+// state is constant. Child graphs are walked in place.
 #include "core/compile/recorder.h"
 
 #include "core/base/limits.h"

@@ -20,7 +20,7 @@ typedef struct Recorder {
         uint32_t max_calls, max_values;
         bool state_unknown;                   // the state's bytes are not looked at
         uint64_t open;                        // bit i: placeholder i is a number whose value is left open ...
-        uint64_t read;                        // ... but was looked at all the same
+        uint64_t read;                        // ... but was read all the same
         Tensor *numbers[RUNTIME_SCALARS_MAX]; // live, counted: by placeholder
 } Recorder;
 
@@ -33,13 +33,13 @@ static inline Recorder *recorder_of(Emitter *emitter)
 void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll);
 void recorder_deinit(Recorder *recorder);
 
-// A live tensor (counted) on a buffer of its own whose numbers nobody knows. STATUS_TOO_LARGE over
+// A live tensor (counted) on a buffer of its own, with unknown numbers. STATUS_TOO_LARGE over
 // --max-run-memory.
 Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor);
 // A live tensor (counted) with the geometry of `value`, on its buffer's storage.
 Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor);
-// The value that a live tensor stands for now. Tensors nobody told us of are literals, or views an
-// expansion made by itself.
+// The value that a live tensor stands for now. Tensors unknown to the recorder are literals, or
+// views that an expansion made.
 Status recorder_value(Recorder *recorder, Tensor *tensor, Recorded **out_value);
 // For value_map, with the recorder as context: live tensors become their values.
 Status recorder_leaf(void *recorder, const Value *leaf, Value *out);

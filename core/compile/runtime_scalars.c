@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime_scalars.c: a number may stay open as long as every node that reads it hands it, as it is,
-// to an operator: then it arrives at emit() with its mark, or at a place that reports a look at it.
-// Containers, child graphs, modules, rows with a Python body of their own and the output node could
-// do anything with it.
+// runtime_scalars.c: a number may stay open if every node that reads it passes it unchanged to an
+// operator. The number then reaches emit() with its tag, or an access that reports the read.
+// Containers, child graphs, modules, rows with a Python body of their own and the output node may
+// use the value in any way, so they close it.
 #include "core/compile/runtime_scalars.h"
 
 #include "core/targets/targets.h"
@@ -20,9 +20,9 @@ static bool hands_on(const Node *node)
 }
 
 typedef struct Reading {
-        const uint32_t *place; // by node: placeholder's number + 1; 0: none of ours
+        const uint32_t *place; // by node: placeholder's number + 1; 0: no candidate
         uint64_t read, direct;
-        bool twice; // one of them in two places
+        bool twice; // `node` reads one number in two places
 } Reading;
 
 static Status note_read(void *context, Node *input)
@@ -42,7 +42,7 @@ static void note_direct(Reading *reading, Value value)
                 reading->direct |= (uint64_t)1 << (reading->place[value.node->index] - 1);
 }
 
-// Those that `node` reads in a way that does not leave them open.
+// The numbers whose values `node` may need.
 static uint64_t closed_by(const Node *node, const uint32_t *place)
 {
         Reading reading = { .place = place };

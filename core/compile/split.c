@@ -23,12 +23,12 @@ struct Split {
         WalkSplit walk;
         bool *left, *left_before; // by node
         bool failed;              // a node was left out that may have recorded a part of itself
-        bool asks_number;         // ... and it takes a runtime scalar; kept from attempt to attempt
+        bool asks_number;         // such a node takes a runtime scalar; kept from attempt to attempt
         bool state_written;       // some state of the graph, or of a child graph, may be written
-        TailBytes bytes;          // that nodes left out touch, in this attempt
+        TailBytes bytes;          // bytes that nodes left out touch, in this attempt
         BytesSet *results;        // by node left out: bytes that its result may share
         uint32_t first_draw;
-        bool *walked; // by node: not left out, but the tail runs it by itself (get_attr, plain inputs)
+        bool *walked; // by node: not left out, but the tail computes it, too (get_attr, plain inputs)
         bool *is_met; // by node: walked or kept
         const Node **kept;
         Value *kept_values; // counted
@@ -138,7 +138,7 @@ bool split_is_whole(const Split *split)
 }
 
 // ---- bytes ----
-// NULL when the tail does not touch them.
+// NULL when no node of the tail touches them.
 static const Bytes *find_bytes(const Split *split, const Recorded *value)
 {
         return value == NULL ? NULL : tail_bytes_find(&split->bytes, tail_bytes_key(&value->tensor));
@@ -169,7 +169,7 @@ static Status touch_leaf(void *context, const Value *leaf)
         return bytes_set_add(&leaving->split->bytes, &leaving->reads, index);
 }
 
-// Whether the tail can take the node's value where an eager run takes it.
+// Whether the tail can compute the node's value itself, equal to an eager run's.
 static bool runs_by_itself(const Node *node, Value value)
 {
         if (node->op == OP_GET_ATTR)
@@ -248,7 +248,7 @@ static Status read_leaf(void *context, const Value *leaf)
 static Status find_first(const Leaving *leaving, BytesSet *out_set)
 {
         Leaving first = { .split = leaving->split, .node = leaving->node, .values = leaving->values };
-        if (leaving->node->args.seq->n == 0) { // given by name
+        if (leaving->node->args.seq->n == 0) { // self was passed as a keyword
                 *out_set = leaving->reads;
                 return STATUS_OK;
         }
@@ -264,11 +264,11 @@ static Status leave(void *context, const Node *node, const Value *values)
                 .split = split, .node = node, .values = values, .reads_state = node->op == OP_CALL_MODULE
         };
         TRY(run_poll(split->poll));
-        // One that was tried and gave up in the middle: what it recorded so far must go.
+        // A node that failed half-way: discard the calls that it recorded so far.
         if (!split->left_before[node->index] && node_visit_inputs(node, reads_left, &leaving) == STATUS_OK) {
                 split->failed = true;
                 TRY(node_visit_inputs(node, note_number, &leaving));
-                mark(split, split->graph->output->index); // where there is a tail, it makes the result
+                mark(split, split->graph->output->index); // with a tail, the tail makes the result
         }
         TRY(node_visit_inputs(node, read_input, &leaving));
         if (leaving.reads_state && split->state_written) {
@@ -314,7 +314,7 @@ static bool writes_argument(const RecordedCall *call, uint32_t i)
         return call->call.schema->args[i].is_written || (i == 0 && call->call.inplace);
 }
 
-// Bytes that the call writes and did not make.
+// Bytes that the call writes but did not allocate.
 static void look_at_writes(const RecordedCall *call, Conflict *conflict, bool *out_writes_state)
 {
         for (uint32_t i = 0; i < call->call.n_args; i++) {
@@ -343,7 +343,7 @@ static Status mark_conflicts(Split *split, bool *out_again)
                         look_at_writes(call, &conflict, &call_writes_state);
                         conflict.found |=
                                 (call->call.op->flags & OP_RANDOM) != 0 && conflict.at > split->first_draw;
-                        // Both sides would have a copy of the state of their own.
+                        // Calls and tail would each have a copy of the state.
                         writes_state |= call_writes_state;
                         conflict.found |=
                                 touches_state && writes_state && (conflict.reads_state || call_writes_state);
@@ -351,7 +351,7 @@ static Status mark_conflicts(Split *split, bool *out_again)
                                 *out_again |= mark(split, conflict.at);
                 }
                 if (!writes_state || !touches_state)
-                        break; // else once more: reads before the first write
+                        break; // else scan again, for reads before the first write
         }
         return STATUS_OK;
 }
@@ -363,7 +363,7 @@ static Status look_for_state(void *context, const Value *leaf)
         return STATUS_OK;
 }
 
-// State that the tail writes is the tail's own: views of it have to be made there, too.
+// The tail has its own copy of state that it writes, so it must make the views of that copy, too.
 static void mark_views_of_state(Split *split, bool *out_again)
 {
         const Bytes *state = state_bytes(split);
@@ -375,8 +375,8 @@ static void mark_views_of_state(Split *split, bool *out_again)
         }
 }
 
-// unsqueeze_ and the like leave no call behind. A tensor that the tail knows, perhaps under another
-// name, must not change under it.
+// unsqueeze_ and the like record no call. They must not change the geometry of a tensor that the
+// tail reads, perhaps under another name.
 static Status check_moves(const Split *split)
 {
         uint32_t at = 0;

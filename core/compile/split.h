@@ -18,10 +18,9 @@ const WalkSplit *split_walk(const Split *split);
 // must be recorded once more. STATUS_DYNAMIC: the tail and the calls cannot be told apart; the
 // graph must run eagerly as a whole.
 Status split_settle(Split *split, bool *out_again);
-// Some node was tried and left out in the middle: its traces are still in the recording.
+// A node failed half-way and was left out: its calls are still in the recording.
 bool split_gave_up(const Split *split);
-// One of those tried takes a runtime scalar: with its value known it might have been
-// recorded.
+// One of these nodes takes a runtime scalar: with the value known it might be recorded.
 bool split_asks_number(const Split *split);
 // Nothing is left out: the recording is the whole graph.
 bool split_is_whole(const Split *split);

@@ -5,9 +5,9 @@
 
 enum { NEVER = UINT32_MAX };
 
-typedef struct Bytes { // of one storage; or all state that some node may write
+typedef struct Bytes { // of one storage, or of all state that some node may write
         const Storage *storage;
-        uint32_t touched, written; // index of the first node of the tail that does; NEVER
+        uint32_t touched, written; // index of the first node of the tail that touches or writes; NEVER
 } Bytes;
 
 typedef struct BytesSet {
@@ -25,13 +25,13 @@ typedef struct TailBytes {
 } TailBytes;
 
 void tail_bytes_init(TailBytes *bytes);
-void tail_bytes_clear(TailBytes *bytes); // its sets are gone, too
+void tail_bytes_clear(TailBytes *bytes); // frees its sets, too
 void tail_bytes_deinit(TailBytes *bytes);
 
-// The storage by which the bytes of `tensor` are known. NULL stands for all state that some node
-// may write: modules and child graphs read it by themselves, so it is one item as a whole.
+// The key of the tensor's bytes: its storage. NULL stands for all state that some node may write:
+// modules and child graphs read state by themselves, so all of it is one item.
 const Storage *tail_bytes_key(const Tensor *tensor);
-// The index of a key; it is added when it is new.
+// The index of a key; a new key is added.
 Status tail_bytes_index(TailBytes *bytes, const Storage *key, uint32_t *out_index);
 const Bytes *tail_bytes_find(const TailBytes *bytes, const Storage *key); // NULL: no node touches it
 

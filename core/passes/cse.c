@@ -19,8 +19,8 @@ static Status check_untouched(void *context, Recorded *value)
         return STATUS_OK;
 }
 
-// Reads and makes bytes that are written once, and is not part of the result: outputs that share no
-// bytes eagerly must not share any here.
+// Reads and makes bytes that are written once, and is not part of the result: outputs with
+// separate bytes in an eager run must keep separate bytes.
 static bool is_pure(const RecordedCall *call)
 {
         bool pure = call->call.n_outs > 0 && !call->call.inplace &&
@@ -107,7 +107,7 @@ static bool same_call(const RecordedCall *a, const RecordedCall *b)
         if (a->overload != b->overload || a->call.op != b->call.op || a->call.n_outs != b->call.n_outs)
                 return false;
         for (uint32_t i = 0; i < a->call.n_args; i++) {
-                // a view stands on its own constant's bytes
+                // a view points into its own constant's bytes
                 if (!same_value(a->call.args[i], b->call.args[i], a->computes))
                         return false;
         }
@@ -159,7 +159,7 @@ static Status replace_call(Recording *recording, Standing *standing, RecordedCal
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 if (call->outs[k] == NULL)
                         continue;
-                // Views of the replaced tensor come to stand on the other's bytes.
+                // Views of the replaced tensor become views of the other.
                 if (call->computes && !recorded_is_constant(call->outs[k]))
                         standing_move(standing, call->outs[k]->tensor.storage, by->outs[k]->tensor.storage);
                 call->outs[k]->instead = by->outs[k];

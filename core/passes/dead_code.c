@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dead_code.c. Match, in one walk from the end: a call with no effect, which draws no random
-// numbers and refuses no values, and whose results and written buffers nobody reads later.
-// Rewrite: drop it. A partial write keeps alive what was there before, so only reading is
-// counted.
+// numbers and refuses no values, and whose results and written buffers are not read later.
+// Rewrite: drop it. A write does not end the life of earlier ones, since it may be partial.
 #include "core/passes/passes.h"
 
 #include "core/ops/pointwise.h"

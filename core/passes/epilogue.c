@@ -101,7 +101,7 @@ static Status addmm_arguments(Recording *recording, const RecordedCall *call, Va
         return STATUS_OK;
 }
 
-// All arguments; what is not filled in on failure is None.
+// Fills all arguments; on failure the remaining ones are None.
 static Status fill_arguments(Recording *recording, const RecordedCall *call, ProductKind kind,
                              const Addition *addition, const Overload *overload, Value *out)
 {

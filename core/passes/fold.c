@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold.c. Match: a call that depends on constants alone. Rewrite: its results become constants,
-// computed now by the very kernels that would run later, so with the same bits. A result larger
-// than its operands and than FOLD_BYTES stays a call: it would cost memory as long as the program
-// lives.
+// fold.c. Match: a call whose inputs are all constants. Rewrite: its results become constants,
+// computed by the kernels that a run would use, so with the same bits. A result larger than its
+// operands and than FOLD_BYTES stays a call, to save memory.
 #include "core/passes/passes.h"
 
 #include "core/eval/eager.h"
@@ -64,7 +63,7 @@ static Status fold(Standing *standing, RecordedCall *call, Emitter *eager, PassC
         if (status != STATUS_OK)
                 return status == STATUS_NO_MEMORY || status == STATUS_DEADLINE || status == STATUS_CANCELLED
                                ? status
-                               : STATUS_OK; // it fails in the run, at its node, if the run gets there
+                               : STATUS_OK; // the run reports this failure, if it reaches the node
         const Value *items = value_is_sequence(result) ? result.seq->items : &result;
         uint32_t n = value_is_sequence(result) ? result.seq->n : 1;
         if (n != call->call.n_outs)
@@ -80,7 +79,7 @@ static Status fold(Standing *standing, RecordedCall *call, Emitter *eager, PassC
 
 Status pass_fold_constants(Recording *recording, PassContext *context)
 {
-        RunContext ctx; // of its own: constants outlive whoever compiles
+        RunContext ctx; // not charged to the request: constants outlive it
         run_context_within(&ctx, context->poll);
         ctx.budget = NULL;
         ctx.pool = NULL;

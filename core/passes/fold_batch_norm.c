@@ -113,7 +113,7 @@ static bool norm_affine(const RecordedCall *call, const Product *product, Affine
         return true;
 }
 
-// Elements of a constant that is the same everywhere but along the channels.
+// Elements of a constant that varies along the channels only.
 static bool channel_values(const Recorded *value, const Product *product, double *out)
 {
         const Tensor *tensor = &value->tensor;
@@ -176,7 +176,7 @@ static bool scale_row(float *data, int64_t n, double scale)
                 uint32_t bits;
                 data[i] = (float)((double)data[i] * scale);
                 memcpy(&bits, &data[i], sizeof(bits));
-                // all ones in the exponent; so written it vectorises
+                // all ones in the exponent; this form vectorises
                 odd |= (bits & 0x7f800000u) == 0x7f800000u;
         }
         return odd != 0;
@@ -185,7 +185,7 @@ static bool scale_row(float *data, int64_t n, double scale)
 typedef struct Scaling {
         const Product *product;
         const double *scale;
-        const RunContext *poll; // of who compiles
+        const RunContext *poll; // of the compiling request
         bool odd;
 } Scaling;
 
@@ -215,8 +215,8 @@ static Status make_scaled(void *context, Storage **out_storage)
         return STATUS_OK;
 }
 
-// Programs of one graph share it, and so what is packed from it. What an earlier fold has made is
-// this recording's alone: shared, it would keep what nobody reads any more. *out_weight stays NULL
+// Shared between the programs of one graph, as are the forms packed from it. Constants made by an
+// earlier fold stay private: sharing would keep unread intermediates alive. *out_weight stays NULL
 // when an element is not finite.
 static Status new_weight(Recording *recording, const Product *product, const double *scale,
                          PassContext *context, Recorded **out_weight)
@@ -267,7 +267,7 @@ static Status fold(Recording *recording, Uses *uses, RecordedCall *reader, const
         TRY(new_bias(recording, product, affine, &bias, &finite));
         if (finite)
                 TRY(new_weight(recording, product, affine->scale, context, &weight));
-        if (weight == NULL) // statistics that overflow give what they give, later
+        if (weight == NULL) // overflow: leave the calls as they are
                 return STATUS_OK;
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 args[i] = (int)i == product->weight_arg ? rewrite_tensor(weight)
@@ -307,7 +307,7 @@ static Status try_fold(Recording *recording, Uses *uses, RecordedCall *call, int
         return found ? fold(recording, uses, call, &product, &affine, context) : STATUS_OK;
 }
 
-// What batch norm makes beside its result must be unread.
+// Batch norm's other outputs must be unread.
 static bool others_unread(const Uses *uses, const RecordedCall *call)
 {
         for (uint32_t k = 1; k < call->call.n_outs; k++) {

@@ -10,7 +10,7 @@
 typedef struct Rewritten { // of a buffer
         bool refused;
         uint32_t last_write; // position + 1 of the call; 0: none yet
-        Recorded *now;       // what the base's name means at this point; NULL: itself
+        Recorded *now;       // the value that the base has here; NULL: the base itself
 } Rewritten;
 
 typedef struct Turning {
@@ -32,9 +32,9 @@ static const Overload *functional_twin(const RecordedCall *call)
         return call->call.n_outs == 1 ? call->overload->twin_of : NULL;
 }
 
-// Called by its functional name, it would make self's very meta: passes trust what the overload
-// infers, and rows whose result has a layout or a dtype of its own (masked_fill, comparisons) write
-// self as it is when in place.
+// Whether the functional row would infer self's exact meta. Passes trust what the overload infers.
+// Rows whose result has its own layout or dtype (masked_fill, comparisons) keep self's meta only
+// when in place.
 static bool same_without(const RecordedCall *call, const Overload *twin)
 {
         OpCall functional;
@@ -123,7 +123,7 @@ static Status rename_value(Turning *turning, Value *value)
         return STATUS_OK;
 }
 
-// Views made from here on stand on the new bytes. Their old buffer knows them no more.
+// Later views are made on the new bytes and leave the old buffer.
 static void move_views(const Turning *turning, const RecordedCall *call)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {

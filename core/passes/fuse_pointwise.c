@@ -19,11 +19,11 @@
 enum { MAX_MEMBERS = 40 };
 
 typedef struct Group {
-        uint32_t into; // index + 1 of the group that took its members; 0: itself
+        uint32_t into; // index + 1 of the group that it was merged into; 0: none
         uint32_t n;
         uint32_t members[MAX_MEMBERS]; // positions of calls
         bool closed;
-        uint32_t tail; // position + 1 of the row operator that it ends in; 0: none
+        uint32_t tail; // position + 1 of the row operator that ends it; 0: none
 } Group;
 
 typedef struct Fusing {
@@ -96,8 +96,8 @@ static bool may_join(const Fusing *fusing, const Group *group, const Recorded *v
                meta_same_shape(&result_at(fusing, group->members[0])->tensor.meta, &value->tensor.meta);
 }
 
-// A view of a member's result reads it from outside: its group is closed before anybody reads the
-// view.
+// A view of a member's result counts as a read from outside. The group closes before the view is
+// read.
 static Status close_read(void *context, Recorded *value)
 {
         Fusing *fusing = context;
@@ -150,7 +150,7 @@ static void join(Fusing *fusing, RecordedCall *call)
 }
 
 // ---- ends ----
-// The group whose only reader outside may be this row operator; it closes with it.
+// The group that only this row operator reads from outside. The operator closes it.
 static Group *group_to_end(const Fusing *fusing, const RecordedCall *call)
 {
         const Recorded *out = call->call.n_outs == 1 ? call->outs[0] : NULL;
@@ -245,12 +245,12 @@ static Status gather(Making *making)
         return STATUS_OK;
 }
 
-// What the group ends in, if nobody else reads what it makes. Its own inputs come last.
+// Adds the row operator at the group's end, if it is the only reader. Its own inputs come last.
 static Status gather_tail(Making *making)
 {
         const Fusing *fusing = making->fusing;
         RecordedCall *call = fusing->recording->calls[making->group->tail - 1];
-        if (making->n_outputs > 0) { // somebody does: it stays outside
+        if (making->n_outputs > 0) { // other calls read the group: the row operator stays outside
                 Recorded *rows = recorded_of(call->call.args[0].tensor);
                 if (making->n_outputs == TILE_MAX_OUTPUTS)
                         making->too_many = true;

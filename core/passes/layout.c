@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.c: images go through convolutions as channels_last tensors, where oneDNN is at its best.
-// Match: a 2-d convolution on a contiguous image, then every call whose result follows the layout
-// of its operands. Rewrite: the same call on the operands' twins (the same elements in the other
-// layout). A value keeps its identity and may have a twin beside it; readers that need the value
-// itself, results among them, get it by one copy in front of the first of them.
+// layout.c: convolutions run on channels_last images, oneDNN's fastest layout. Match: a 2-d
+// convolution on a contiguous image, then every call whose result follows the layout of its
+// operands. Rewrite: the same call on the operands' twins (the same elements in the other layout).
+// A value may have a twin beside it. Readers that need the value itself, results among them, get
+// one copy, placed before the first of them.
 #include "core/passes/passes.h"
 #include "core/kernels/numeric_policy.h"
 
@@ -13,8 +13,8 @@
 typedef struct Layout {
         Recording *recording;
         RecordedCall *at; // the call that is looked at: copies go in front of it; NULL: the results
-        Recorded **twins; // by value of before; NULL: none
-        bool *missing;    // by value of before: only the twin is computed
+        Recorded **twins; // by original value; NULL: none
+        bool *missing;    // by original value: only the twin is computed
         uint32_t n_values;
 } Layout;
 
@@ -133,8 +133,8 @@ static bool can_infer_again(const Layout *layout, const RecordedCall *call)
                (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 && call->call.n_outs > 0;
 }
 
-// The same operator on twins, where it takes them. Results that come out in the other layout are
-// twins of those before.
+// The same operator on twins, if it accepts them. Results in the other layout become twins of the
+// original results.
 static Status infer_again(const Layout *layout, RecordedCall *old)
 {
         Value args[SCHEMA_MAX_ARGS] = { 0 };
@@ -210,7 +210,7 @@ Status pass_choose_layout(Recording *recording, PassContext *context)
                 return fail_memory();
         layout.twins = twins;
         layout.missing = missing;
-        uint32_t n = recording->n_calls; // copies for the results come behind
+        uint32_t n = recording->n_calls; // copies for the results come last
         for (uint32_t i = 0; i < n; i++) {
                 TRY(run_poll(context->poll));
                 TRY(visit_call(&layout, recording->calls[i]));

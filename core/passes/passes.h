@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes: recording -> recording, in the order of passes.def. A pass may drop, merge or replace
-// calls only while every buffer concerned is written once (Buffer.written false); effects and
-// random calls keep their number and order. Every call that is left knows all authored nodes it
-// stands for.
+// calls only while every buffer concerned is written once (Buffer.written false). The number and
+// order of effects and random calls stay. Every remaining call lists all authored nodes that it
+// computes.
 #pragma once
 #include "core/program/recording.h"
 
 typedef struct PassContext {
         const RunContext *poll; // may be NULL
         int n_threads;
-        PackCache *cache;    // where large constants that passes make are shared; may be NULL
+        PackCache *cache;    // shares large constants that passes make; may be NULL
         size_t folded_bytes; // bytes of constants that passes have made for this recording alone
 } PassContext;
 

@@ -14,14 +14,14 @@ typedef struct Uses {
 Status uses_count(const Recording *recording, Uses *out_uses);
 void uses_deinit(Uses *uses);
 
-// The one call that reads `value`; NULL when there are more, or views of it, or it is written
-// again, or part of the result.
+// The one call that reads `value`. NULL: several calls read it, views of it are read, it is
+// written again, or it is part of the result.
 RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value);
 
-// Reads only bytes that are written once: it may be made later.
+// Reads only bytes that are written once, so the call may move to a later place.
 bool call_is_movable(const RecordedCall *call);
 
-// `call`, inserted after counting, reads from now on what a removed call read.
+// Moves the reads of a removed call to `call`, which was inserted after counting.
 void uses_moved(Uses *uses, RecordedCall *call);
 
 // A new constant of `meta` (contiguous), uninitialised.

@@ -17,8 +17,7 @@ typedef struct Operand {
         uintptr_t offset; // bytes
 } Operand;
 
-// A call made ready. `run` is a template: pointers to operands, scratch and context are the
-// frame's.
+// A call made ready. `run` is a template: each frame fills in operands, scratch and context.
 typedef struct Instruction {
         Status (*kernel)(const OpRun *run);
         OpRun run;
@@ -33,8 +32,8 @@ enum { ROW_IDLE = -1, ROW_OF_TAIL = -2 };
 typedef struct ProgramRow {
         const Node *const *nodes;
         uint32_t n_nodes;
-        int32_t instruction;      // ROW_IDLE: nothing ran for it; ROW_OF_TAIL
-        const char *kernel, *why; // why: "view", "folded", or NULL
+        int32_t instruction;      // ROW_IDLE: no instruction; ROW_OF_TAIL
+        const char *kernel, *why; // why the row is idle: "view", "folded"; or NULL
         const TensorMeta *meta;   // of the first result; may be NULL
         int64_t bytes, flops;
 } ProgramRow;
@@ -66,7 +65,7 @@ typedef struct Program {
         Place *places;                // by buffer index
         uint32_t n_inputs, n_outputs; // slots
         size_t *output_bytes;         // per output slot
-        Packed *packed;               // what instructions own beside their state
+        Packed *packed;               // owned by instructions, beside their state
         uint32_t n_packed;
         ProgramRow *rows;
         uint32_t n_rows;
@@ -83,8 +82,8 @@ Program *program_ref(const Program *program);
 Program *program_unref(Program *program); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Program, program_unref)
 
-// `value` with tensors that have a meta and no storage: nothing of the request that brought it is
-// kept.
+// A copy of `value` whose tensors have a meta and no storage, so that it keeps nothing of the
+// request alive.
 Status signature_value(Value value, Value *out_value);
 
 // The listing: one line per instruction with implementation, places of operands and authored nodes;

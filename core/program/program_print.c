@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // program_print.c: the listing. One line per instruction: implementation, places of operands,
-// authored nodes; below it what was joined, or why a pointwise call stands alone. Reasons are found
-// anew from the calls as they stand: the passes keep none.
+// authored nodes; below it the fused calls, or why a pointwise call was not fused. Reasons are
+// derived from the calls: the passes record none.
 #include "core/program/program.h"
 
 #include "core/graph/print.h"
@@ -114,8 +114,7 @@ static const char *name_of(const RecordedCall *call)
         return call->n_nodes > 0 ? call->nodes[0]->name : call->call.schema->name;
 }
 
-// Reading the reasons off looks at all calls for each: for listings that nobody reads line by line
-// it is left out.
+// Finding the reasons scans all calls for each call, so very long listings omit them.
 enum { REASONS_MAX_CALLS = 4096 };
 
 static void print_alone(const Recording *recording, const RecordedCall *call, Text *out)

@@ -93,7 +93,7 @@ typedef struct Recording {
         uint32_t number_inputs_capacity;
         uint64_t by_value; // bit i: the calls depend on the value of placeholder i (program_key)
         EagerTail *tail;   // NULL: everything is planned
-        Value result;      // the output node's structure (with a tail: see there), tensors are Recorded
+        Value result;      // the output node's structure (with a tail: see Tail), tensors are Recorded
         Value *fetched;
         uint32_t n_fetched;
         Graph **bodies; // counted: graphs that calls hold as arguments
@@ -104,8 +104,8 @@ Status recording_new(const Graph *graph, Recording **out_recording);
 Recording *recording_free(Recording *recording);
 DEFINE_CLEANUP(Recording, recording_free)
 
-// The value that a tensor is, or stands for while recording; NULL: none of a recording. Tensors in
-// the arguments of calls and in results are always Recorded.tensor.
+// The value that a tensor is, or stands for while recording; NULL: no tensor of a recording.
+// Tensors in the arguments of calls and in results are always Recorded.tensor.
 static inline Recorded *recorded_of(const Tensor *tensor)
 {
         Tag *tag = tensor->tag;
@@ -139,7 +139,7 @@ Status recording_add_value(Recording *recording, RecordedFrom from, Storage *sto
 Status recording_add_call(Recording *recording, const OpCall *call, Value *take_args,
                           RecordedCall **out_call);
 Status recording_add_node(Recording *recording, RecordedCall *call, const Node *node);
-// `call` computes what `other` stood for, too.
+// Adds the authored nodes of `other` to those that `call` computes.
 Status recording_add_nodes(Recording *recording, RecordedCall *call, const RecordedCall *other);
 // A value that a call makes on a new buffer; `call` is the caller's to fill in.
 // STATUS_TOO_LARGE over --max-run-memory.
@@ -148,7 +148,7 @@ Status recording_add_fresh(Recording *recording, const TensorMeta *meta, Recorde
 // ---- inserting (recording_insert.c) ----
 // What the results of a new call are, given the values that other calls make now (NewCall.outs).
 typedef enum NewResults {
-        // Those very values: who reads them needs no change.
+        // These values themselves: their readers need no change.
         // Declined unless dtype, shape and strides are equal.
         RESULTS_TAKEN_OVER,
         RESULTS_ALIKE, // new values; declined unless dtype, shape and strides are equal
@@ -168,7 +168,7 @@ typedef struct NewCall {
         RecordedCall *const *stands_for; // calls whose authored nodes it computes
         uint32_t n_stands_for;
         bool replaces; // they are removed
-        // Asked after infer; a failure declines, as one of infer does. NULL: takes all.
+        // Asked after infer; a failure declines the call. NULL: accepts all.
         Status (*accept)(const OpCall *call);
 } NewCall;
 
@@ -195,19 +195,19 @@ static inline bool recorded_writes_self(const RecordedCall *call)
 {
         return call->call.inplace;
 }
-// Puts `instead` wherever a replaced value stands, in live calls and results.
+// Puts the replacement wherever a replaced value stands, in live calls and results.
 Status recording_substitute(Recording *recording);
-// Which values stand on a buffer, as of when it was made. For passes that move values and add none.
+// The values on each buffer, as of when it was made. For passes that move values and add none.
 typedef struct Standing {
         Recorded **first; // by buffer
         Recorded **next;  // by value
 } Standing;
 Status standing_find(const Recording *recording, Standing *out_standing);
 void standing_deinit(Standing *standing);
-// All values on the buffer of `from` come to stand on `to`: the same bytes at the same offsets.
+// Moves all values on the buffer of `from` to `to`, at the same offsets.
 void standing_move(Standing *standing, const Storage *from, Storage *to);
 
-typedef struct RecordedGroup { // some calls, in order, and what goes in and comes out
+typedef struct RecordedGroup { // some calls, in order, with their inputs and outputs
         RecordedCall *const *calls;
         Recorded *const *inputs, *const *outputs;
         uint32_t n_calls, n_inputs, n_outputs;

@@ -65,7 +65,7 @@ static Value number_of(const Tensor *tensor)
         return arg_number(&call, 0);
 }
 
-// A child graph is a module of its own, fetched by get_attr as PyTorch does it.
+// A child graph is a module of its own, fetched by get_attr as in PyTorch.
 static Status add_body(Writing *writing, Graph *body, Node **out_node)
 {
         char path[24];

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// recording_insert.c: new calls. A recorder appends calls that it has inferred; a pass inserts
-// calls that are inferred here. Those hang on the call in front of which they stand, so that
-// positions stay as they are while a pass runs, until recording_compact writes them all down in one
-// walk. What can decline is asked before anything is made.
+// recording_insert.c: new calls. A recorder appends calls that it has inferred. A pass inserts
+// calls that are inferred here. An inserted call is linked to the call that it precedes, so that
+// positions stay as they are until recording_compact. Every check that can decline comes first.
 #include "core/program/recording.h"
 
 #include <string.h>
@@ -29,7 +28,7 @@ static Status fill_call(Recording *recording, const OpCall *call, RecordedCall *
                 return fail_memory();
         memcpy(out_call->call.outs, call->outs, call->n_outs * sizeof(OutSpec));
         for (uint32_t k = 0; k < call->n_outs; k++) {
-                if (call->outs[k].kind == OUT_VALUE) // plain values are known, nobody computes them
+                if (call->outs[k].kind == OUT_VALUE) // plain values are known, so no call computes them
                         out_call->call.outs[k].kind = OUT_UNSET;
         }
         // A schema stands inside its overload.
@@ -53,7 +52,7 @@ static Status check_args(const Value *args, uint32_t n)
         return STATUS_OK;
 }
 
-// A call that stands nowhere yet; there is room for it in `calls`.
+// A call without a position; `calls` has room for it.
 static Status make_call(Recording *recording, const OpCall *call, Value *take_args, RecordedCall **out_call)
 {
         RecordedCall *made = arena_alloc(&recording->arena, sizeof(*made));
@@ -195,8 +194,8 @@ static Status make_result(Recording *recording, const NewCall *new_call, Recorde
 }
 
 // ---- inserting ----
-// Only what would stop the whole build is a failure; all else says that the operator does not take
-// these arguments, and the calls that are there serve as well.
+// Only what would stop the whole build is a failure. Any other failure of the operator declines:
+// the existing calls stay.
 static bool declines(Status status)
 {
         return status != STATUS_NO_MEMORY && status != STATUS_DEADLINE && status != STATUS_CANCELLED;
@@ -230,7 +229,7 @@ Status recording_insert(Recording *recording, RecordedCall *at, const NewCall *n
                         RecordedCall **out_call)
 {
         const Overload *overload = new_call->overload;
-        if (overload == NULL) // nobody knows how many arguments there are
+        if (overload == NULL) // without an overload, the number of arguments is unknown
                 return fail(STATUS_INTERNAL, "the table lacks an operator that a pass inserts");
         uint32_t n = overload->schema.n_args;
         uint64_t all = n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;

@@ -62,8 +62,8 @@ static void turn_block(const uint32_t *from, int64_t from_step, uint32_t *to, in
         *(LooseFour *)(to + 3 * to_step) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
-// Columns begin..end of one image; sixteen at a time, so that what is read of a line is used while
-// it is there.
+// Columns begin..end of one image, sixteen at a time, so that each cache line is used whole while
+// it is in the cache.
 static void turn_columns(const Turn *turn, Work *work, int64_t begin, int64_t end)
 {
         enum { STRIP = 16 };
@@ -116,7 +116,7 @@ static void turn_images(void *argument, int64_t begin, int64_t end)
         }
 }
 
-// false: the copy is something else.
+// false: the copy is of another kind.
 static bool is_turn(const Region *from, const Region *to, Turn *out_turn)
 {
         const TensorMeta *a = &from->meta, *b = &to->meta;
@@ -134,7 +134,8 @@ static bool is_turn(const Region *from, const Region *to, Turn *out_turn)
         return true;
 }
 
-// Along the outermost dimension; what is too large even then along the next one, and so on.
+// Cuts along the outermost dimension; pieces that are still too large along the next one, and so
+// on.
 static Status copy_cut(const RunContext *ctx, const Region *from, const Region *to, int64_t numel)
 {
         if (numel <= GRAIN_ELEMENTS) {

@@ -5,8 +5,8 @@
 #include "core/kernels/dense.h"
 #include <string.h>
 
-// Marks the next n_bytes of the pool as taken; the pool learns what would have been enough. Returns
-// their end: beyond the pool's n_bytes they are only a mark, and the heap has to help.
+// Marks the next n_bytes of the pool as taken and records the pool's peak. Returns their end. An
+// end beyond the pool's n_bytes means that the caller must allocate from the heap.
 static size_t pool_take(ScratchPool *pool, size_t n_bytes)
 {
         size_t end = atomic_fetch_add_explicit(&pool->used, n_bytes, memory_order_relaxed) + n_bytes;
@@ -18,7 +18,7 @@ static size_t pool_take(ScratchPool *pool, size_t n_bytes)
         return end;
 }
 
-// Only the newest piece can be given back at once; the rest goes when the instruction is over.
+// Only the newest piece can be given back at once; the rest is freed after the instruction.
 static void pool_give(ScratchPool *pool, size_t end, size_t n_bytes)
 {
         atomic_compare_exchange_strong_explicit(&pool->used, &end, end - n_bytes, memory_order_relaxed,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// families.c: all kernels that exist more than once, and the choice among their variants.
+// families.c: the table of all kernel families, and the choice among their variants.
 #include "core/base/memory.h"
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/direct.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that are compiled for several instruction sets. A family is a table of its variants; the
-// widest that the process may use is taken whenever something is made or run. families.c lists all
-// of them, so that tests can run every variant.
+// widest variant that the process may use is chosen at each use. families.c lists all of them, so
+// that tests can run every variant.
 #pragma once
 #include "core/base/isa.h"
 #include "core/kernels/target.h"
 #include "core/tensor/dtype.h"
 
-// What a function of a set is marked with. AVX-512 functions use the whole width.
+// Attributes of a function for an instruction set. AVX-512 functions use the whole width.
 #define TARGET_AVX2   __attribute__((target(ISA_AVX2_FEATURES)))
 #define TARGET_AVX512 TARGET_512(ISA_AVX512_FEATURES)
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash table under one mutex. The table does not count its entries: what users hold is a storage
-// whose release takes the entry out. Between its last reference going and that release taking the
-// lock an entry can still be found; it is told by its count, which is not raised from zero, and a
-// new one is made beside it. Waiting for a maker blocks the thread: makers depend on nobody and
-// take milliseconds.
+// A hash table under one mutex. The table does not count its entries: users hold a storage whose
+// release removes the entry. Between the last unref and the release taking the lock, an entry can
+// still be found. Its count is then zero and is not raised, and a new entry is made beside it.
+// Waiting for a maker blocks the thread: makers wait for nobody and take milliseconds.
 #include "core/kernels/pack_cache.h"
 #include <pthread.h>
 #include <string.h>
@@ -18,7 +17,7 @@ typedef struct PackEntry {
         bool busy;
         Storage *sources[PACK_SOURCES]; // counted
         Storage *made;                  // counted
-        Storage *shared;                // what users count; its owner is this entry
+        Storage *shared;                // the storage that users count; its owner is this entry
 } PackEntry;
 
 struct PackCache {
@@ -96,7 +95,7 @@ static void entry_free(PackEntry *entry)
         free(entry);
 }
 
-// The last user has gone.
+// Release of the storage: the last user has dropped it.
 static void release(void *owner, void *data)
 {
         PackEntry *entry = owner;
@@ -110,7 +109,7 @@ static void release(void *owner, void *data)
         entry_free(entry);
 }
 
-// One more user, unless the last one has just gone.
+// Adds a user, unless the last one has just dropped the storage.
 static bool try_ref(Storage *storage)
 {
         uint32_t count = atomic_load(&storage->ref.count);
@@ -120,7 +119,7 @@ static bool try_ref(Storage *storage)
         return false;
 }
 
-// Under the lock, which waiting gives up. NULL: absent.
+// Called under the lock, which is released while waiting. NULL: absent.
 static Storage *find(PackCache *cache, const HashHex *key)
 {
         PackEntry *entry = *bucket_of(cache, key);
@@ -128,7 +127,7 @@ static Storage *find(PackCache *cache, const HashHex *key)
                 bool same = memcmp(entry->key.hex, key->hex, sizeof(key->hex)) == 0;
                 if (same && entry->busy) {
                         pthread_cond_wait(&cache->settled, &cache->mutex);
-                        entry = *bucket_of(cache, key); // anything may have changed
+                        entry = *bucket_of(cache, key); // the table may have changed while waiting
                 } else if (same && try_ref(entry->shared)) {
                         return entry->shared;
                 } else {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // PackCache: constants in the layout their kernel wants, made once and shared by all programs that
-// need them, whichever graph or version they belong to. An entry is found by where the constant
-// lies, its view and the name of the layout; it goes busy -> ready once and dies with its last
-// user.
+// need them, whichever graph or version they belong to. The key of an entry is the constant's
+// address, its view and the name of the layout. An entry goes busy -> ready once and dies with its
+// last user.
 //
-// Constants are known by address; an entry keeps the storages they lie in, so that an address means
-// one thing while it lives.
+// An entry keeps the storages of its constants, so that their addresses are not reused while it
+// lives.
 #pragma once
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
@@ -18,26 +18,25 @@ typedef struct PackSource {
         const void *data;
         const TensorMeta *meta; // NULL: the address says it all
 } PackSource;
-// How a kernel's constant may be shared: `storage` is what it lies in. `cache` NULL: not.
+// How a kernel's constant may be shared: `storage` holds it. `cache` NULL: not shared.
 typedef struct PackShare {
         PackCache *cache;
         Storage *storage;
-        const RunContext *poll; // of who packs: stops it; may be NULL
+        const RunContext *poll; // of the packing thread: can stop it; may be NULL
 } PackShare;
 
 Status pack_cache_open(PackCache **out_cache);
-PackCache *pack_cache_close(PackCache *cache); // NULL-safe; what is still in use lives on
+PackCache *pack_cache_close(PackCache *cache); // NULL-safe; entries still in use live on
 
 typedef struct PackMaker {
         Status (*make)(void *context, Storage **out_storage);
         void *context;
 } PackMaker;
 
-// The packed bytes of 1 to PACK_SOURCES constants, counted: storage_unref lets go of them. `format`
-// tells everything the bytes depend on besides the sources: layout, implementation, threads. When
-// they are not there yet they are made on this thread, and others that want them wait for it.
-// `cache` NULL: makes them for this caller alone. Failures are the maker's and are not kept. Any
-// thread.
+// The packed bytes of 1 to PACK_SOURCES constants, counted: drop with storage_unref. `format`
+// names everything the bytes depend on besides the sources: layout, implementation, threads.
+// Missing bytes are made on this thread; other threads that need them wait. `cache` NULL: makes
+// them for this caller alone. Failures are the maker's and are not kept. Any thread.
 Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources,
                       PackMaker maker, Storage **out_storage);
 

@@ -11,8 +11,8 @@
 #include "core/base/memory.h"
 #include "core/kernels/dnnl/primitive.h"
 
-// The widest set that has kernels of our own; oneDNN's set tells wider ones apart. Keys of programs
-// and tune records of earlier releases hold it.
+// The widest set that has kernels of our own; oneDNN's set distinguishes wider ones. Keys of
+// programs and tune records of earlier releases contain this name.
 enum { WIDEST_KERNELS = ISA_AVX512 };
 
 static Platform platform;

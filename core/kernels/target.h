@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gcc and clang spell differently about vectors.
+// Differences between gcc and clang in vector attributes and pragmas.
 #pragma once
 
 #ifdef __clang__
-// The iterations of the loop that follows do not depend on each other. A permission: where clang
-// cannot use it, nothing is wrong.
+// The iterations of the following loop are independent. The compiler may ignore the hint.
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define INDEPENDENT_LOOP _Pragma("clang loop vectorize(assume_safety)")
 // A function for these instruction sets, AVX-512 among them, which uses the whole width.

@@ -21,8 +21,8 @@ typedef struct Attention {
         MaskKind mask_kind;
         bool causal; // key j only for rows i >= j
         double scale;
-        // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before it meets v, the sum is
-        // not; DTYPE_NONE: not
+        // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before the product with v; the
+        // sum is not rounded. DTYPE_NONE: no rounding.
         Dtype weights;
         // rounded
 } Attention;

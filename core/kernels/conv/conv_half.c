@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv_half.c: transposed convolution of half types in PyTorch's order: products per tap rounded,
-// taps added one after another with rounding, then the bias. Where sums nearly cancel this differs
-// from a sum in float32 by more than its tolerance, so it is followed step by step.
+// taps added one after another with rounding, then the bias. Where sums nearly cancel, a float32
+// sum would differ from PyTorch by more than the tolerance.
 #include "core/kernels/conv/conv.h"
 #include "core/tensor/half.h"
 

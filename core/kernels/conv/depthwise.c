@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list, so that a
-// stretch at the border simply has a shorter one: rows above and below the image are left out for a
-// whole row, columns beside it pixel by pixel.
+// depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list; a stretch at
+// the border has a shorter one. Taps above and below the image are dropped for a whole row, taps
+// left and right of it per pixel.
 #include "core/kernels/conv/depthwise.h"
 
 #include <stdio.h>
@@ -126,7 +126,7 @@ Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, Depthwise *
                 return fail_memory();
         depthwise->in = conv->input;
         depthwise->out = conv->out;
-        meta_set_channels_last(&depthwise->in); // strides of dimensions of size 1 may say anything
+        meta_set_channels_last(&depthwise->in); // strides of dimensions of size 1 are arbitrary
         meta_set_channels_last(&depthwise->out);
         depthwise->clamp = *clamp;
         depthwise->run = kernel->run;
@@ -188,7 +188,7 @@ static int taps_at(const Depthwise *depthwise, int64_t y, int64_t x, Tap *taps)
         return n;
 }
 
-// Results first..next - 1 of a row have every column of their windows inside.
+// Results first..next - 1 of a row have all columns of their windows inside the image.
 static void inner_columns(const Depthwise *depthwise, int64_t *out_first, int64_t *out_next)
 {
         int64_t width = depthwise->out.size[3], stride = depthwise->stride[1], pad = depthwise->pad[1];

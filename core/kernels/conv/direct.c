@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct.c: which tiles, in which order. The output is cut into stretches of pixels that lie at one
-// distance; stretches make groups whose input fits the second-level cache; within a group every
-// panel of weights meets all stretches while it is warm. Padding is made once, by copying the input
-// into a frame of zeros.
+// direct.c: the choice and order of tiles. The output is cut into stretches of evenly spaced
+// pixels. Stretches form groups whose input fits the second-level cache. Within a group each panel
+// of weights is used for all stretches while it is in the cache. Padding is made once, by copying
+// the input into a frame of zeros.
 #include "core/kernels/conv/direct.h"
 
 #include <stdio.h>
@@ -110,7 +110,7 @@ static void panels_set(const Panels *panels, float *weights, int64_t panel, int6
                 to[c] = from[c * step];
 }
 
-// Tells a tile about panel `panel`.
+// Fills in the tile's members for panel `panel`.
 static void use_panel(const Panels *panels, int64_t panel, DirectTile *tile)
 {
         int64_t column = panel * panel_width(panels);
@@ -153,8 +153,7 @@ static bool fits(const DnnlConv *conv)
                 if (conv->padding[i] >= reach || conv->out.size[2 + i] < 1)
                         return false;
         }
-        // The frame is copied: where windows reach far beyond the input it would be nothing but
-        // zeros.
+        // The frame is copied: where windows reach far beyond the input it would be mostly zeros.
         return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0 &&
                dnnl_conv_frame(conv) <=
                        MAX(4 * (meta_numel(&conv->input) / conv->input.size[0]), (int64_t)SMALL_FRAME);
@@ -165,7 +164,7 @@ static void plan_input(const DnnlConv *conv, DirectConv *direct)
 {
         TensorMeta *in = &direct->in;
         *in = conv->input;
-        // Strides of dimensions of size 1 may say anything.
+        // Strides of dimensions of size 1 are arbitrary.
         if (meta_is_channels_last(in))
                 meta_set_channels_last(in);
         else
@@ -262,7 +261,7 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
         return STATUS_OK;
 }
 
-// Pixels of the output that lie at one distance in the input as well: a row, or everything.
+// Output pixels that are evenly spaced in the input, too: a row, or the whole output.
 static void plan_units(const DnnlConv *conv, DirectConv *direct)
 {
         const TensorMeta *in = &direct->in, *out = &conv->out;

@@ -13,7 +13,7 @@ typedef struct DirectClamp { // x < low ? low : x > high ? high : x
 
 typedef struct DirectConv DirectConv;
 
-// The constant that something is packed from, for sharing what was packed.
+// The constant that packed weights are made from, so that programs can share them.
 typedef struct DirectSource {
         PackShare share;
         const void *data;

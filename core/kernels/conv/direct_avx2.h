@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of direct_avx512.h for AVX2 with FMA.
+// The macros of direct_avx512.h for AVX2 with FMA.
 #include <immintrin.h>
 #include "core/kernels/isa.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of direct_tile.inc and depthwise.inc for AVX-512; direct_off.h takes them back. x where
-// it is NaN or neither is larger: DIRECT_MAX(low, x), DIRECT_MIN(high, x). The first n lanes only:
-// DIRECT_LOAD_PART (the others are 0), DIRECT_STORE_PART.
+// The macros of direct_tile.inc and depthwise.inc for AVX-512; direct_off.h undefines them.
+// DIRECT_MAX(low, x) and DIRECT_MIN(high, x) give x when x is NaN or both are equal.
+// DIRECT_LOAD_PART (other lanes 0) and DIRECT_STORE_PART use the first n lanes only.
 #include <immintrin.h>
 #include "core/kernels/isa.h"
 

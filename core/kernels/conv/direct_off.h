@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes back what direct_avx512.h or direct_avx2.h defined.
+// Undefines the macros of direct_avx512.h and direct_avx2.h.
 #undef DIRECT
 #undef DIRECT_TARGET
 #undef DIRECT_LANES

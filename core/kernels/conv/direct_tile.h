@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heart of direct convolutions and products: a stretch of pixels times a panel of output
+// The inner loop of direct convolutions and products: a stretch of pixels times a panel of output
 // channels, held in registers over the whole sum. Every result is one chain of fused multiply-adds
-// over the runs in order, started with the bias, so that AVX2 and AVX-512 give the same bits and no
-// result depends on what is computed beside it.
+// over the runs in order, started with the bias. So AVX2 and AVX-512 give the same bits, and no
+// result depends on its neighbours.
 #pragma once
 #include "core/base/memory.h"
 #include "core/kernels/isa.h"

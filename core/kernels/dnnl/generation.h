@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What oneDNN 2 and 3 spell differently; meson.build takes generation2.c or generation3.c. A layout
-// is what the library calls a memory descriptor: a struct in 2, opaque in 3.
+// The API differences of oneDNN 2 and 3; meson.build takes generation2.c or generation3.c. A
+// layout is the library's memory descriptor: a struct in 2, opaque in 3.
 #pragma once
 #include <dnnl.h>
 #include "core/base/hash.h"
@@ -27,7 +27,7 @@ typedef struct MatmulLayouts {
 Layout layout_by_strides(int rank, const dnnl_dims_t size, const dnnl_dims_t stride);
 Layout layout_by_tag(int rank, const dnnl_dims_t size, dnnl_format_tag_t tag);
 void layout_free(Layout layout); // NULL-safe
-// Adds all that tells this layout from others.
+// Hashes everything that distinguishes this layout from others.
 Status layout_hash(Sha256 *sha, LayoutView layout);
 
 dnnl_status_t append_sum(dnnl_post_ops_t ops);

@@ -39,7 +39,7 @@ void layout_free(Layout layout)
         free(layout);
 }
 
-// Field by field: the gaps between them may hold anything.
+// Field by field: the padding between them is undefined.
 Status layout_hash(Sha256 *sha, LayoutView layout)
 {
         const dnnl_blocking_desc_t *blocks = &layout->format_desc.blocking;

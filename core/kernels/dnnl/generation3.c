@@ -37,8 +37,8 @@ static Status hash_blob(Sha256 *sha, LayoutView layout)
         return ok ? STATUS_OK : fail_memory();
 }
 
-// A blob is the library's own struct, gaps with whatever lay on the stack included: layouts of the
-// usual kind are told by what they answer.
+// A blob is the library's own struct, with undefined padding bytes. Layouts of the usual kind are
+// identified by their queried fields instead.
 Status layout_hash(Sha256 *sha, LayoutView layout)
 {
         static const dnnl_query_t vectors[] = { dnnl_query_dims, dnnl_query_padded_dims,

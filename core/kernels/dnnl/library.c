@@ -37,8 +37,8 @@ static const char *name_of(dnnl_cpu_isa_t isa)
         }
 }
 
-// Once: the library settles its set at its first use. Without a limit it may use what the CPU has
-// beyond ours.
+// Once: the library fixes its instruction set at first use. Without a limit it may use sets of the
+// CPU that are beyond this process's level.
 static void limit_isa(void)
 {
         static const dnnl_cpu_isa_t most[ISA_COUNT] = { [ISA_AVX2] = dnnl_cpu_isa_avx2,

@@ -41,7 +41,7 @@ struct DnnlPrimitive {
 };
 
 #ifdef __SANITIZE_THREAD__
-// The library is not instrumented: what its own atomics order looks unordered.
+// The library is not instrumented, so TSan does not see the ordering by its atomics.
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -238,7 +238,7 @@ static Status reorder(void *context, Storage **out_packed)
         return STATUS_OK;
 }
 
-// The layout is all that the packed bytes depend on: one name for each pair of descriptions.
+// The packed bytes depend on the layout only: one name for each pair of layouts.
 static Status pack_constant(const Reorder *what, const PackShare *share, Storage **out_packed)
 {
         char format[HASH_HEX_BYTES + 8];
@@ -294,8 +294,8 @@ static dnnl_primitive_attr_t make_attributes(const DnnlEpilogue *epilogue)
         return NULL;
 }
 
-// Implementations that lose to our own kernels: references, and those that work on plain NCHW
-// element by element.
+// Implementations that are slower than our own kernels: references, and those that work on plain
+// NCHW element by element.
 static bool is_slow(const char *name)
 {
         return strstr(name, "ref") != NULL || strncmp(name, "simple", 6) == 0;
@@ -356,8 +356,8 @@ static Status fill(DnnlPrimitive *primitive, dnnl_primitive_desc_t made_from, co
         return STATUS_OK;
 }
 
-// oneDNN writes its GEMM kernels at their first use in the process, which takes tens of
-// milliseconds: that belongs to compiling, not to somebody's run.
+// oneDNN generates its GEMM kernels at their first use in the process, which takes tens of
+// milliseconds. This does so while compiling, not in a run.
 static void warm_gemm(void)
 {
         static const float zeros[16 * 16];
@@ -484,7 +484,7 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
         dnnl_dims_t dilates = { 0 }, after = { 0 }, strides, before;
         *out_primitive = NULL;
         use_threads(conv->n_threads);
-        // Its kernels count bytes of the frame in 32 bits.
+        // The library's kernels count bytes of the frame in 32 bits.
         if (!dnnl_is_used() || the_engine() == NULL || conv->input.rank + 1 > MAX_RANK ||
             dnnl_conv_frame(conv) > INT32_MAX / (int64_t)sizeof(float) || !frame_of(conv, dilates, after))
                 return STATUS_OK;
@@ -512,8 +512,8 @@ Status dnnl_conv_new(const DnnlConv *conv, DnnlPrimitive **out_primitive)
 }
 
 // ---- product of matrices ----
-// The stride of a dimension of size 1 may say anything, and gemm
-// takes it for a leading dimension: there it is what a dense matrix has.
+// The stride of a dimension of size 1 is arbitrary, but gemm takes it for a leading dimension. So
+// it is replaced by a dense matrix's stride.
 static TensorMeta dense_ones(const TensorMeta *meta)
 {
         TensorMeta matrix = *meta;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only door to oneDNN: a primitive with its constants packed once, run from any thread. Whoever
-// packs an operator asks for a primitive; when oneDNN has no fast implementation for the shape (its
-// ref* and plain-layout ones), there is none, and the operator's own kernel runs.
+// The only interface to oneDNN: a primitive with its constants packed once, run from any thread.
+// When oneDNN has no fast implementation for a shape (only its ref* and plain-layout ones), no
+// primitive is made, and the operator's own kernel runs.
 #pragma once
 #include "core/kernels/pack_cache.h"
 #include "core/kernels/run_context.h"
@@ -9,7 +9,7 @@
 
 typedef struct DnnlPrimitive DnnlPrimitive;
 
-// Work to be done after the product, in place of nodes of their own.
+// Work to be done after the product, in place of separate nodes.
 typedef enum DnnlActivation {
         DNNL_NOTHING,
         DNNL_RELU,
@@ -60,12 +60,12 @@ size_t dnnl_primitive_scratch(const DnnlPrimitive *primitive);
 // b NULL when it is packed. `scratch`: dnnl_primitive_scratch bytes, 64-byte aligned. Allocates
 // nothing after the first run on a thread.
 Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch);
-// Whether products may go to the library at all: not with ISA_PORTABLE. Must be asked before
-// anything else of the library, which is limited to the process's instruction set here.
+// Whether products may use the library at all: not with ISA_PORTABLE. Call this before any other
+// function of the library: it limits the library to the process's instruction set.
 bool dnnl_is_used(void);
-// The library that is loaded: "3.7.2", and the widest instruction set it may use here, a constant:
-// "avx512_core"; "unused".
+// The version of the loaded library: "3.7.2". And the widest instruction set it may use here, a
+// constant: "avx512_core"; "unused".
 void dnnl_library(char *out_version, size_t n, const char **out_isa);
-// STATUS_NO_MEMORY when the heap is about exhausted: oneDNN does not check all of what it allocates
+// STATUS_NO_MEMORY when the heap is nearly exhausted: oneDNN does not check all its allocations
 // (reserve.c).
 Status dnnl_check_heap(void);

@@ -21,10 +21,10 @@ typedef enum ScatterKind {
         SCATTER_MIN
 } ScatterKind;
 
-// Elements addressed by an index tensor along one dimension: for every position p of `index`
-// (contiguous int64 of shape size[rank]), element p with p[dim] replaced by index[p] of `indexed`
-// (strides indexed_stride, n_indexed along dim) meets element p of `plain` (plain_stride, 0
-// allowed).
+// Elements addressed by an index tensor along one dimension. For every position p of `index`
+// (contiguous int64 of shape size[rank]), element q of `indexed` is paired with element p of
+// `plain`; q is p with p[dim] replaced by index[p]. `indexed` has strides indexed_stride and
+// n_indexed elements along dim; plain_stride may be 0.
 typedef struct IndexWalk {
         int rank, dim;
         int64_t size[MAX_RANK], indexed_stride[MAX_RANK], plain_stride[MAX_RANK], n_indexed;

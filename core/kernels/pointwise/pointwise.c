@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise.c: the engine below all pointwise rows. Dimensions are ordered by the output's strides
-// and merged where every operand allows it; what is left is walked in rows, and rows in tiles. An
-// operand whose storage is what the loop reads is handed over in place, others are converted into a
+// and merged where every operand allows it. The remaining ones are walked in rows, and rows in
+// tiles. An operand stored as the loop reads it is passed in place; others are converted into a
 // tile first. Work is split over output elements.
 #include "core/kernels/pointwise/pointwise.h"
 
@@ -151,8 +151,8 @@ static void plan_dims(Plan *plan, const PointOperand *in, const TensorMeta *out_
         plan->operands[OUT].stride[0] = dtype_info[out_meta->dtype].bytes;
 }
 
-// Small types have values that the class does not tell from others, so a conversion into them has
-// to be seen.
+// Small types have values that their class does not distinguish from others, so a conversion to
+// one must round.
 static bool must_round(Dtype from, Dtype common)
 {
         return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 &&
@@ -188,7 +188,7 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
                 operand->round_to = round ? common : DTYPE_NONE;
                 operand->in_place = !round && reads_in_place(operand, plan->class);
         }
-        // At most one of two: two constants are repeated.
+        // At most one operand of two: with two constants, both are repeated.
         if (point_takes_uniform(kernel, point_class(common)) &&
             plan->operands[0].constant != plan->operands[1].constant)
                 plan->operands[plan->operands[0].constant ? 0 : 1].uniform = true;
@@ -199,7 +199,7 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
 }
 
 // ---- tiles ----
-// A mask is whether an element differs from zero, read in the class that holds its dtype.
+// A mask is element != 0, read in the class that holds the operand's dtype.
 static void load_mask(const Operand *operand, const char *data, size_t n, void *scratch, void *tile)
 {
         TileClass class = dtype_info[operand->dtype].kind != DTYPE_KIND_FLOAT ? TILE_I64

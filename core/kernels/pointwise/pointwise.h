@@ -27,7 +27,7 @@ typedef struct PointParams {
         Dtype half;
 } PointParams;
 
-// What a loop sees. in[]: dense tiles; out: a dense tile, may be one of in[]. Division by an
+// The operands of a loop. in[]: dense tiles; out: a dense tile, may be one of in[]. Division by an
 // integer zero sets *zero_divisor and gives 0.
 typedef struct PointTile {
         const void *const *in;
@@ -42,8 +42,7 @@ typedef struct PointTile {
 typedef void PointLoop(const PointTile *tile);
 
 // The widest instruction set that all loops are compiled for. A loop's results depend on the set
-// (libm's float functions stand in ISA_PORTABLE, vector_math.h's in the others) and on nothing
-// else.
+// only (libm's float functions in ISA_PORTABLE, vector_math.h's in the others).
 enum { POINT_WIDEST = ISA_AVX512 };
 
 typedef struct PointKernel PointKernel;

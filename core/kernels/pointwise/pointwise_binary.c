@@ -41,7 +41,7 @@ static inline int64_t int_pow(int64_t x, int64_t y)
         return (int64_t)result;
 }
 
-// In the width of the dtype, where the lowest number is its own absolute value, so that a divisor
+// In the width of the dtype: there the absolute value of the lowest number is itself, so a divisor
 // can be negative.
 static inline int64_t int_gcd(int64_t x, int64_t y, int64_t bits)
 {
@@ -92,8 +92,8 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
 #define REMAINDER(x, y) _Generic((x), float : remainder_f32, default : remainder_f64)(x, y)
 #define LERP(x, y, weight)                                                                                   \
         (fabs(weight) < K(0.5) ? (x) + (weight) * ((y) - (x)) : (y) - ((y) - (x)) * (K(1) - (weight)))
-// Which NaN a sum of two gives is up to the order of its operands, which the compiler chooses per
-// loop: here it is the first one's.
+// When both operands are NaN, the sum's NaN depends on their order, which the compiler chooses per
+// loop. Here it is always the first operand's.
 #define LOGADDEXP(x, y, power, unit)                                                                         \
         ((x) != (x)                    ? (x)                                                                 \
          : (y) != (y)                  ? (y)                                                                 \

@@ -208,7 +208,7 @@ static inline double round_f64(double x, Dtype half)
         POINT_LOOP_1(name, I64, int64_t, T, int_formula)                                                     \
         POINT_LOOP_1(name, BOOL, uint8_t, T, bool_formula)                                                   \
         POINT_ROW(name, label, "x", false, classes)
-// The few elements beyond the range of the vector form are done over by libm.
+// The few elements beyond the range of the vector form are computed again by libm.
 #define POINT_TRIG_LOOP(name)                                                                                \
         static void name##_F32(const PointTile *tile)                                                        \
         {                                                                                                    \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tile.c: building tile programs. tile_add_op puts down what pointwise_run would do around its
-// loop: operands converted to the class and rounded to the common dtype, results rounded to theirs.
-// tile_finish merges dimensions over all operands and hands out registers.
+// tile.c: building tile programs. tile_add_op adds the steps that pointwise_run does around its
+// loop: operands converted to the class and rounded to the common dtype, results rounded to
+// theirs. tile_finish merges dimensions over all operands and assigns registers.
 #include "core/kernels/pointwise/tile_private.h"
 
 #include <string.h>
@@ -102,7 +102,7 @@ static void round_elements(TileClass class, Dtype to, size_t n, void *elements, 
         tile_loaders[class][to](scratch, dtype_info[to].bytes, n, elements);
 }
 
-// A number is converted here and now.
+// A number is converted while building.
 static Status convert_number(TileProgram *program, TileValueId from, bool to_mask, TileClass class,
                              Dtype round_to, TileValueId *out_value)
 {
@@ -147,8 +147,8 @@ static Status convert(TileProgram *program, TileValueId from, bool to_mask, Tile
         return add_step(program, &step);
 }
 
-// An input's tile is made right before its first reader; what is one element is made once, by the
-// range.
+// An input's tile is loaded right before its first reader. An input of one element is loaded once
+// per range.
 static Status load_first(TileProgram *program, TileValueId id)
 {
         const TileValue *value = &program->values[id];
@@ -171,7 +171,7 @@ static Status add_operand(TileProgram *program, const TileOp *op, int k, TileSte
                        &step->in[k]);
 }
 
-// Rows of two float operands take one of them as a single element; all others want it repeated.
+// Rows of two float operands accept one of them as a single element; all others need it repeated.
 static void settle_uniform(TileProgram *program, const TileOp *op, TileStep *step)
 {
         bool takes = point_takes_uniform(op->kernel, point_class(op->common));

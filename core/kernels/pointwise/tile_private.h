@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tile.c builds and tile_run.c runs.
+// Built by tile.c and run by tile_run.c.
 #pragma once
 #include "core/kernels/pointwise/tile.h"
 #include "core/tensor/convert.h"
@@ -18,7 +18,7 @@ typedef struct TileValue {
         TileClass class; // of its elements, unless is_mask: then uint8_t, 0 or 1
         bool is_mask;
         bool uniform;    // one element for all: loaded once per range
-        bool filled;     // ... and somebody wants it repeated over a tile
+        bool filled;     // ... and some step reads it repeated over a tile
         uint8_t operand; // INPUT: which
         uint8_t reg;
         uint16_t last_use; // step

@@ -175,7 +175,7 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
                 round_tile(value->class, step->round_to, out, n, frame, out);
 }
 
-// As a copy does it: stored from the source's class, loaded into the result's.
+// As copies do: stored from the source's class, loaded into the result's.
 static void run_cast(const TileProgram *program, const TileStep *step, Frame *frame)
 {
         const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
@@ -196,7 +196,7 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
                                                  out);
 }
 
-// A result goes straight to its output when that is dense, so that nothing is left to store.
+// A result is written straight to its output when that is dense, without a store step.
 static void place_result(const Run *run, const TileStep *step, Frame *frame)
 {
         const TileProgram *program = run->program;
@@ -299,7 +299,7 @@ static __attribute__((noinline)) void run_many(Run *run, int64_t begin, int64_t 
         run_tiles(run, begin, end, bytes, TILE_BYTES);
 }
 
-// Large frames cost time to enter: a handful of elements takes a small one.
+// Large stack frames cost time to enter: few elements use a small one.
 static void run_range(void *argument, int64_t begin, int64_t end)
 {
         if (end - begin <= FEW)

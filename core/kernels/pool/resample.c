@@ -43,7 +43,7 @@ static int64_t place_of(double at, int64_t low, int64_t high)
 static void nearest_taps(ResampleAxis *axis, Work *work, ResampleKind kind, double scale)
 {
         bool exact = kind == RESAMPLE_NEAREST_EXACT, packed = kind == RESAMPLE_NEAREST_PACKED;
-        // Nearest neighbours are found in float32 whatever the dtype.
+        // Nearest neighbours are found in float32 for every dtype.
         double step = axis_scale(axis, false, scale, true);
         for (int64_t o = 0; o < axis->out_size && !work_stops(work, TAP_STEPS); o++) {
                 int64_t at;
@@ -114,7 +114,7 @@ static double round_weight(Dtype precision, double weight)
 static void round_weights(ResampleAxis *axis, Work *work, Dtype precision)
 {
         for (int64_t i = 0; i < axis->out_size * axis->n_taps && !work_stops(work, TAP_STEPS); i++) {
-                // The first of two is what the second leaves of 1.
+                // The first of two weights is 1 minus the second.
                 bool first = axis->n_taps == 2 && i % 2 == 0;
                 double weight = first ? 1 - round_weight(precision, axis->weight[i + 1]) : axis->weight[i];
                 axis->weight[i] = round_weight(precision, weight);

@@ -207,7 +207,7 @@ static void empty_pieces(void *argument, int64_t begin, int64_t end)
         }
 }
 
-// a b = (b^T a^T)^T: rows and columns change places in all four.
+// a b = (b^T a^T)^T: swaps rows and columns in all four.
 static Gemm transposed(const Gemm *task)
 {
         Gemm out = *task;
@@ -240,8 +240,8 @@ static Status run_pieces(GemmRun *run, int64_t items, int64_t m_step, int64_t n_
         return run_poll(run->ctx);
 }
 
-// Gathered columns are dear: blocks of rows are taller then, as far as all threads still get work.
-// Which element meets which does not change.
+// Gathering columns is expensive, so blocks of rows are taller, as long as all threads still get
+// work. The order of each element's sum does not change.
 static int64_t rows_of_block(const RunContext *ctx, const Gemm *task, int64_t items)
 {
         int64_t rows = MC, columns = (task->n + NC - 1) / NC, n_threads = ctx == NULL ? 1 : ctx->n_threads;

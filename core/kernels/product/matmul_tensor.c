@@ -37,8 +37,8 @@ static void lay_out(Read *read, int rank, const int64_t *out_size)
         read->matrix.col = read->stride[rank - 1];
 }
 
-// While b does not depend on the last batch dimension and the rows of a, add and c go on across it,
-// it becomes rows.
+// While b does not depend on the last batch dimension, and the rows of a, add and c continue
+// across it, that dimension is merged into the rows.
 static void fold_batch(Gemm *task)
 {
         GemmMatrix *matrices[] = { &task->a, &task->c, task->add.data == NULL ? NULL : &task->add };

@@ -36,8 +36,8 @@ typedef struct Cutting {
         int n_axes;
         Axis axis[MAX_AXES];
         bool constant;          // b is packed: a part of b is a primitive of its own
-        bool biased;            // so is a part of the bias, which lies along the last axis
-        const RunContext *poll; // of who packs
+        bool biased;            // likewise for a part of the bias, which lies along the last axis
+        const RunContext *poll; // of the packing thread
         const void *task;
         Status (*make)(const void *task, const int64_t *at, const int64_t *size,
                        DnnlPrimitive **out_primitive);

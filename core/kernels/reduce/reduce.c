@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce.c: row plans, the visiting of rows, and what happens to a row. Sums of float32: 16 lanes
+// reduce.c: row plans, the visiting of rows, and the reduction of a row. Sums of float32: 16 lanes
 // over chunks of 512 elements, chunk sums in a binary tree, so that errors grow with the logarithm
 // of the length as in PyTorch's cascade. Variance takes two passes (mean, then squared
 // differences), norms and products accumulate in double. Rows are never split, so results do not

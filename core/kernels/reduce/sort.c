@@ -134,7 +134,7 @@ static void keep_first(const SortTask *task, Work *work, int64_t n, const void *
                         work->steps += HEAP_STEPS;
                 }
         }
-        // Take the last out again and again.
+        // Heap sort: moves the last in order from the root to the end.
         for (int64_t end = kept - 1; end > 0 && !work_stops(work, HEAP_STEPS); end--) {
                 SortItem last = heap[0];
                 heap[0] = heap[end];

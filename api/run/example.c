@@ -66,7 +66,7 @@ static void spec_of_meta(const TensorMeta *meta, TensorSpec *out)
                 out->size[d].value = meta->size[d];
 }
 
-// The signature that runs have shown. Rows of eager runs name placeholders; programs keep the
+// The input's spec as a run has shown it. Rows of eager runs name placeholders; programs keep the
 // signature that they were compiled for.
 static bool spec_of_run(const SignatureSummary *run, const Graph *graph, const Input *input, TensorSpec *out)
 {

@@ -331,8 +331,8 @@ static Status unknown_name(const RunCall *run, const char *name)
         return failure_at_argument(status, name);
 }
 
-// A name stands for an argument (by index) or a flat input (by leaf). They are coded as odd and
-// even numbers from 2 on, because the map's NULL means "absent".
+// A name stands for an argument (by index) or a flat input (by leaf). They are coded as even and
+// odd numbers from 2 on, because the map's NULL means "absent".
 static void *as_argument(uint32_t index)
 {
         return (void *)((uintptr_t)index * 2 + 2);

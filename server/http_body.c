@@ -16,17 +16,15 @@ uint64_t declared_length(const Exchange *exchange)
         return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-// The route's limit, and the words that name it: its flag and variable, or where it is listed.
-static size_t limit_of(const Exchange *exchange, char out_words[160])
+// The words that name a limit: its flag and variable, or where it is listed.
+static void name_limit(const int64_t *limit, char out_words[160])
 {
-        const int64_t *limit = route_limit(exchange->job->call.route->body->limits);
         const LimitRow *row = limit_row(limit);
         char variable[64];
         if (row->flag != NULL)
                 snprintf(out_words, 160, "--%s, %s", row->flag, options_variable(row->flag, variable));
         else
                 snprintf(out_words, 160, "%s in GET /v1", row->name);
-        return (size_t)*limit;
 }
 
 // 71,303,168
@@ -43,17 +41,19 @@ static const char *with_commas(uint64_t value, char out[32])
         return out;
 }
 
+// Every request asks, so the words are made for a refusal only.
 Status body_limit(Exchange *exchange)
 {
-        char words[160];
-        size_t limit = limit_of(exchange, words);
-        char left[32], right[32];
+        const int64_t *limit = route_limit(exchange->job->call.route->body->limits);
+        char words[160], left[32], right[32];
         uint64_t declared = declared_length(exchange);
         uint64_t n = MAX(declared, (uint64_t)exchange->n_body);
-        if (n <= limit)
+        if (n <= (uint64_t)*limit)
                 return STATUS_OK;
+        name_limit(limit, words);
         return fail(STATUS_TOO_LARGE, "the body is %s%s bytes; the limit is %s (%s)",
-                    declared == 0 ? "over " : "", with_commas(n, left), with_commas(limit, right), words);
+                    declared == 0 ? "over " : "", with_commas(n, left), with_commas((uint64_t)*limit, right),
+                    words);
 }
 
 static Status charge(Exchange *exchange, size_t n)

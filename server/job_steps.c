@@ -78,6 +78,51 @@ static Status step_inputs(const Drive *drive, Next *next)
         return STATUS_OK;
 }
 
+// Decodes the graphs that the recipe calls, one after the other. *out_all: they are there.
+static Status wait_for_called(const Drive *drive, Next *next, bool *out_all)
+{
+        Job *job = drive->job;
+        GraphVersion *version;
+        void *woken_with = NULL;
+        if (job->ticket.is_settled) {
+                TRY(ticket_take(&job->ticket, &woken_with));
+                run_take_called(&job->run, woken_with);
+        }
+        *out_all = false;
+        while ((version = run_next_called(&job->run)) != NULL) {
+                Graph *graph = NULL;
+                Wait wait;
+                TRY(engine_acquire(drive->engine, version, &job->ticket, &graph, &wait));
+                *next = wait.parked ? NEXT_PARKED : NEXT_STEP;
+                if (wait.work != NULL)
+                        job_see_to(drive, &wait);
+                if (wait.parked)
+                        return STATUS_OK;
+                run_take_called(&job->run, graph);
+        }
+        *out_all = true;
+        return STATUS_OK;
+}
+
+static Status step_derive(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        bool known = false, all = false;
+        if (!run_has_recipe(&job->run))
+                return STATUS_OK;
+        if (!job->ticket.is_settled) {
+                TRY(run_derive_known(&job->context, &job->run, &known));
+                if (known)
+                        return STATUS_OK;
+        }
+        if (drive->worker == NULL) {
+                *next = NEXT_AWAY;
+                return STATUS_OK;
+        }
+        TRY(wait_for_called(drive, next, &all));
+        return all ? run_derive(&job->context, &job->run) : STATUS_OK;
+}
+
 static Status step_bind(const Drive *drive, Next *next)
 {
         (void)next;
@@ -142,7 +187,11 @@ static void touch_pieces(const ApiReply *reply)
 static Status check_pages(Job *job, const Graph *graph, Status status)
 {
         touch_pieces(&job->reply);
-        Status pages = engine_check_pages(job->context.engine, graph);
+        Status pages = STATUS_OK;
+        if (graph->derived) // the base first: its versions are what is damaged
+                pages = engine_check_pages(job->context.engine, job->run.task.authored);
+        if (pages == STATUS_OK)
+                pages = engine_check_pages(job->context.engine, graph);
         if (pages == STATUS_OK)
                 pages = engine_check_program(job->context.engine, &job->run.task.plan);
         if (pages == STATUS_OK)
@@ -163,7 +212,7 @@ static Status step_run(const Drive *drive, Next *next)
 static int64_t decode_ns(const Job *job)
 {
         return job->step_ns[STEP_ENVELOPE] + job->step_ns[STEP_GRAPH] + job->step_ns[STEP_INPUTS] +
-               job->step_ns[STEP_BIND];
+               job->step_ns[STEP_DERIVE] + job->step_ns[STEP_BIND];
 }
 
 static Status step_encode(const Drive *drive, Next *next)
@@ -183,7 +232,7 @@ static Status step_encode(const Drive *drive, Next *next)
         profile->queue_ns = job->queue_ns;
         // results may be weights themselves, so the pages are checked again
         TRY(check_pages(job, task->graph, run_encode(&job->run, &job->reply)));
-        engine_record(drive->engine, job->version, profile);
+        engine_record(drive->engine, task->authored == NULL ? job->version : NULL, profile);
         return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &task->ctx, &job->reply);
 }
 
@@ -206,6 +255,7 @@ Status (*const job_steps[STEP_SEND])(const Drive *drive, Next *next) = {
         [STEP_ENVELOPE] = step_envelope, // which graph
         [STEP_GRAPH] = step_graph,       // its ticket, unless it is decoded
         [STEP_INPUTS] = step_inputs,     // the codec reads the body into the task
+        [STEP_DERIVE] = step_derive,     // with rules: the graph that they make of it
         [STEP_BIND] = step_bind,         // against the signature; a missing input shows here
         [STEP_PROGRAM] = step_program,   // its ticket, unless it is built or the run goes eagerly
         [STEP_RUN] = step_run,           // the task has its result

@@ -36,7 +36,7 @@ void profile_write_node(RowNodes row, const char *kernel, const char *why, Text 
         text_add(out, "{\"nodes\": [");
         for (uint32_t i = 0; i < row.n; i++) {
                 text_add(out, i == 0 ? "" : ", ");
-                text_add_json(out, row.nodes[i]->name);
+                text_add_json(out, node_origin(row.nodes[i]));
         }
         text_addf(out, "], \"op\": \"%s\", \"target\": ", opcode_names[row.first->op]);
         text_add_json(out, row.first->target);
@@ -68,9 +68,9 @@ static bool is_shown(const NodeTiming *row)
 const char *profile_row_label(const Node *node, uint32_t n_nodes, char out[64])
 {
         if (n_nodes > 1)
-                snprintf(out, 64, "%.40s +%u", node->name, n_nodes - 1);
+                snprintf(out, 64, "%.40s +%u", node_origin(node), n_nodes - 1);
         else
-                snprintf(out, 64, "%.60s", node->name);
+                snprintf(out, 64, "%.60s", node_origin(node));
         return out;
 }
 

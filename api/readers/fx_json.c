@@ -79,14 +79,13 @@ static Status read_word(FxReader *reader, const char **out_word)
         return json_read_string(reader->json, out_word, NULL);
 }
 
-static Status read_opcode(FxReader *reader, NodeParts *parts)
+Status fx_read_opcode(FxReader *reader, Opcode *out_op)
 {
         const char *name;
         TRY(read_word(reader, &name));
         for (int op = OP_PLACEHOLDER; op <= OP_OUTPUT; op++) {
                 if (strcmp(name, opcode_names[op]) == 0) {
-                        parts->op = (Opcode)op;
-                        parts->has_op = true;
+                        *out_op = (Opcode)op;
                         return STATUS_OK;
                 }
         }
@@ -193,8 +192,10 @@ static Status read_type(FxReader *reader, NodeParts *parts)
 
 static Status read_node_member(FxReader *reader, const Graph *graph, const char *key, NodeParts *parts)
 {
-        if (strcmp(key, "op") == 0)
-                return read_opcode(reader, parts);
+        if (strcmp(key, "op") == 0) {
+                parts->has_op = true;
+                return fx_read_opcode(reader, &parts->op);
+        }
         if (strcmp(key, "name") == 0)
                 return read_word(reader, &parts->name);
         if (strcmp(key, "target") == 0)

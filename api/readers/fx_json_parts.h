@@ -27,6 +27,8 @@ typedef struct FxReader {
         StringMap later_by_path; // "<graph>:<path>" -> index in `later`, plus one
         size_t data_bytes;       // of the document's text that are tensor data
         int depth;               // graphs around the one being read
+        // values are templates of a rule: "$0" and other texts that begin with $ stay as they are
+        bool templates;
         char place[512];
         size_t n_place;
 } FxReader;
@@ -43,6 +45,8 @@ void fx_leave(FxReader *reader, size_t outer);
 // Whether the graph's own part of the document is still within limits.max_graph_json.
 Status fx_check_size(const FxReader *reader);
 
+// "call_function" ...
+Status fx_read_opcode(FxReader *reader, Opcode *out_op);
 // One argument. Nodes are looked up in `graph`; NULL: none may be named.
 Status fx_read_value(FxReader *reader, const Graph *graph, int depth, Value *out_value);
 

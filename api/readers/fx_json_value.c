@@ -119,6 +119,8 @@ static Status read_text(const FxReader *reader, const Graph *graph, Value *out_v
         TRY(json_read_string(reader->json, &text, &n));
         if (text[0] == '%' && text[1] != '%')
                 return read_node(reader, graph, text + 1, out_value);
+        if (text[0] == '$' && reader->templates)
+                return value_str_new(text, n, out_value);
         if (text[0] == '$' && text[1] != '$')
                 return fail(STATUS_MALFORMED, "\"%.100s\": a text that begins with $ doubles it", text);
         bool doubled = text[0] == '%' || text[0] == '$';

@@ -19,6 +19,13 @@ void run_call_deinit(RunCall *run)
 {
         run_task_deinit(&run->task);
         string_map_deinit(&run->names);
+        for (uint32_t i = 0; run->found_called && i < run->recipe.n_called; i++) {
+                graph_version_unref(run->called[i]);
+                graph_unref(run->called_graphs[i]);
+        }
+        free(run->called);
+        free(run->called_graphs);
+        recipe_deinit(&run->recipe);
 }
 
 // ---- options ----
@@ -178,9 +185,10 @@ Status run_encode(RunCall *run, ApiReply *reply)
         const RunTask *task = &run->task;
         OutputList list;
         run->encode_began_ns = clock_ns();
-        Status status = task->fetch == NULL ? output_list_of(task->graph, &task->result.value, &list)
-                                            : output_list_of_nodes(task->fetch, task->result.fetched,
-                                                                   task->n_fetch, &list);
+        const Node **asked = task->asked != NULL ? task->asked : task->fetch;
+        Status status = task->fetch == NULL
+                                ? output_list_of(run_task_authored(task), &task->result.value, &list)
+                                : output_list_of_nodes(asked, task->result.fetched, task->n_fetch, &list);
         if (status == STATUS_OK)
                 status = check_numel(&list);
         reply->status = 200;

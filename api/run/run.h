@@ -4,6 +4,7 @@
 //     (graph) → decode → bind → (program) → execute → encode
 #pragma once
 #include "api/call.h"
+#include "api/readers/rules.h"
 #include "core/engine/task.h"
 
 typedef struct Codec Codec; // codec.h
@@ -22,7 +23,11 @@ typedef struct RunCall {
         RunEncoding encoding;
         bool bare;
         int64_t encode_began_ns;
-        StringMap names; // what the task's inputs may be called; filled at the first look
+        Recipe recipe;         // of the graph that the body asks for; without text: its base
+        bool found_called;     // `called` is filled in
+        GraphVersion **called; // by the recipe's names; counted
+        Graph **called_graphs; // decoded; counted, NULL: not yet
+        StringMap names;       // what the task's inputs may be called; filled at the first look
         // for the hints of messages
         RunSent sent;
         char inputs_text[RUN_HINT_BYTES + 1]; // the JSON of "inputs" when it was a list and short, else ""
@@ -39,6 +44,14 @@ Status run_take_graph(const ApiContext *context, const ApiCall *call, RunCall *r
 // With the task's graph set (and its version, if it has one, for preconditions): reads query,
 // headers and body.
 Status run_decode(const ApiCall *call, RunCall *run);
+// Whether another graph is to be derived from the task's. Then run_derive_known finds one that is
+// there already (*out_known, and the task has it). Else run_next_called names the graphs that have
+// to be decoded (NULL: all are), run_take_called takes them, and run_derive makes the graph.
+bool run_has_recipe(const RunCall *run);
+Status run_derive_known(const ApiContext *context, RunCall *run, bool *out_known);
+GraphVersion *run_next_called(const RunCall *run); // borrowed
+void run_take_called(RunCall *run, Graph *take_graph);
+Status run_derive(const ApiContext *context, RunCall *run);
 // run_task_bind and run_task_execute; failures add a hint at what was probably meant.
 Status run_bind(RunCall *run);
 Status run_execute(RunCall *run, Frame *frame);

@@ -94,10 +94,9 @@ static ParameterId member_named(const char *key)
 
 static Status fail_member(const char *key, bool graph_allowed, const RunCall *run)
 {
-        if (strcmp(key, "overrides") == 0)
-                return fail(STATUS_NOT_YET, "\"overrides\" are not there yet; leave the member out");
-        Status status = fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %sinputs", key,
-                             graph_allowed ? "graph, " : "");
+        Status status =
+                fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %sinputs, overrides",
+                     key, graph_allowed ? "graph, " : "");
         for (ParameterId id = 1; id < PARAM_COUNT; id++)
                 if (parameters[id].place == IN_BOTH)
                         failure_append(", %s", parameters[id].name);
@@ -168,6 +167,9 @@ static Status read_members(JsonReader *reader, ByteSpan document, bool graph_all
                 if (strcmp(key, "inputs") == 0) {
                         TRY(read_inputs(reader, document, run, &data_bytes));
                         seen_inputs = true;
+                } else if (strcmp(key, "overrides") == 0) {
+                        TRY(failure_at_argument(
+                                recipe_read_overrides(reader, &run->task.budget, &run->recipe), key));
                 } else if (graph_allowed && strcmp(key, "graph") == 0) {
                         TRY(json_read_raw(reader, &graph_text, &graph_bytes));
                 } else {

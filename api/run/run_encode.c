@@ -109,6 +109,21 @@ static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
         return STATUS_OK;
 }
 
+// What each rule matched.
+static void write_rules(const Graph *graph, Text *out)
+{
+        text_add(out, ", \"overrides\": [");
+        for (uint32_t r = 0; r < graph->n_rules; r++) {
+                text_add(out, r == 0 ? "{\"matched\": [" : ", {\"matched\": [");
+                for (uint32_t i = 0; i < graph->rules[r].n_hits; i++) {
+                        text_add(out, i == 0 ? "" : ", ");
+                        text_add_json(out, graph->rules[r].hits[i].authored);
+                }
+                text_add(out, "], \"observed\": []}");
+        }
+        text_add_char(out, ']');
+}
+
 // The structure with each output's data in its place.
 static Status write_bare(RunCall *run, const OutputList *list, Text *out)
 {
@@ -136,6 +151,8 @@ Status json_encode(RunCall *run, const OutputList *list, ApiReply *reply)
                 text_add_char(out, '\n');
                 return check_size(out);
         }
+        if (run->task.graph->rules != NULL)
+                write_rules(run->task.graph, out);
         if (run->profile_in_reply) {
                 text_add(out, ", \"profile\": ");
                 profile_write_json(run->task.profile, out);

@@ -26,7 +26,7 @@ static uint32_t n_arguments(const Signature *signature, uint32_t n_user)
 
 static Argument argument_at(const RunCall *run, uint32_t index)
 {
-        const Signature *signature = &run->task.graph->signature;
+        const Signature *signature = &run_task_authored(&run->task)->signature;
         if (signature->in_tree == NULL) {
                 const Node *placeholder = run->task.user[index]->placeholder;
                 return (Argument){ .name = placeholder->target + strspn(placeholder->target, "*"),
@@ -44,7 +44,8 @@ static Argument argument_at(const RunCall *run, uint32_t index)
 
 uint32_t run_n_arguments(const RunCall *run)
 {
-        return n_arguments(&run->task.graph->signature, run->task.n_inputs);
+        return n_arguments(&run_task_authored(&run->task)->signature,
+                           run->task.n_inputs - run->task.n_hidden);
 }
 
 const char *run_argument_name(const RunCall *run, uint32_t index)

@@ -217,7 +217,9 @@ static Status close_work(Edit *edit)
         TRY(edit_derive_signature(edit));
         for (EditNode *node = edit->first; node != NULL; node = node->after)
                 node->node.n_users = 0;
-        return graph_finish(edit->work);
+        TRY(graph_finish(edit->work));
+        edit_mark_hidden(edit);
+        return STATUS_OK;
 }
 
 Status edit_copy_graph(const Graph *graph, Graph **out_graph)

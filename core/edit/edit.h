@@ -86,6 +86,12 @@ Status edit_replace_input(Edit *edit, Node *node, const Node *from, Value with);
 // All readers of `node` but `except` (may be NULL) get `with` (borrowed) in its place.
 Status edit_replace_all_uses(Edit *edit, Node *node, Value with, const Node *except);
 
+// A placeholder behind all others, for a value that comes with the request and not from the user
+// (Input.hidden). Signatures and texts do not show it. *out_index counts the session's hidden
+// inputs from 0: values are bound in this order, behind the user's inputs.
+Status edit_hidden_input(Edit *edit, const char *name, const TensorSpec *spec, Node **out_node,
+                         uint32_t *out_index);
+
 // ---- whole graphs ----
 // The nodes of another graph, copied to the front of `before`: its placeholders are `inputs`
 // (borrowed), in order, then their defaults; lifted state is read by get_attr.

@@ -24,6 +24,7 @@ struct EditNode {
         const Input *input; // of a placeholder of the base
         uint64_t mark;      // the last walk that visited it
         bool erased, changed;
+        bool hidden; // a placeholder whose value comes with the rules
 };
 
 // One result of a graph that tells its outputs apart (exports).
@@ -41,7 +42,8 @@ struct Edit {
         Node **by_base;           // node of the base -> its copy
         EditOutput *outputs;      // in work's arena; as many as base->signature.n_outputs, then edited
         uint32_t n_outputs, outputs_capacity;
-        uint64_t walk; // number of the last walk that marked nodes
+        uint32_t n_hidden; // hidden inputs made
+        uint64_t walk;     // number of the last walk that marked nodes
         int64_t n_steps;
 };
 
@@ -73,3 +75,5 @@ Status edit_copy_graph(const Graph *graph, Graph **out_graph);
 
 // ---- signature.c ----
 Status edit_derive_signature(Edit *edit);
+// After graph_finish, which may have made the signature.
+void edit_mark_hidden(Edit *edit);

@@ -141,6 +141,32 @@ Status edit_insert_after(Edit *edit, Node *at, const EditNew *take_new, Node **o
         return insert(edit, before, before == NULL ? NULL : before->after, take_new, out_node);
 }
 
+static Node *last_placeholder(const Edit *edit)
+{
+        Node *last = NULL;
+        for (Node *node = edit_first(edit); node != NULL; node = edit_next(node))
+                last = node->op == OP_PLACEHOLDER ? node : last;
+        return last;
+}
+
+Status edit_hidden_input(Edit *edit, const char *name, const TensorSpec *spec, Node **out_node,
+                         uint32_t *out_index)
+{
+        Node *behind = last_placeholder(edit), *node = NULL;
+        EditNew new = { .op = OP_PLACEHOLDER, .name = name, .target = name };
+        TRY(behind == NULL ? edit_insert_before(edit, NULL, &new, &node)
+                           : edit_insert_after(edit, behind, &new, &node));
+        TRY(edit_keep_text(edit, node->name, &node->target));
+        node->spec = arena_alloc(&edit->work->arena, sizeof(TensorSpec));
+        if (node->spec == NULL)
+                return fail_memory();
+        TRY(edit_copy_spec(edit, spec, node->spec));
+        edit_node_of(node)->hidden = true;
+        *out_node = node;
+        *out_index = edit->n_hidden++;
+        return STATUS_OK;
+}
+
 Status edit_replace(Edit *edit, Node *node, const EditNew *take_new, Node **out_node)
 {
         EditNew new = *take_new;

@@ -111,6 +111,8 @@ static Status new_input(Deriving *deriving, const Node *node, Input *out_input)
                 out_input->value_kind = VALUE_TENSOR;
                 TRY(edit_copy_spec(deriving->edit, node->spec, &out_input->spec));
         }
+        if (edit_node_of(node)->hidden)
+                return STATUS_OK;
         deriving->added[deriving->n_added++] = node->target + strspn(node->target, "*");
         return STATUS_OK;
 }
@@ -133,7 +135,7 @@ static Status derive_input(Deriving *deriving, EditNode *node)
                         deriving->kept[deriving->leaf[node->input - deriving->from->inputs]] = true;
         }
         input->placeholder = &node->node;
-        deriving->to->n_user_inputs += user;
+        deriving->to->n_user_inputs += user && !node->hidden;
         return STATUS_OK;
 }
 
@@ -348,4 +350,15 @@ Status edit_derive_signature(Edit *edit)
         TRY(derive_ranges(&deriving));
         TRY(derive_guards(&deriving));
         return edit_keep_text(edit, deriving.from->ir, &deriving.to->ir);
+}
+
+void edit_mark_hidden(Edit *edit)
+{
+        Signature *signature = &edit->work->signature;
+        for (uint32_t i = 0; i < signature->n_inputs; i++)
+                signature->inputs[i].hidden = edit_node_of(signature->inputs[i].placeholder)->hidden;
+        if (!is_default(&edit->base->signature))
+                return;
+        signature->n_arguments -= edit->n_hidden;
+        signature->n_user_inputs -= edit->n_hidden;
 }

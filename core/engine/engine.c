@@ -127,7 +127,7 @@ static size_t graph_bytes_object(const void *object)
         const Graph *graph = object;
         // Graph.labels, made by the first eager run
         size_t labels_bytes = graph->n_nodes * (sizeof(Node) + NAMES);
-        return graph->weights_bytes + graph->arena.total_bytes + labels_bytes;
+        return (graph->derived ? 0 : graph->weights_bytes) + graph->arena.total_bytes + labels_bytes;
 }
 
 void engine_say(Engine *engine, const char *format, ...)

@@ -344,6 +344,8 @@ static void drop_graph(Engine *engine, const Graph *graph)
         pthread_mutex_unlock(&engine->mutex);
         RegistryKey group;
         memcpy(group.bytes, graph->content, sizeof(group.bytes));
+        if (graph->derived)
+                registry_drop(engine->decoded, &group);
         registry_drop_group(engine->programs, &group);
 }
 

@@ -21,6 +21,7 @@ void run_task_empty(RunTask *task)
                 value_clear(&task->inputs[i]);
         task->profile = run_profile_unref(task->profile);
         task->graph = graph_unref(task->graph);
+        task->authored = graph_unref(task->authored);
 }
 
 void run_task_deinit(RunTask *task)
@@ -29,6 +30,7 @@ void run_task_deinit(RunTask *task)
         free(task->inputs);
         free(task->user);
         free(task->fetch);
+        free(task->asked);
         graph_version_unref(task->version);
 }
 
@@ -56,11 +58,88 @@ Status run_task_fetch(RunTask *task, const Node *node)
         return STATUS_OK;
 }
 
+// ---- derived graphs ----
+
+// Of the nodes that stand for an authored one, the last: it gives the result.
+static const Node *standing_for(const Graph *graph, const char *authored)
+{
+        for (uint32_t i = graph->n_nodes; i-- > 0;)
+                if (strcmp(node_origin(graph->nodes[i]), authored) == 0)
+                        return graph->nodes[i];
+        return NULL;
+}
+
+static const Node *node_in_derived(const Graph *graph, const char *authored)
+{
+        for (uint32_t r = 0; r < graph->n_rules; r++)
+                for (uint32_t i = 0; i < graph->rules[r].n_hits; i++)
+                        if (strcmp(graph->rules[r].hits[i].authored, authored) == 0)
+                                return graph->rules[r].hits[i].value;
+        const Node *node = graph_node(graph, authored);
+        return node != NULL ? node : standing_for(graph, authored);
+}
+
+static Status derive_fetch(RunTask *task)
+{
+        task->asked = new_array(task->n_fetch, sizeof(*task->asked));
+        if (task->asked == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < task->n_fetch; i++) {
+                const char *name = task->fetch[i]->name;
+                task->asked[i] = task->fetch[i];
+                task->fetch[i] = node_in_derived(task->graph, name);
+                if (task->fetch[i] == NULL)
+                        return fail(
+                                STATUS_VALUE,
+                                "\"outputs\" names \"%.64s\", in whose place the rules put no single node",
+                                name);
+        }
+        return STATUS_OK;
+}
+
+// The derived graph's own inputs, in order, and behind them the hidden ones.
+static Status derive_inputs(RunTask *task, ValueSpan hidden)
+{
+        Value *sent = task->inputs;
+        const Input **user = task->user;
+        uint32_t n_sent = task->n_inputs;
+        task->inputs = NULL;
+        task->user = NULL;
+        task->n_inputs = 0;
+        Status status = run_task_open(task);
+        if (status == STATUS_OK && task->n_inputs != n_sent + hidden.n)
+                status = fail(STATUS_INTERNAL,
+                              "a derived graph takes %u inputs, its base %u and %u hidden ones",
+                              task->n_inputs, n_sent, hidden.n);
+        for (uint32_t i = 0; i < n_sent; i++) {
+                if (status == STATUS_OK)
+                        task->inputs[i] = sent[i];
+                else
+                        value_clear(&sent[i]);
+        }
+        for (uint32_t i = 0; status == STATUS_OK && i < hidden.n; i++)
+                task->inputs[n_sent + i] = value_ref(hidden.items[i]);
+        task->n_hidden = hidden.n;
+        free(sent);
+        free(user);
+        return status;
+}
+
+Status run_task_derive(RunTask *task, Graph *take_graph, ValueSpan hidden)
+{
+        task->authored = task->graph;
+        task->graph = take_graph;
+        TRY(derive_fetch(task));
+        return derive_inputs(task, hidden);
+}
+
+// ---- binding ----
+
 // For the profile: "x: float32[1, 10], n: int".
 static void describe_inputs(const RunTask *task, char *out, size_t capacity)
 {
         size_t n = 0;
-        for (uint32_t i = 0; i < task->n_inputs && n < capacity; i++) {
+        for (uint32_t i = 0; i < task->n_inputs - task->n_hidden && n < capacity; i++) {
                 const Value *value = &task->inputs[i];
                 const char *separator = i == 0 ? "" : ", ", *name = task->user[i]->placeholder->name;
                 char shape[128];

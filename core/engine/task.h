@@ -9,7 +9,10 @@
 #include "core/engine/plan.h"
 
 typedef struct RunTask {
-        Graph *graph;          // counted
+        Graph *graph; // counted
+        // the base, when `graph` was derived from it: names that the request uses are its nodes';
+        // counted, else NULL
+        Graph *authored;
         GraphVersion *version; // counted; NULL: the graph came with the request
         int64_t received_ns;   // clock_ns() when the request came
         int64_t deadline_ms;   // from then on; limits.run_deadline_ms or less
@@ -17,6 +20,8 @@ typedef struct RunTask {
         Value *inputs;      // flat user inputs (n_inputs), owned; VALUE_ABSENT: not given
         const Input **user; // the signature's entries for them
         uint32_t n_inputs;
+        uint32_t n_hidden;  // of them, the last ones: values of rules
+        const Node **asked; // derived: the authored nodes that `fetch` stands for; else NULL
         const Node **fetch; // NULL: the graph's outputs
         uint32_t n_fetch, fetch_capacity;
         Budget budget;  // of tensors: inputs and everything that the run makes
@@ -34,6 +39,16 @@ void run_task_empty(RunTask *task);
 // With the graph set: lists its inputs, none of them given.
 Status run_task_open(RunTask *task);
 Status run_task_fetch(RunTask *task, const Node *node);
+// With everything decoded against the task's graph: puts a graph that was derived from it in its
+// place (taken, also on failure). `hidden` are the values of its hidden inputs, borrowed. Nodes to
+// be fetched are found again: what stands for a node that a rule matched, the node of the same
+// name, or the one that stands for it. STATUS_VALUE: nothing does.
+Status run_task_derive(RunTask *task, Graph *take_graph, ValueSpan hidden);
+// The graph as the request knows it.
+static inline const Graph *run_task_authored(const RunTask *task)
+{
+        return task->authored != NULL ? task->authored : task->graph;
+}
 
 // Inputs against the signature: makes plan and profile (its id, names and times are the caller's).
 // Only here it shows which inputs are missing.

@@ -354,7 +354,7 @@ Status walk_annotate(Status status, const Node *node)
         if (text_status(&line) == STATUS_OK)
                 failure_append("\n\nWhile executing %s", line.data);
         text_deinit(&line);
-        return failure_at_node(status, node->name);
+        return failure_at_node(status, node_origin(node));
 }
 
 static const Tensor *first_tensor(Value value)

@@ -101,6 +101,9 @@ typedef struct Input {
         // known)
         ValueKind value_kind;
         const char *kind_name; // INPUT_STATE: "PARAMETER", "BUFFER", "CONSTANT_TENSOR"
+        // In a derived graph: its value comes with the request's rules. Hidden inputs stand behind
+        // all others; no tree, argument name, info or text shows them.
+        bool hidden;
 } Input;
 
 typedef enum OutputKind { OUTPUT_USER, OUTPUT_STATE_MUTATION, OUTPUT_INPUT_MUTATION } OutputKind;
@@ -143,6 +146,18 @@ typedef struct Signature {
         const char *ir; // "TRAINING", "ATEN" or NULL
 } Signature;
 
+// What one rule did to a derived graph (core/edit/rule.h). Arrays are in the graph's arena.
+typedef struct RuleHit {
+        const char *authored; // name of the node that the rule matched
+        const Node *value;    // what stands for it in this graph; NULL: no single node does
+} RuleHit;
+typedef struct RuleTrace {
+        RuleHit *hits;
+        uint32_t n_hits;
+        uint8_t observe, halt_on; // EditObserve, EditHalt
+        bool as_text;
+} RuleTrace;
+
 typedef enum GraphFormat { GRAPH_FX_JSON, GRAPH_PT2 } GraphFormat;
 
 struct Graph {
@@ -174,6 +189,9 @@ struct Graph {
         // RunLabels of eager runs (profile/labels.c), made by the first one; freed with the graph
         _Atomic(void *) labels;
         void (*free_labels)(void *labels);
+        RuleTrace *rules; // of a graph that was derived by rules, one entry per rule
+        uint32_t n_rules;
+        bool derived; // its state belongs to the graph it was made from
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages
 };

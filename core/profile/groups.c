@@ -22,7 +22,7 @@ static const char *key_of(ProfileBy by, const NodeTiming *row, const Node *node)
 {
         switch (by) {
         case PROFILE_BY_NODE:
-                return node->name;
+                return node_origin(node);
         case PROFILE_BY_TARGET:
                 return node->target;
         case PROFILE_BY_OP:

@@ -35,7 +35,7 @@ static Status copy_nodes(RunLabels *labels, const Graph *graph)
                 const Node *node = graph->nodes[i];
                 nodes[i].op = node->op;
                 nodes[i].index = i;
-                TRY(copy(labels, node->name, &nodes[i].name));
+                TRY(copy(labels, node_origin(node), &nodes[i].name));
                 TRY(copy(labels, node->target, &nodes[i].target));
                 // neighbours mostly are of one module
                 const Node *before = i == 0 ? NULL : graph->nodes[i - 1];

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// recipe.c: the pass over the rules that every request takes.
+#include <stdio.h>
+#include <string.h>
+#include "api/formats/tensor_json.h"
+#include "api/readers/fx_json_parts.h"
+#include "api/readers/rules.h"
+#include "core/base/limits.h"
+
+typedef struct RecipeReader {
+        JsonReader *json;
+        Budget *budget;
+        Recipe *recipe;
+} RecipeReader;
+
+void recipe_deinit(Recipe *recipe)
+{
+        for (uint32_t i = 0; i < recipe->n_hidden; i++)
+                value_unref(recipe->hidden[i]);
+        for (uint32_t i = 0; i < recipe->n_called; i++)
+                free(recipe->called[i]);
+        free(recipe->hidden);
+        free(recipe->called);
+        text_deinit(&recipe->text);
+        *recipe = (Recipe){ .n_rules = 0 };
+}
+
+// ---- parts of the text ----
+
+// A value as it is, without the white space between its parts.
+static Status keep_raw(RecipeReader *reader)
+{
+        const char *raw;
+        size_t n, from = 0;
+        bool quoted = false;
+        Text *text = &reader->recipe->text;
+        TRY(json_read_raw(reader->json, &raw, &n));
+        for (size_t i = 0; i < n; i++) {
+                if (quoted && raw[i] == '\\') {
+                        i++;
+                } else if (raw[i] == '"') {
+                        quoted = !quoted;
+                } else if (!quoted && strchr(" \t\r\n", raw[i]) != NULL) {
+                        text_add_n(text, raw + from, i - from);
+                        from = i + 1;
+                }
+        }
+        text_add_n(text, raw + from, n - from);
+        return STATUS_OK;
+}
+
+static Status keep_tensor(RecipeReader *reader)
+{
+        Recipe *recipe = reader->recipe;
+        Tensor *tensor;
+        TRY(array_reserve(&recipe->hidden, &recipe->hidden_capacity, recipe->n_hidden + 1, sizeof(Value)));
+        TRY(tensor_json_read(reader->json, DTYPE_NONE, reader->budget, &tensor, NULL));
+        recipe->hidden[recipe->n_hidden++] = value_tensor_take(tensor);
+        text_addf(&recipe->text, "{\"dtype\":\"%s\",\"shape\":[", dtype_info[tensor->meta.dtype].name);
+        for (int d = 0; d < tensor->meta.rank; d++) {
+                text_add(&recipe->text, d == 0 ? "" : ",");
+                text_add_int(&recipe->text, tensor->meta.size[d]);
+        }
+        text_add(&recipe->text, "]}");
+        return STATUS_OK;
+}
+
+static Status keep_called(RecipeReader *reader)
+{
+        Recipe *recipe = reader->recipe;
+        const char *name;
+        size_t n;
+        if (json_peek(reader->json) != JSON_STRING)
+                return fail(STATUS_VALUE, "another graph is given by its name, as in {\"call\": \"other\"}");
+        TRY(json_read_string(reader->json, &name, &n));
+        if (recipe->n_called == (uint32_t)limits.max_called_graphs)
+                return fail(STATUS_TOO_LARGE,
+                            "the rules name more than %lld graphs (max_called_graphs in GET /v1)",
+                            (long long)limits.max_called_graphs);
+        TRY(array_reserve(&recipe->called, &recipe->called_capacity, recipe->n_called + 1, sizeof(char *)));
+        recipe->called[recipe->n_called] = copy_text(name, n);
+        if (recipe->called[recipe->n_called] == NULL)
+                return fail_memory();
+        recipe->n_called++;
+        text_add_json_n(&recipe->text, name, n);
+        return STATUS_OK;
+}
+
+// ---- objects ----
+
+typedef struct RecipeMember {
+        const char *key;
+        Status (*keep)(RecipeReader *reader);
+} RecipeMember;
+
+static Status fail_unknown(const char *what, const char *key, const RecipeMember *members, size_t n)
+{
+        Status status = fail(STATUS_UNKNOWN_MEMBER, "%s has no member \"%.60s\"; it knows ", what, key);
+        for (size_t i = 0; i < n; i++)
+                failure_append("%s%s", i == 0 ? "" : ", ", members[i].key);
+        return failure_at_argument(status, key);
+}
+
+static Status keep_object(RecipeReader *reader, const char *what, const RecipeMember *members, size_t n)
+{
+        Text *text = &reader->recipe->text;
+        if (json_peek(reader->json) != JSON_OBJECT)
+                return fail(STATUS_VALUE, "%s is an object", what);
+        TRY(json_enter_object(reader->json));
+        text_add_char(text, '{');
+        for (bool first = true;; first = false) {
+                const char *key;
+                bool more;
+                size_t at = 0;
+                TRY(json_next_key(reader->json, &key, &more));
+                if (!more)
+                        break;
+                while (at < n && strcmp(members[at].key, key) != 0)
+                        at++;
+                if (at == n)
+                        return fail_unknown(what, key, members, n);
+                text_add(text, first ? "" : ",");
+                text_add_json(text, key);
+                text_add_char(text, ':');
+                TRY(failure_at_argument(members[at].keep(reader), key));
+        }
+        text_add_char(text, '}');
+        return text_status(text);
+}
+
+static Status keep_wrap(RecipeReader *reader)
+{
+        static const RecipeMember members[] = { { "before", keep_called }, { "after", keep_called } };
+        return keep_object(reader, "\"wrap\"", members, ARRAY_LENGTH(members));
+}
+
+static Status keep_rule(RecipeReader *reader)
+{
+        static const RecipeMember members[] = {
+                { "match", keep_raw },       { "retarget", keep_raw }, { "constant", keep_tensor },
+                { "passthrough", keep_raw }, { "call", keep_called },  { "wrap", keep_wrap },
+                { "observe", keep_raw },     { "halt_on", keep_raw },  { "form", keep_raw },
+                { "optional", keep_raw },
+        };
+        return keep_object(reader, "a rule", members, ARRAY_LENGTH(members));
+}
+
+Status recipe_read_overrides(JsonReader *json, Budget *budget, Recipe *recipe)
+{
+        RecipeReader reader = { .json = json, .budget = budget, .recipe = recipe };
+        if (json_peek(json) != JSON_ARRAY)
+                return fail(STATUS_VALUE, "\"overrides\" is a list of rules, as in [{\"match\": {\"target\": "
+                                          "\"torch.sigmoid\"}, \"retarget\": \"torch.neg\"}]");
+        TRY(json_enter_array(json));
+        text_add(&recipe->text, recipe->text.n == 0 ? "\"overrides\":[" : ",\"overrides\":[");
+        for (bool more;; recipe->n_rules++) {
+                char place[32];
+                TRY(json_next_item(json, &more));
+                if (!more)
+                        break;
+                if (recipe->n_rules == (uint32_t)limits.max_rules)
+                        return fail(STATUS_TOO_LARGE, "more than %lld rules (max_rules in GET /v1)",
+                                    (long long)limits.max_rules);
+                snprintf(place, sizeof(place), "overrides[%u]", recipe->n_rules);
+                text_add(&recipe->text, recipe->n_rules == 0 ? "" : ",");
+                TRY(failure_at_argument(keep_rule(&reader), place));
+        }
+        text_add_char(&recipe->text, ']');
+        return text_status(&recipe->text);
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// rules.c: a recipe's text into rules. Its keys are known ones already.
+#include "api/readers/rules.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "api/readers/fx_json_parts.h"
+#include "core/base/limits.h"
+
+typedef struct RuleReader {
+        FxReader fx;
+        const Graph *base;
+        const Graph *const *called;
+        const Recipe *recipe;
+        uint32_t n_called, n_constants; // read so far
+        EditRule *rule;
+        bool has_match;
+} RuleReader;
+
+typedef struct RuleMember {
+        const char *key;
+        Status (*read)(RuleReader *reader);
+} RuleMember;
+
+void rule_list_deinit(RuleList *list)
+{
+        for (uint32_t i = 0; i < list->n; i++) {
+                value_unref(list->items[i].call.args);
+                value_unref(list->items[i].call.kwargs);
+        }
+        arena_deinit(&list->arena);
+        *list = (RuleList){ .n = 0 };
+}
+
+// ---- plain members ----
+
+static Status read_object(RuleReader *reader, const char *what, const RuleMember *members, size_t n)
+{
+        if (json_peek(reader->fx.json) != JSON_OBJECT)
+                return fail(STATUS_VALUE, "%s is an object", what);
+        TRY(json_enter_object(reader->fx.json));
+        for (;;) {
+                const char *key;
+                bool more;
+                size_t at = 0;
+                TRY(json_next_key(reader->fx.json, &key, &more));
+                if (!more)
+                        return STATUS_OK;
+                while (at < n && strcmp(members[at].key, key) != 0)
+                        at++;
+                if (at < n) {
+                        TRY(failure_at_argument(members[at].read(reader), key));
+                        continue;
+                }
+                Status status =
+                        fail(STATUS_UNKNOWN_MEMBER, "%s has no member \"%.60s\"; it knows ", what, key);
+                for (size_t i = 0; i < n; i++)
+                        failure_append("%s%s", i == 0 ? "" : ", ", members[i].key);
+                return failure_at_argument(status, key);
+        }
+}
+
+static Status read_word(RuleReader *reader, const char *what, const char **out_word)
+{
+        if (json_peek(reader->fx.json) != JSON_STRING)
+                return fail(STATUS_VALUE, "\"%s\" is a text", what);
+        TRY(json_read_string(reader->fx.json, out_word, NULL));
+        return **out_word != '\0' ? STATUS_OK : fail(STATUS_VALUE, "\"%s\" is empty", what);
+}
+
+static Status read_count(RuleReader *reader, const char *what, int64_t *out_count)
+{
+        NumberKind kind = NUMBER_NONE;
+        double number;
+        if (json_peek(reader->fx.json) == JSON_NUMBER)
+                TRY(json_read_number(reader->fx.json, &kind, out_count, &number));
+        if (kind != NUMBER_INT || *out_count < 0 || *out_count > VALUE_MAX_ITEMS)
+                return fail(STATUS_VALUE, "\"%s\" is a whole number, 0 or more", what);
+        return STATUS_OK;
+}
+
+// ---- match ----
+
+static Status read_match_op(RuleReader *reader)
+{
+        reader->rule->match.has_op = true;
+        return fx_read_opcode(&reader->fx, &reader->rule->match.op);
+}
+
+static Status read_match_target(RuleReader *reader)
+{
+        return read_word(reader, "target", &reader->rule->match.target);
+}
+
+static Status read_match_name(RuleReader *reader)
+{
+        return read_word(reader, "name", &reader->rule->match.name);
+}
+
+static Status read_match_module(RuleReader *reader)
+{
+        return read_word(reader, "module", &reader->rule->match.module);
+}
+
+static Status read_match_type(RuleReader *reader)
+{
+        return read_word(reader, "module_type", &reader->rule->match.module_type);
+}
+
+static Status read_match_nth(RuleReader *reader)
+{
+        return read_count(reader, "nth", &reader->rule->match.nth);
+}
+
+static Status read_match(RuleReader *reader)
+{
+        static const RuleMember members[] = {
+                { "op", read_match_op },
+                { "target", read_match_target },
+                { "name", read_match_name },
+                { "module", read_match_module },
+                { "module_type", read_match_type },
+                { "nth", read_match_nth },
+        };
+        reader->has_match = true;
+        return read_object(reader, "\"match\"", members, ARRAY_LENGTH(members));
+}
+
+// ---- actions ----
+
+static Status take_action(RuleReader *reader, EditAction action)
+{
+        if (reader->rule->action != EDIT_NO_ACTION)
+                return fail(STATUS_VALUE, "a rule has one action at most; write a second rule with the same "
+                                          "\"match\" for another one");
+        reader->rule->action = action;
+        return STATUS_OK;
+}
+
+static Status read_new_op(RuleReader *reader)
+{
+        TRY(fx_read_opcode(&reader->fx, &reader->rule->call.op));
+        if (reader->rule->call.op >= OP_CALL_FUNCTION && reader->rule->call.op <= OP_CALL_MODULE)
+                return STATUS_OK;
+        return fail(STATUS_VALUE, "a call is replaced by a call_function, call_method or call_module");
+}
+
+static Status read_new_target(RuleReader *reader)
+{
+        return read_word(reader, "target", &reader->rule->call.target);
+}
+
+static Status read_new_name(RuleReader *reader)
+{
+        return read_word(reader, "name", &reader->rule->call.name);
+}
+
+static Status read_new_args(RuleReader *reader)
+{
+        EditNew *call = &reader->rule->call;
+        if (json_peek(reader->fx.json) != JSON_ARRAY)
+                return fail(STATUS_VALUE, "\"args\" is a list, as in [\"$0\", 2]");
+        TRY(fx_read_value(&reader->fx, reader->base, 0, &call->args));
+        call->args.kind = VALUE_TUPLE;
+        return STATUS_OK;
+}
+
+static Status read_new_kwargs(RuleReader *reader)
+{
+        if (json_peek(reader->fx.json) == JSON_OBJECT)
+                TRY(fx_read_value(&reader->fx, reader->base, 0, &reader->rule->call.kwargs));
+        return reader->rule->call.kwargs.kind == VALUE_DICT
+                       ? STATUS_OK
+                       : fail(STATUS_VALUE, "\"kwargs\" is an object, as in {\"min\": 0}");
+}
+
+static Status all_arguments(Value *out_args)
+{
+        Seq *args;
+        TRY(seq_new(1, &args));
+        *out_args = value_seq_take(VALUE_TUPLE, args);
+        return value_str_new("$args", 5, &args->items[0]);
+}
+
+static Status read_retarget(RuleReader *reader)
+{
+        static const RuleMember members[] = { { "op", read_new_op },
+                                              { "target", read_new_target },
+                                              { "args", read_new_args },
+                                              { "kwargs", read_new_kwargs },
+                                              { "name", read_new_name } };
+        EditRule *rule = reader->rule;
+        if (json_peek(reader->fx.json) != JSON_OBJECT) {
+                TRY(take_action(reader, EDIT_RETARGET));
+                return read_word(reader, "retarget", &rule->target);
+        }
+        TRY(take_action(reader, EDIT_RETARGET_CALL));
+        rule->call.op = OP_CALL_FUNCTION;
+        TRY(read_object(reader, "\"retarget\"", members, ARRAY_LENGTH(members)));
+        if (rule->call.target == NULL)
+                return fail(STATUS_VALUE, "\"retarget\" has no \"target\"");
+        bool own_args = rule->call.args.kind == VALUE_NONE && rule->call.kwargs.kind != VALUE_NONE;
+        return own_args ? all_arguments(&rule->call.args) : STATUS_OK;
+}
+
+static Status read_passthrough(RuleReader *reader)
+{
+        int64_t index = 0;
+        TRY(take_action(reader, EDIT_PASSTHROUGH));
+        TRY(read_count(reader, "passthrough", &index));
+        reader->rule->argument = (uint32_t)index;
+        return STATUS_OK;
+}
+
+// The text holds what the pass before wrote: dtype and shape of a tensor.
+static Status read_constant(RuleReader *reader)
+{
+        TRY(take_action(reader, EDIT_CONSTANT));
+        if (reader->n_constants >= reader->recipe->n_hidden)
+                return fail(STATUS_INTERNAL, "a recipe with fewer tensors than its text says");
+        const TensorMeta *meta = &reader->recipe->hidden[reader->n_constants++].tensor->meta;
+        TensorSpec *spec = &reader->rule->constant;
+        spec->dtype = meta->dtype;
+        spec->rank = meta->rank;
+        for (int d = 0; d < meta->rank; d++)
+                spec->size[d].value = meta->size[d];
+        return json_skip(reader->fx.json);
+}
+
+static Status read_called(RuleReader *reader, const Graph **out_graph, const char **out_name)
+{
+        if (reader->n_called >= reader->recipe->n_called)
+                return fail(STATUS_INTERNAL, "a recipe with fewer graphs than its text names");
+        *out_graph = reader->called[reader->n_called++];
+        return json_read_string(reader->fx.json, out_name, NULL);
+}
+
+static Status read_after(RuleReader *reader)
+{
+        return read_called(reader, &reader->rule->after, &reader->rule->after_name);
+}
+
+static Status read_before(RuleReader *reader)
+{
+        return read_called(reader, &reader->rule->before, &reader->rule->before_name);
+}
+
+static Status read_call(RuleReader *reader)
+{
+        TRY(take_action(reader, EDIT_CALL));
+        return read_after(reader);
+}
+
+static Status read_wrap(RuleReader *reader)
+{
+        static const RuleMember members[] = { { "before", read_before }, { "after", read_after } };
+        TRY(take_action(reader, EDIT_WRAP));
+        return read_object(reader, "\"wrap\"", members, ARRAY_LENGTH(members));
+}
+
+// ---- a rule ----
+
+static Status read_not_yet(RuleReader *reader)
+{
+        (void)reader;
+        return fail(STATUS_NOT_YET, "rules that observe are not there yet; leave the member out");
+}
+
+static Status read_optional(RuleReader *reader)
+{
+        if (json_peek(reader->fx.json) != JSON_TRUE && json_peek(reader->fx.json) != JSON_FALSE)
+                return fail(STATUS_VALUE, "\"optional\" is true or false");
+        return json_read_bool(reader->fx.json, &reader->rule->optional);
+}
+
+static Status read_rule(RuleReader *reader, EditRule *rule)
+{
+        static const RuleMember members[] = {
+                { "match", read_match },       { "retarget", read_retarget },
+                { "constant", read_constant }, { "passthrough", read_passthrough },
+                { "call", read_call },         { "wrap", read_wrap },
+                { "observe", read_not_yet },   { "halt_on", read_not_yet },
+                { "form", read_not_yet },      { "optional", read_optional },
+        };
+        reader->rule = rule;
+        reader->has_match = false;
+        rule->match.nth = -1;
+        TRY(read_object(reader, "a rule", members, ARRAY_LENGTH(members)));
+        if (!reader->has_match)
+                return fail(STATUS_VALUE, "a rule needs \"match\", as in {\"match\": {\"target\": "
+                                          "\"torch.sigmoid\"}, \"retarget\": \"torch.neg\"}");
+        return STATUS_OK;
+}
+
+static Status read_rules(RuleReader *reader, RuleList *list)
+{
+        bool more;
+        TRY(json_enter_array(reader->fx.json));
+        for (;;) {
+                char place[32];
+                TRY(json_next_item(reader->fx.json, &more));
+                if (!more)
+                        return STATUS_OK;
+                snprintf(place, sizeof(place), "overrides[%u]", list->n);
+                list->n++;
+                TRY(failure_at_argument(read_rule(reader, &list->items[list->n - 1]), place));
+        }
+}
+
+static Status read_members(RuleReader *reader, RuleList *list)
+{
+        const char *key;
+        bool more;
+        TRY(json_enter_object(reader->fx.json));
+        for (;;) {
+                TRY(json_next_key(reader->fx.json, &key, &more));
+                if (!more)
+                        return STATUS_OK;
+                TRY(strcmp(key, "overrides") == 0 ? read_rules(reader, list) : json_skip(reader->fx.json));
+        }
+}
+
+static Status read_text(const Text *text, RuleReader *reader, RuleList *list)
+{
+        int depth = (int)limits.max_json_depth_run + 2;
+        reader->fx.text = text->data;
+        reader->fx.n = text->n;
+        TRY(json_open(text->data, text->n, depth, limits.max_json_values, &list->arena, &reader->fx.json));
+        Status status = read_members(reader, list);
+        json_close(reader->fx.json);
+        return status;
+}
+
+Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *called, RuleList *out_list)
+{
+        RuleReader reader = { .base = base, .called = called, .recipe = recipe };
+        _cleanup_(rule_list_deinit) RuleList list = { .n = 0 };
+        _cleanup_(text_deinit) Text text = { 0 };
+        arena_init(&list.arena, (size_t)limits.max_envelope * 4);
+        reader.fx.templates = true;
+        arena_init(&reader.fx.scratch, (size_t)limits.max_envelope * 4);
+        list.items = arena_array(&list.arena, recipe->n_rules + 1, sizeof(EditRule));
+        text_addf(&text, "{");
+        text_add_n(&text, recipe->text.data, recipe->text.n);
+        text_add(&text, "}");
+        Status status = list.items == NULL ? fail_memory() : text_status(&text);
+        if (status == STATUS_OK)
+                status = read_text(&text, &reader, &list);
+        arena_deinit(&reader.fx.scratch);
+        TRY(status);
+        *out_list = list;
+        list = (RuleList){ .n = 0 };
+        arena_init(&list.arena, 0);
+        return STATUS_OK;
+}

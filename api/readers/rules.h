@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules as JSON, read in two goes. Every request is read into a Recipe: one pass, which takes out
+// the tensors and the names of other graphs. Its text is the key of the derived graph. Only when
+// that graph is not there yet, the recipe's text is read into rules.
+#pragma once
+#include "core/base/json.h"
+#include "core/base/text.h"
+#include "core/edit/rule.h"
+
+typedef struct Recipe {
+        // members of an object without its braces, without white space. In place of a tensor stand
+        // its dtype and shape
+        Text text;
+        Value *hidden; // tensors in the order in which they stand in the text; counted
+        uint32_t n_hidden, hidden_capacity;
+        char **called; // names of other graphs, in this order too; owned
+        uint32_t n_called, called_capacity;
+        uint32_t n_rules;
+} Recipe;
+void recipe_deinit(Recipe *recipe);
+// Reads the value of "overrides". Tensors are charged to `budget`.
+Status recipe_read_overrides(JsonReader *reader, Budget *budget, Recipe *recipe);
+
+typedef struct RuleList {
+        Arena arena;
+        EditRule *items;
+        uint32_t n;
+} RuleList;
+void rule_list_deinit(RuleList *list);
+// `called` holds the graphs with the recipe's names, in their order. The list borrows them and the
+// nodes of `base`.
+Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *called, RuleList *out_list);

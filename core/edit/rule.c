@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// rule.c: rules on a fresh session. A Standing says what became of a node that some rule matched.
+#include "core/edit/rule.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "core/edit/actions.h"
+#include "core/edit/edit_parts.h"
+
+typedef struct Standing {
+        const char *name; // authored
+        Node *call;       // that a further action works on; NULL: no call is left
+        Value value;      // what the readers got; counted
+} Standing;
+
+typedef struct Matched {
+        Node **nodes;
+        uint32_t n;
+} Matched;
+
+typedef struct Applying {
+        Edit *edit;
+        const EditRule *rules;
+        uint32_t n_rules;
+        Matched *matched;  // of each rule
+        StringMap by_name; // authored name -> index in `standing`, plus one
+        Standing *standing;
+        uint32_t n_standing, capacity;
+} Applying;
+
+static void applying_deinit(Applying *applying)
+{
+        for (uint32_t i = 0; applying->matched != NULL && i < applying->n_rules; i++)
+                free(applying->matched[i].nodes);
+        for (uint32_t i = 0; i < applying->n_standing; i++)
+                value_unref(applying->standing[i].value);
+        free(applying->matched);
+        free(applying->standing);
+        string_map_deinit(&applying->by_name);
+}
+
+static Standing *standing_of(const Applying *applying, const Node *authored)
+{
+        uintptr_t index = (uintptr_t)string_map_get(&applying->by_name, authored->name);
+        return index == 0 ? NULL : &applying->standing[index - 1];
+}
+
+static Value value_of_node(Node *node)
+{
+        return (Value){ .kind = VALUE_NODE, .node = node };
+}
+
+// ---- matching ----
+
+static Status add_standing(Applying *applying, Node *node)
+{
+        if (standing_of(applying, node) != NULL)
+                return STATUS_OK;
+        TRY(array_reserve(&applying->standing, &applying->capacity, applying->n_standing + 1,
+                          sizeof(*applying->standing)));
+        applying->standing[applying->n_standing++] =
+                (Standing){ .name = node->name, .call = node, .value = value_of_node(node) };
+        return string_map_set(&applying->by_name, node->name, (void *)(uintptr_t)applying->n_standing, NULL);
+}
+
+static Status match_rule(Applying *applying, const EditRule *rule, Matched *out)
+{
+        TRY(edit_match(applying->edit, &rule->match, &out->nodes, &out->n));
+        if (out->n == 0 && !rule->optional)
+                return edit_no_match(applying->edit, &rule->match);
+        for (uint32_t i = 0; i < out->n; i++)
+                TRY(add_standing(applying, out->nodes[i]));
+        return STATUS_OK;
+}
+
+// ---- actions ----
+
+// The value may be a matched node itself, which a later rule replaced. NULL: no single node stands
+// there.
+static Node *node_standing(const Applying *applying, const Standing *standing)
+{
+        for (uint32_t i = 0; i < applying->n_rules && standing->value.kind == VALUE_NODE; i++) {
+                Node *node = standing->value.node;
+                if (!edit_node_of(node)->erased)
+                        return node;
+                standing = standing_of(applying, node);
+                if (standing == NULL)
+                        return NULL;
+        }
+        return NULL;
+}
+
+// What a node of the base is now, for arguments that name it.
+static Status map_leaf(void *context, const Value *leaf, Value *out)
+{
+        const Applying *applying = context;
+        *out = value_ref(*leaf);
+        if (leaf->kind != VALUE_NODE)
+                return STATUS_OK;
+        const Standing *standing = standing_of(applying, leaf->node);
+        Node *node = standing != NULL ? node_standing(applying, standing)
+                                      : edit_copy_of(applying->edit, leaf->node);
+        if (node == NULL && (standing == NULL || standing->value.kind == VALUE_NODE))
+                return fail(STATUS_VALUE, "\"%%%.100s\" names a node that an earlier rule took away",
+                            leaf->node->name);
+        *out = node != NULL ? value_of_node(node) : value_ref(standing->value);
+        return STATUS_OK;
+}
+
+static Status replace_call(Applying *applying, const EditRule *rule, Standing *standing)
+{
+        EditNew new = rule->call;
+        if (new.args.kind == VALUE_NONE &&new.kwargs.kind == VALUE_NONE) {
+                TRY(edit_set_call(applying->edit, standing->call, new.op, new.target));
+                return new.name == NULL ? STATUS_OK : edit_rename(applying->edit, standing->call, new.name);
+        }
+        TRY(value_map(rule->call.args, map_leaf, applying, &new.args));
+        Status status = value_map(rule->call.kwargs, map_leaf, applying, &new.kwargs);
+        if (status != STATUS_OK) {
+                value_unref(new.args);
+                return status;
+        }
+        Node *made;
+        TRY(edit_retarget_call(applying->edit, standing->call, &new, &made));
+        standing->call = made;
+        value_unref(standing->value);
+        standing->value = value_of_node(made);
+        return STATUS_OK;
+}
+
+// The readers' value is known before the node goes.
+static void give_way(Standing *standing, Value take_value)
+{
+        value_unref(standing->value);
+        standing->value = take_value;
+        standing->call = NULL;
+}
+
+static Status pass_through(Applying *applying, const EditRule *rule, Standing *standing)
+{
+        Node *node = standing->call;
+        Value kept = rule->argument < node->args.seq->n ? value_ref(node->args.seq->items[rule->argument])
+                                                        : value_none();
+        Status status = edit_passthrough(applying->edit, node, rule->argument);
+        give_way(standing, kept);
+        return status;
+}
+
+static Status put_constant(Applying *applying, Node *hidden, Standing *standing)
+{
+        TRY(edit_substitute(applying->edit, standing->call, value_of_node(hidden)));
+        give_way(standing, value_of_node(hidden));
+        return STATUS_OK;
+}
+
+static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Standing *standing)
+{
+        Edit *edit = applying->edit;
+        if (standing->call == NULL)
+                return failure_at_node(fail(STATUS_VALUE,
+                                            "node %s has no call any more: an earlier rule put a value "
+                                            "in its place",
+                                            standing->name),
+                                       standing->name);
+        switch (rule->action) {
+        case EDIT_RETARGET:
+                return edit_retarget(edit, standing->call, rule->target);
+        case EDIT_RETARGET_CALL:
+                return replace_call(applying, rule, standing);
+        case EDIT_PASSTHROUGH:
+                return pass_through(applying, rule, standing);
+        case EDIT_CONSTANT:
+                return put_constant(applying, hidden, standing);
+        default:
+                return fail(STATUS_NOT_YET, "this action is not there yet");
+        }
+}
+
+static Status act(Applying *applying, const EditRule *rule, const Matched *matched)
+{
+        Node *hidden = NULL;
+        uint32_t index;
+        if (rule->action == EDIT_CONSTANT)
+                TRY(edit_hidden_input(applying->edit, "constant", &rule->constant, &hidden, &index));
+        for (uint32_t i = 0; i < matched->n && rule->action != EDIT_NO_ACTION; i++) {
+                TRY(edit_step(applying->edit));
+                TRY(act_on(applying, rule, hidden, standing_of(applying, matched->nodes[i])));
+        }
+        return STATUS_OK;
+}
+
+// ---- what was matched ----
+
+static Status note_rule(const Applying *applying, uint32_t at, RuleTrace *out)
+{
+        const EditRule *rule = &applying->rules[at];
+        const Matched *matched = &applying->matched[at];
+        RuleTrace trace = { .observe = rule->observe, .halt_on = rule->halt_on, .as_text = rule->as_text };
+        trace.hits = arena_array(&applying->edit->work->arena, matched->n + 1, sizeof(RuleHit));
+        if (trace.hits == NULL)
+                return fail_memory();
+        for (; trace.n_hits < matched->n; trace.n_hits++) {
+                const Standing *standing = standing_of(applying, matched->nodes[trace.n_hits]);
+                trace.hits[trace.n_hits] =
+                        (RuleHit){ .authored = standing->name, .value = node_standing(applying, standing) };
+        }
+        *out = trace;
+        return STATUS_OK;
+}
+
+static Status at_rule(Status status, uint32_t at)
+{
+        char place[32];
+        snprintf(place, sizeof(place), "overrides[%u]", at);
+        return failure_at_argument(status, place);
+}
+
+static Status apply(Applying *applying)
+{
+        Graph *work = applying->edit->work;
+        applying->matched = new_array(applying->n_rules, sizeof(Matched));
+        work->rules = arena_array(&work->arena, applying->n_rules + 1, sizeof(RuleTrace));
+        if (applying->matched == NULL || work->rules == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < applying->n_rules; i++) {
+                Status status = match_rule(applying, &applying->rules[i], &applying->matched[i]);
+                if (status != STATUS_OK)
+                        return at_rule(status, i);
+        }
+        for (uint32_t i = 0; i < applying->n_rules; i++) {
+                Status status = act(applying, &applying->rules[i], &applying->matched[i]);
+                if (status != STATUS_OK)
+                        return at_rule(status, i);
+        }
+        for (; work->n_rules < applying->n_rules; work->n_rules++)
+                TRY(note_rule(applying, work->n_rules, &work->rules[work->n_rules]));
+        return STATUS_OK;
+}
+
+Status edit_apply_rules(Edit *edit, const EditRule *rules, uint32_t n)
+{
+        Applying applying = { .edit = edit, .rules = rules, .n_rules = n };
+        Status status = apply(&applying);
+        applying_deinit(&applying);
+        return status;
+}

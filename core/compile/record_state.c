@@ -3,8 +3,6 @@
 // state is constant. Child graphs are walked in place.
 #include "core/compile/recorder.h"
 
-#include "core/base/limits.h"
-
 // ---- state ----
 // The storage that stands for `origin`: tied entries share it.
 static Status state_storage(Recorder *recorder, Storage *origin, Storage **out_storage)
@@ -59,30 +57,14 @@ Status record_state(Emitter *emitter, const Graph *graph, const char *path, Valu
 }
 
 // ---- child graphs ----
-Status record_child(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out)
-{
-        TRY(run_poll(recorder_of(emitter)->poll));
-        if (emitter->depth >= limits.max_child_graphs)
-                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels",
-                            (int)limits.max_child_graphs);
-        const Graph *outer = emitter->graph;
-        emitter->graph = graph;
-        emitter->depth++;
-        WalkOptions options = { .inputs = inputs };
-        Status status = walk_graph(emitter, graph, &options, out, NULL);
-        emitter->depth--;
-        emitter->graph = outer;
-        return status;
-}
-
 Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false,
                    ValueSpan operands, Value *out)
 {
         if (predicate.kind == VALUE_BOOL || predicate.kind == VALUE_INT)
-                return record_child(
-                        emitter,
-                        (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true : if_false,
-                        operands, out);
+                return walk_child(emitter,
+                                  (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true
+                                                                                                  : if_false,
+                                  operands, out);
         return fail(STATUS_DYNAMIC, "which branch is taken is not known before the run");
 }
 

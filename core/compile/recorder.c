@@ -128,7 +128,7 @@ static const EmitterVtbl vtbl = {
         .op = record_op,
         .write = record_write,
         .state = record_state,
-        .call = record_child,
+        .call = walk_child,
         .cond = record_cond,
         .loop = record_loop,
 };

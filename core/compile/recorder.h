@@ -59,7 +59,6 @@ Status record_op(Emitter *emitter, OpCall *call, Value *out);
 Status record_write(Emitter *emitter, Tensor *to, const Tensor *from);
 // record_state.c
 Status record_state(Emitter *emitter, const Graph *graph, const char *path, Value *out);
-Status record_child(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out);
 Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, const Graph *if_false,
                    ValueSpan operands, Value *out);
 Status record_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,

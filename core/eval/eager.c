@@ -305,21 +305,6 @@ static Status eager_state(Emitter *emitter, const Graph *graph, const char *path
 }
 
 // ---- child graphs ----
-static Status eager_call(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out)
-{
-        if (emitter->depth >= limits.max_child_graphs)
-                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels",
-                            (int)limits.max_child_graphs);
-        const Graph *outer = emitter->graph;
-        emitter->graph = graph;
-        emitter->depth++;
-        WalkOptions options = { .inputs = inputs };
-        Status status = walk_graph(emitter, graph, &options, out, NULL);
-        emitter->depth--;
-        emitter->graph = outer;
-        return status;
-}
-
 static Status truth(Value value, bool *out)
 {
         double number = 0;
@@ -350,7 +335,7 @@ static Status eager_cond(Emitter *emitter, Value predicate, const Graph *if_true
 {
         bool taken = false;
         TRY(truth(predicate, &taken));
-        return eager_call(emitter, taken ? if_true : if_false, operands, out);
+        return walk_child(emitter, taken ? if_true : if_false, operands, out);
 }
 
 static Status take_carried(Value result, uint32_t n_carried, Value *carried)
@@ -377,12 +362,12 @@ static Status run_loop(Emitter *emitter, const Graph *condition, const Graph *bo
                 bool again = false;
                 TRY(run_poll(emitter->ctx));
                 _cleanup_(value_clear) Value holds = value_none();
-                TRY(eager_call(emitter, condition, inputs, &holds));
+                TRY(walk_child(emitter, condition, inputs, &holds));
                 TRY(truth(holds, &again));
                 if (!again)
                         return STATUS_OK;
                 _cleanup_(value_clear) Value result = value_none();
-                TRY(eager_call(emitter, body, inputs, &result));
+                TRY(walk_child(emitter, body, inputs, &result));
                 TRY(take_carried(result, n_carried, values));
         }
 }
@@ -411,7 +396,7 @@ static const EmitterVtbl eager_vtbl = {
         .op = eager_op,
         .write = eager_write,
         .state = eager_state,
-        .call = eager_call,
+        .call = walk_child,
         .cond = eager_cond,
         .loop = eager_loop,
 };

@@ -535,3 +535,18 @@ Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *optio
                 value_clear(&out_fetched[i]);
         return status;
 }
+
+Status walk_child(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out)
+{
+        if (emitter->depth >= limits.max_child_graphs)
+                return fail(STATUS_RUN, "child graphs are nested deeper than %d levels",
+                            (int)limits.max_child_graphs);
+        const Graph *outer = emitter->graph;
+        emitter->graph = graph;
+        emitter->depth++;
+        WalkOptions options = { .inputs = inputs };
+        Status status = walk_graph(emitter, graph, &options, out, NULL);
+        emitter->depth--;
+        emitter->graph = outer;
+        return status;
+}

@@ -77,3 +77,7 @@ Status walk_annotate(Status status, const Node *node);
 // structure) are owned by the caller.
 Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *options, Value *out_value,
                   Value *out_fetched);
+
+// EmitterVtbl.call of every emitter: walks a child graph in place. STATUS_RUN when child graphs are
+// nested deeper than limits.max_child_graphs.
+Status walk_child(Emitter *emitter, const Graph *graph, ValueSpan inputs, Value *out);

@@ -255,7 +255,10 @@ static Status read_wrap(RuleReader *reader)
 {
         static const RuleMember members[] = { { "before", read_before }, { "after", read_after } };
         TRY(take_action(reader, EDIT_WRAP));
-        return read_object(reader, "\"wrap\"", members, ARRAY_LENGTH(members));
+        TRY(read_object(reader, "\"wrap\"", members, ARRAY_LENGTH(members)));
+        return reader->rule->before != NULL || reader->rule->after != NULL
+                       ? STATUS_OK
+                       : fail(STATUS_VALUE, "\"wrap\" names a graph before or after the call");
 }
 
 // ---- a rule ----

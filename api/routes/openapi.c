@@ -164,9 +164,11 @@ static const ErrorText error_texts[] = {
 
 static void add_run_body(Text *out)
 {
-        text_add(out, "\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": "
-                      "{\"inputs\": {\"description\": \"by argument name, or one entry per argument\", "
-                      "\"type\": [\"object\", \"array\"]}");
+        text_add(out,
+                 "\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": "
+                 "{\"inputs\": {\"description\": \"by argument name, or one entry per argument\", "
+                 "\"type\": [\"object\", \"array\"]}, \"overrides\": {\"description\": \"rules that replace "
+                 "calls of the graph for this run\", \"type\": \"array\"}");
         for (size_t i = 1; i < PARAM_COUNT; i++)
                 if (parameters[i].place == IN_BOTH) {
                         text_addf(out, ", \"%s\": ", parameters[i].name);

@@ -145,27 +145,30 @@ Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node 
 static Status splice_at(Edit *edit, const EditSplice *what, const char *name, Value *out_result)
 {
         EditSplice splice = *what;
+        splice.check_inputs = true;
         TRY(edit_free_path(edit, name, &splice.prefix));
         return edit_splice(edit, &splice, out_result);
 }
 
-Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name)
+static Status call_graph(Edit *edit, Node *node, const Graph *graph, const char *name, Value *out_result)
 {
-        TRY(check_call(edit, node));
-        if (node->kwargs.dict->n > 0)
-                return failure_at_node(
-                        fail(STATUS_UNSUPPORTED,
-                             "Node %s has keyword arguments; a graph takes arguments by position",
-                             node->name),
-                        node->name);
-        EditSplice splice = { .graph = graph,
-                              .before = node,
-                              .inputs = node->args.seq->items,
-                              .n_inputs = node->args.seq->n,
-                              .origin = node };
+        _cleanup_(freep) Value *inputs = new_array(graph->n_nodes, sizeof(Value));
+        if (inputs == NULL)
+                return fail_memory();
+        EditSplice splice = { .graph = graph, .before = node, .inputs = inputs, .origin = node };
+        TRY(edit_bind_call(graph, node, inputs, &splice.n_inputs));
+        return splice_at(edit, &splice, name, out_result);
+}
+
+Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name, Value *out_value)
+{
         _cleanup_(value_clear) Value result = value_none();
-        TRY(failure_at_node(splice_at(edit, &splice, name, &result), node->name));
-        return edit_substitute(edit, node, result);
+        TRY(check_call(edit, node));
+        TRY(failure_at_node(call_graph(edit, node, graph, name, &result), node->name));
+        TRY(edit_substitute(edit, node, result));
+        if (out_value != NULL)
+                *out_value = value_ref(result);
+        return STATUS_OK;
 }
 
 static Status wrap_before(Edit *edit, Node *node, const Graph *before, const char *name)
@@ -192,7 +195,7 @@ static Status wrap_before(Edit *edit, Node *node, const Graph *before, const cha
 
 // Inserts the graph behind the node. The node's readers get the graph's result; the graph itself
 // keeps reading the node.
-static Status wrap_after(Edit *edit, Node *node, const Graph *after, const char *name)
+static Status wrap_after(Edit *edit, Node *node, const Graph *after, const char *name, Value *out_result)
 {
         uint32_t n = 0;
         Node *next = edit_next(node);
@@ -203,17 +206,22 @@ static Status wrap_after(Edit *edit, Node *node, const Graph *after, const char 
                 users[n++] = edit_user(use);
         Value own = { .kind = VALUE_NODE, .node = node };
         EditSplice splice = { .graph = after, .before = next, .inputs = &own, .n_inputs = 1, .origin = node };
-        _cleanup_(value_clear) Value result = value_none();
-        TRY(splice_at(edit, &splice, name, &result));
+        TRY(splice_at(edit, &splice, name, out_result));
         for (uint32_t i = 0; i < n; i++)
-                TRY(edit_replace_input(edit, users[i], node, result));
+                TRY(edit_replace_input(edit, users[i], node, *out_result));
         return STATUS_OK;
 }
 
-Status edit_wrap(Edit *edit, Node *node, const Graph *before, const Graph *after, const char *name)
+Status edit_wrap(Edit *edit, Node *node, const EditWrap *wrap, Value *out_value)
 {
+        _cleanup_(value_clear) Value result = { .kind = VALUE_NODE, .node = node };
         TRY(check_call(edit, node));
-        if (before != NULL)
-                TRY(failure_at_node(wrap_before(edit, node, before, name), node->name));
-        return after == NULL ? STATUS_OK : failure_at_node(wrap_after(edit, node, after, name), node->name);
+        if (wrap->before != NULL)
+                TRY(failure_at_node(wrap_before(edit, node, wrap->before, wrap->before_name), node->name));
+        if (wrap->after != NULL)
+                TRY(failure_at_node(wrap_after(edit, node, wrap->after, wrap->after_name, &result),
+                                    node->name));
+        if (out_value != NULL)
+                *out_value = value_ref(result);
+        return STATUS_OK;
 }

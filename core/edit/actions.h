@@ -14,9 +14,15 @@ Status edit_retarget(Edit *edit, Node *node, const char *target);
 // for arguments of the node: "$args" as an item of args for all positional ones, "$0" for one,
 // "$kw:dim" for one by name. A text that begins with "$$" is that text with one "$".
 Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node **out_node);
-// Replaces the node by a copy of another graph, which takes the node's arguments. The graph's
-// modules and state go below a free path made from `name`.
-Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name);
+// Replaces the node by a copy of another graph, which takes the node's arguments: those by name go
+// to the parameters of these names. The graph's modules and state go below a free path made from
+// `name`. Nodes in the copy check what the graph's signature demands of its inputs. *out_value
+// (counted; NULL: not wanted) is what the readers got.
+Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name, Value *out_value);
 // `before` (or NULL) takes the node's positional arguments and gives the new ones: one value, or a
 // tuple of several. `after` (or NULL) takes the node's result and gives the readers' value.
-Status edit_wrap(Edit *edit, Node *node, const Graph *before, const Graph *after, const char *name);
+typedef struct EditWrap {
+        const Graph *before, *after;
+        const char *before_name, *after_name;
+} EditWrap;
+Status edit_wrap(Edit *edit, Node *node, const EditWrap *wrap, Value *out_value);

@@ -104,6 +104,9 @@ typedef struct EditSplice {
         const Value *inputs;
         uint32_t n_inputs;
         const Node *origin; // that the copies stand for; NULL: themselves
+        // Puts checks in front of the copies: ranks, sizes, symbols and ranges of the graph's
+        // signature. What such nodes cannot check is STATUS_UNSUPPORTED.
+        bool check_inputs;
 } EditSplice;
 // *out_result (owned by the caller): the graph's result in its own structure, made of nodes of the
 // session. STATUS_UNSUPPORTED for graphs that write their state or an input, or check inputs by

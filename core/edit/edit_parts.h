@@ -77,3 +77,13 @@ Status edit_copy_graph(const Graph *graph, Graph **out_graph);
 Status edit_derive_signature(Edit *edit);
 // After graph_finish, which may have made the signature.
 void edit_mark_hidden(Edit *edit);
+
+// ---- splice.c ----
+// The call's arguments in the order of the child's parameters; `values` has room for all of its
+// nodes. They are borrowed.
+Status edit_bind_call(const Graph *child, const Node *call, Value *values, uint32_t *out_n);
+
+// ---- splice_checks.c ----
+// Nodes that check the values which the placeholders of splice->graph get: `values` by index of its
+// nodes. They stand in front of splice->before.
+Status edit_check_splice(Edit *edit, const EditSplice *splice, const Value *values);

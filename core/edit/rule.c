@@ -153,6 +153,27 @@ static Status put_constant(Applying *applying, Node *hidden, Standing *standing)
         return STATUS_OK;
 }
 
+static Status call_graph(Applying *applying, const EditRule *rule, Standing *standing)
+{
+        Value value;
+        TRY(edit_call_graph(applying->edit, standing->call, rule->after, rule->after_name, &value));
+        give_way(standing, value);
+        return STATUS_OK;
+}
+
+static Status wrap(Applying *applying, const EditRule *rule, Standing *standing)
+{
+        EditWrap wrap = { .before = rule->before,
+                          .after = rule->after,
+                          .before_name = rule->before_name,
+                          .after_name = rule->after_name };
+        Value value;
+        TRY(edit_wrap(applying->edit, standing->call, &wrap, &value));
+        value_unref(standing->value);
+        standing->value = value;
+        return STATUS_OK;
+}
+
 static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Standing *standing)
 {
         Edit *edit = applying->edit;
@@ -171,8 +192,12 @@ static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Sta
                 return pass_through(applying, rule, standing);
         case EDIT_CONSTANT:
                 return put_constant(applying, hidden, standing);
+        case EDIT_CALL:
+                return call_graph(applying, rule, standing);
+        case EDIT_WRAP:
+                return wrap(applying, rule, standing);
         default:
-                return fail(STATUS_NOT_YET, "this action is not there yet");
+                return STATUS_OK;
         }
 }
 

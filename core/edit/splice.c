@@ -129,29 +129,36 @@ static Status bind_placeholder(Splicing *splicing, const Node *node, const Input
         return STATUS_OK;
 }
 
-static Status splice_nodes(Splicing *splicing)
+static Status bind_placeholders(Splicing *splicing)
 {
         const Graph *graph = splicing->what->graph;
         uint32_t n_placeholders = 0;
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
-                const Node *node = graph->nodes[i];
-                const char *target = node->target;
-                if (node->op == OP_PLACEHOLDER) {
-                        const Input *input = n_placeholders < graph->signature.n_inputs
-                                                     ? &graph->signature.inputs[n_placeholders]
-                                                     : NULL;
-                        n_placeholders++;
-                        TRY(bind_placeholder(splicing, node, input));
+                if (graph->nodes[i]->op != OP_PLACEHOLDER)
                         continue;
-                }
-                if (node->op == OP_GET_ATTR || node->op == OP_CALL_MODULE)
-                        TRY(path_below(splicing, target, &target));
-                if (node->op != OP_OUTPUT)
-                        TRY(insert_copy(splicing, node, node->op, target));
+                const Input *input = n_placeholders < graph->signature.n_inputs
+                                             ? &graph->signature.inputs[n_placeholders]
+                                             : NULL;
+                n_placeholders++;
+                TRY(bind_placeholder(splicing, graph->nodes[i], input));
         }
         if (splicing->n_bound < splicing->what->n_inputs)
                 return fail(STATUS_LINT, "the graph takes %u arguments, %u are given", splicing->n_bound,
                             splicing->what->n_inputs);
+        return STATUS_OK;
+}
+
+static Status splice_nodes(Splicing *splicing)
+{
+        const Graph *graph = splicing->what->graph;
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+                const Node *node = graph->nodes[i];
+                const char *target = node->target;
+                if (node->op == OP_GET_ATTR || node->op == OP_CALL_MODULE)
+                        TRY(path_below(splicing, target, &target));
+                if (node->op != OP_OUTPUT && node->op != OP_PLACEHOLDER)
+                        TRY(insert_copy(splicing, node, node->op, target));
+        }
         return STATUS_OK;
 }
 
@@ -204,6 +211,10 @@ Status edit_splice(Edit *edit, const EditSplice *splice, Value *out_result)
         if (splicing.copies == NULL)
                 return fail_memory();
         Status status = splice_tree(&splicing);
+        if (status == STATUS_OK)
+                status = bind_placeholders(&splicing);
+        if (status == STATUS_OK && splice->check_inputs)
+                status = edit_check_splice(edit, splice, splicing.copies);
         if (status == STATUS_OK)
                 status = splice_nodes(&splicing);
         if (status == STATUS_OK)
@@ -273,13 +284,21 @@ Status edit_free_path(Edit *edit, const char *wish, const char **out_path)
         return STATUS_OK;
 }
 
-// The call's arguments in the order of the child's placeholders; `values` has room for all.
-static Status bind_call(const Graph *child, const Node *call, Value *values, uint32_t *out_n)
+static bool is_state(const Graph *graph, const Node *placeholder)
+{
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                if (graph->signature.inputs[i].placeholder == placeholder)
+                        return graph->signature.inputs[i].kind == INPUT_STATE;
+        }
+        return false;
+}
+
+Status edit_bind_call(const Graph *child, const Node *call, Value *values, uint32_t *out_n)
 {
         uint32_t n_args = call->args.seq->n, n = 0, n_used = 0;
         for (uint32_t i = 0; i < child->n_nodes; i++) {
                 const Node *node = child->nodes[i];
-                if (node->op != OP_PLACEHOLDER)
+                if (node->op != OP_PLACEHOLDER || is_state(child, node))
                         continue;
                 const Value *given =
                         n < n_args ? &call->args.seq->items[n] : dict_get(call->kwargs.dict, node->target);
@@ -313,7 +332,7 @@ static Status inline_graph(Edit *edit, Node *node, const Graph *child)
         if (inputs == NULL)
                 return fail_memory();
         EditSplice splice = { .graph = child, .before = node, .inputs = inputs };
-        TRY(bind_call(child, node, inputs, &splice.n_inputs));
+        TRY(edit_bind_call(child, node, inputs, &splice.n_inputs));
         if (is_called_elsewhere(edit, node)) {
                 TRY(edit_free_path(edit, node->target, &splice.prefix));
         } else {

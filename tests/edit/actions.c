@@ -132,9 +132,9 @@ Test(edit_actions, a_call_becomes_another_graph)
 {
         Graph *graph = scaling();
         Edit *edit = open_chain();
-        cr_assert_eq(edit_call_graph(edit, edit_node(edit, "add"), graph, "scaled"), STATUS_OK, "%s",
+        cr_assert_eq(edit_call_graph(edit, edit_node(edit, "add"), graph, "scaled", NULL), STATUS_OK, "%s",
                      failure_current()->message);
-        cr_assert_eq(edit_call_graph(edit, edit_node(edit, "neg"), graph, "scaled"), STATUS_OK, "%s",
+        cr_assert_eq(edit_call_graph(edit, edit_node(edit, "neg"), graph, "scaled", NULL), STATUS_OK, "%s",
                      failure_current()->message);
         calls(edit,
               "mul=_operator.mul(x, y)<add scale=scaled.scale()<add mul_1=_operator.mul(mul, scale)<add "
@@ -142,8 +142,8 @@ Test(edit_actions, a_call_becomes_another_graph)
               "scale_1=scaled_1.scale()<neg mul_3=_operator.mul(mul_2, scale_1)<neg "
               "output=output(mul_3,)<output ");
         edit = open_chain();
-        fails_with(edit_call_graph(edit, edit_node(edit, "clamp"), graph, "scaled"), STATUS_UNSUPPORTED,
-                   "arguments by position", "clamp");
+        fails_with(edit_call_graph(edit, edit_node(edit, "clamp"), graph, "scaled", NULL), STATUS_LINT,
+                   "the call has others", "clamp");
         edit_free(edit);
         graph_unref(graph);
 }
@@ -152,7 +152,8 @@ Test(edit_actions, a_call_is_wrapped_by_graphs)
 {
         Graph *graph = scaling();
         Edit *edit = open_chain();
-        cr_assert_eq(edit_wrap(edit, edit_node(edit, "neg"), graph, graph, "w"), STATUS_OK, "%s",
+        EditWrap wrap = { .before = graph, .after = graph, .before_name = "w", .after_name = "w" };
+        cr_assert_eq(edit_wrap(edit, edit_node(edit, "neg"), &wrap, NULL), STATUS_OK, "%s",
                      failure_current()->message);
         calls(edit, SUM CLAMP "mul=_operator.mul(clamp, 2)<neg scale=w.scale()<neg "
                               "mul_1=_operator.mul(mul, scale)<neg neg=neg(mul_1,)<neg "

@@ -6,8 +6,10 @@
 enum OpArgument {
         SELF = 0, // the first argument, which schemas call self or input
 #define FAMILY(overloads)
-#define ARG(constant, position, name) constant = (position),
+#define ARG(constant, position, names)          constant = (position),
+#define OPTIONAL_ARG(constant, position, names) constant = (position),
 #include "core/ops/arguments.def"
 #undef FAMILY
 #undef ARG
+#undef OPTIONAL_ARG
 };

@@ -140,10 +140,10 @@ static Status strided_args(const OpCall *call, const PoolRow *row, const TensorM
                 TRY(pool_ints(call, MAX_POOL_DILATION, row->spatial, "dilation", args->dilation));
                 args->ceil_mode = arg_bool(call, MAX_POOL_CEIL_MODE, false);
         } else {
-                args->ceil_mode = arg_bool(call, MAX_POOL_DILATION, false);
+                args->ceil_mode = arg_bool(call, AVG_POOL_CEIL_MODE, false);
                 args->count_padding = arg_bool(call, AVG_POOL_COUNT_INCLUDE_PAD, true);
-                if (row->spatial > 1 && !arg_is_none(call, POOL_DIVISOR_OVERRIDE)) {
-                        TRY(arg_int(call, POOL_DIVISOR_OVERRIDE, &args->divisor));
+                if (row->spatial > 1 && !arg_is_none(call, AVG_POOL_DIVISOR_OVERRIDE)) {
+                        TRY(arg_int(call, AVG_POOL_DIVISOR_OVERRIDE, &args->divisor));
                         if (args->divisor == 0)
                                 return fail(STATUS_VALUE, "divisor must be not zero");
                 }

@@ -30,12 +30,12 @@ static Status var_args(const OpCall *call, VarArgs *out)
                 return STATUS_OK;
         case VAR_DIM:
                 out->correction = arg_bool(call, VARIANCE_DIM_UNBIASED, true);
-                out->keepdim = arg_bool(call, VAR_KEEPDIM, false);
+                out->keepdim = arg_bool(call, VARIANCE_KEEPDIM, false);
                 break;
         case VAR_CORRECTION:
                 if (!arg_is_none(call, VARIANCE_CORRECTION))
                         TRY(arg_double(call, VARIANCE_CORRECTION, &out->correction));
-                out->keepdim = arg_bool(call, VAR_KEEPDIM, false);
+                out->keepdim = arg_bool(call, VARIANCE_KEEPDIM, false);
                 break;
         }
         return arg_dims(call, VARIANCE_DIM, rank, true, &out->mask);

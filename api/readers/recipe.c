@@ -134,13 +134,22 @@ static Status keep_wrap(RecipeReader *reader)
         return keep_object(reader, "\"wrap\"", members, ARRAY_LENGTH(members));
 }
 
+static Status keep_patch(RecipeReader *reader)
+{
+        static const RecipeMember members[] = { { "index", keep_raw },
+                                                { "set", keep_tensor },
+                                                { "add", keep_tensor },
+                                                { "scale", keep_tensor } };
+        return keep_object(reader, "\"patch\"", members, ARRAY_LENGTH(members));
+}
+
 static Status keep_rule(RecipeReader *reader)
 {
         static const RecipeMember members[] = {
                 { "match", keep_raw },       { "retarget", keep_raw }, { "constant", keep_tensor },
-                { "passthrough", keep_raw }, { "call", keep_called },  { "wrap", keep_wrap },
-                { "observe", keep_raw },     { "halt_on", keep_raw },  { "form", keep_raw },
-                { "optional", keep_raw },
+                { "passthrough", keep_raw }, { "patch", keep_patch },  { "call", keep_called },
+                { "wrap", keep_wrap },       { "observe", keep_raw },  { "halt_on", keep_raw },
+                { "form", keep_raw },        { "optional", keep_raw },
         };
         return keep_object(reader, "a rule", members, ARRAY_LENGTH(members));
 }

@@ -14,7 +14,7 @@ typedef struct RuleReader {
         const Recipe *recipe;
         uint32_t n_called, n_constants; // read so far
         EditRule *rule;
-        bool has_match;
+        bool has_match, has_patch;
 } RuleReader;
 
 typedef struct RuleMember {
@@ -27,6 +27,7 @@ void rule_list_deinit(RuleList *list)
         for (uint32_t i = 0; i < list->n; i++) {
                 value_unref(list->items[i].call.args);
                 value_unref(list->items[i].call.kwargs);
+                value_unref(list->items[i].index);
         }
         arena_deinit(&list->arena);
         *list = (RuleList){ .n = 0 };
@@ -213,9 +214,8 @@ static Status read_passthrough(RuleReader *reader)
 }
 
 // The text holds what the pass before wrote: dtype and shape of a tensor.
-static Status read_constant(RuleReader *reader)
+static Status read_hidden(RuleReader *reader)
 {
-        TRY(take_action(reader, EDIT_CONSTANT));
         if (reader->n_constants >= reader->recipe->n_hidden)
                 return fail(STATUS_INTERNAL, "a recipe with fewer tensors than its text says");
         const TensorMeta *meta = &reader->recipe->hidden[reader->n_constants++].tensor->meta;
@@ -225,6 +225,101 @@ static Status read_constant(RuleReader *reader)
         for (int d = 0; d < meta->rank; d++)
                 spec->size[d].value = meta->size[d];
         return json_skip(reader->fx.json);
+}
+
+static Status read_constant(RuleReader *reader)
+{
+        TRY(take_action(reader, EDIT_CONSTANT));
+        return read_hidden(reader);
+}
+
+// ":", "1:", "::2", "...", "null" or an int.
+static Status parse_slice(const char *text, Value *out_value)
+{
+        Value parts[3] = { value_none(), value_none(), value_none() };
+        const char *at = text;
+        uint32_t n = 0;
+        if (strcmp(text, "...") == 0) {
+                *out_value = (Value){ .kind = VALUE_ELLIPSIS };
+                return STATUS_OK;
+        }
+        for (bool more = true; more && n < 3; n++) {
+                char *end;
+                long long number = strtoll(at, &end, 10);
+                if (end != at)
+                        parts[n] = value_int(number);
+                more = *end == ':';
+                at = end + more;
+        }
+        if (*at != '\0' || n < 2)
+                return fail(STATUS_VALUE,
+                            "\"%.60s\" is no index; write ints, texts such as \":\", \"1:-1\", \"::2\" and "
+                            "\"...\", null for a new dimension, lists of ints",
+                            text);
+        Seq *seq;
+        TRY(seq_new(3, &seq));
+        memcpy(seq->items, parts, sizeof(parts));
+        *out_value = value_seq_take(VALUE_SLICE, seq);
+        return STATUS_OK;
+}
+
+static Status index_leaf(void *context, const Value *leaf, Value *out)
+{
+        (void)context;
+        if (leaf->kind == VALUE_STR)
+                return parse_slice(leaf->str->text, out);
+        if (leaf->kind != VALUE_INT && leaf->kind != VALUE_NONE && leaf->kind != VALUE_BOOL)
+                return fail(STATUS_VALUE,
+                            "an index holds ints, texts such as \"1:\", null and lists of ints");
+        *out = *leaf;
+        return STATUS_OK;
+}
+
+static Status read_index(RuleReader *reader)
+{
+        _cleanup_(value_clear) Value index = value_none();
+        if (json_peek(reader->fx.json) != JSON_ARRAY)
+                return fail(STATUS_VALUE, "\"index\" is a list, as in [\":\", -1]");
+        TRY(fx_read_value(&reader->fx, NULL, 0, &index));
+        TRY(value_map(index, index_leaf, NULL, &reader->rule->index));
+        reader->rule->index.kind = VALUE_TUPLE;
+        return STATUS_OK;
+}
+
+static Status read_patch_value(RuleReader *reader, EditPatchKind kind)
+{
+        if (reader->has_patch)
+                return fail(STATUS_VALUE, "\"patch\" has one of set, add and scale");
+        reader->has_patch = true;
+        reader->rule->patch = kind;
+        return read_hidden(reader);
+}
+
+static Status read_set(RuleReader *reader)
+{
+        return read_patch_value(reader, PATCH_SET);
+}
+
+static Status read_add(RuleReader *reader)
+{
+        return read_patch_value(reader, PATCH_ADD);
+}
+
+static Status read_scale(RuleReader *reader)
+{
+        return read_patch_value(reader, PATCH_SCALE);
+}
+
+static Status read_patch(RuleReader *reader)
+{
+        static const RuleMember members[] = {
+                { "index", read_index }, { "set", read_set }, { "add", read_add }, { "scale", read_scale }
+        };
+        TRY(take_action(reader, EDIT_PATCH));
+        TRY(read_object(reader, "\"patch\"", members, ARRAY_LENGTH(members)));
+        if (!reader->has_patch || reader->rule->index.kind == VALUE_NONE)
+                return fail(STATUS_VALUE, "\"patch\" has an \"index\" and one of set, add and scale");
+        return STATUS_OK;
 }
 
 static Status read_called(RuleReader *reader, const Graph **out_graph, const char **out_name)
@@ -281,12 +376,13 @@ static Status read_rule(RuleReader *reader, EditRule *rule)
         static const RuleMember members[] = {
                 { "match", read_match },       { "retarget", read_retarget },
                 { "constant", read_constant }, { "passthrough", read_passthrough },
-                { "call", read_call },         { "wrap", read_wrap },
-                { "observe", read_not_yet },   { "halt_on", read_not_yet },
-                { "form", read_not_yet },      { "optional", read_optional },
+                { "patch", read_patch },       { "call", read_call },
+                { "wrap", read_wrap },         { "observe", read_not_yet },
+                { "halt_on", read_not_yet },   { "form", read_not_yet },
+                { "optional", read_optional },
         };
         reader->rule = rule;
-        reader->has_match = false;
+        reader->has_match = reader->has_patch = false;
         rule->match.nth = -1;
         TRY(read_object(reader, "a rule", members, ARRAY_LENGTH(members)));
         if (!reader->has_match)

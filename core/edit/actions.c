@@ -140,6 +140,79 @@ Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node 
         return edit_replace(edit, node, &new, out_node);
 }
 
+// ---- behind a node ----
+
+// The users of a node but for those up to `last`, and how many; the caller's to free.
+static Status readers_behind(Edit *edit, Node *node, Node *last, Node ***out_readers, uint32_t *out_n)
+{
+        uint64_t inside = ++edit->walk;
+        Node **readers = new_array(node->n_users, sizeof(Node *));
+        if (readers == NULL)
+                return fail_memory();
+        for (Node *at = node; at != last; at = edit_next(at))
+                edit_node_of(edit_next(at))->mark = inside;
+        *out_n = 0;
+        for (const EditUse *use = edit_first_use(node); use != NULL; use = edit_next_use(use)) {
+                if (use->user->mark != inside)
+                        readers[(*out_n)++] = edit_user(use);
+        }
+        *out_readers = readers;
+        return STATUS_OK;
+}
+
+static Status give_readers(Edit *edit, Node *node, Node *const *readers, uint32_t n, Value with)
+{
+        for (uint32_t i = 0; i < n; i++)
+                TRY(edit_replace_input(edit, readers[i], node, with));
+        return STATUS_OK;
+}
+
+// ---- parts of values ----
+
+// A call of a function behind `at`, with up to three arguments (borrowed).
+static Status insert_behind(Edit *edit, Node *at, const Node *origin, const char *target, ValueSpan args,
+                            Node **out_node)
+{
+        EditNew new = { .op = OP_CALL_FUNCTION, .target = target, .origin = origin };
+        Seq *seq;
+        TRY(seq_new(args.n, &seq));
+        for (uint32_t i = 0; i < args.n; i++)
+                seq->items[i] = value_ref(args.items[i]);
+        new.args = value_seq_take(VALUE_TUPLE, seq);
+        return edit_insert_after(edit, at, &new, out_node);
+}
+
+Status edit_patch(Edit *edit, Node *node, const EditPatch *patch, Node **out_result)
+{
+        uint32_t n;
+        Node *copy, *result, *last = patch->behind == NULL ? node : patch->behind;
+        Value own = { .kind = VALUE_NODE, .node = node }, part[2], items[3];
+        _cleanup_(freep) Node **readers = NULL;
+        TRY(check_call(edit, node));
+        TRY(readers_behind(edit, node, last, &readers, &n));
+        TRY(insert_behind(edit, last, node, "torch.ops.aten.clone.default", (ValueSpan){ &own, 1 }, &copy));
+        Value whole = { .kind = VALUE_NODE, .node = copy };
+        last = copy;
+        items[0] = part[0] = whole;
+        items[1] = part[1] = patch->index;
+        items[2] = patch->value;
+        if (patch->kind != PATCH_SET) {
+                TRY(insert_behind(edit, last, node, "_operator.getitem", (ValueSpan){ part, 2 }, &last));
+                part[0] = (Value){ .kind = VALUE_NODE, .node = last };
+                part[1] = patch->value;
+                TRY(insert_behind(edit, last, node,
+                                  patch->kind == PATCH_ADD ? "_operator.iadd" : "_operator.imul",
+                                  (ValueSpan){ part, 2 }, &last));
+                items[2] = (Value){ .kind = VALUE_NODE, .node = last };
+        }
+        TRY(insert_behind(edit, last, node, "_operator.setitem", (ValueSpan){ items, 3 }, &last));
+        // a node behind the change: further edits of the result come after it
+        TRY(insert_behind(edit, last, node, "torch.ops.aten.alias.default", (ValueSpan){ &whole, 1 },
+                          &result));
+        *out_result = result;
+        return give_readers(edit, node, readers, n, (Value){ .kind = VALUE_NODE, .node = result });
+}
+
 // ---- other graphs ----
 
 static Status splice_at(Edit *edit, const EditSplice *what, const char *name, Value *out_result)
@@ -195,21 +268,18 @@ static Status wrap_before(Edit *edit, Node *node, const Graph *before, const cha
 
 // Inserts the graph behind the node. The node's readers get the graph's result; the graph itself
 // keeps reading the node.
-static Status wrap_after(Edit *edit, Node *node, const Graph *after, const char *name, Value *out_result)
+static Status wrap_after(Edit *edit, Node *node, const EditWrap *wrap, Value *out_result)
 {
-        uint32_t n = 0;
-        Node *next = edit_next(node);
-        _cleanup_(freep) Node **users = new_array(node->n_users, sizeof(Node *));
-        if (users == NULL)
-                return fail_memory();
-        for (const EditUse *use = edit_first_use(node); use != NULL; use = edit_next_use(use))
-                users[n++] = edit_user(use);
+        uint32_t n;
+        Node *last = wrap->behind == NULL ? node : wrap->behind;
+        _cleanup_(freep) Node **readers = NULL;
+        TRY(readers_behind(edit, node, last, &readers, &n));
         Value own = { .kind = VALUE_NODE, .node = node };
-        EditSplice splice = { .graph = after, .before = next, .inputs = &own, .n_inputs = 1, .origin = node };
-        TRY(splice_at(edit, &splice, name, out_result));
-        for (uint32_t i = 0; i < n; i++)
-                TRY(edit_replace_input(edit, users[i], node, *out_result));
-        return STATUS_OK;
+        EditSplice splice = {
+                .graph = wrap->after, .before = edit_next(last), .inputs = &own, .n_inputs = 1, .origin = node
+        };
+        TRY(splice_at(edit, &splice, wrap->after_name, out_result));
+        return give_readers(edit, node, readers, n, *out_result);
 }
 
 Status edit_wrap(Edit *edit, Node *node, const EditWrap *wrap, Value *out_value)
@@ -219,8 +289,7 @@ Status edit_wrap(Edit *edit, Node *node, const EditWrap *wrap, Value *out_value)
         if (wrap->before != NULL)
                 TRY(failure_at_node(wrap_before(edit, node, wrap->before, wrap->before_name), node->name));
         if (wrap->after != NULL)
-                TRY(failure_at_node(wrap_after(edit, node, wrap->after, wrap->after_name, &result),
-                                    node->name));
+                TRY(failure_at_node(wrap_after(edit, node, wrap, &result), node->name));
         if (out_value != NULL)
                 *out_value = value_ref(result);
         return STATUS_OK;

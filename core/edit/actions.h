@@ -19,10 +19,23 @@ Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node 
 // `name`. Nodes in the copy check what the graph's signature demands of its inputs. *out_value
 // (counted; NULL: not wanted) is what the readers got.
 Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name, Value *out_value);
+// The readers get a copy of the node's result in which the part at `index` is changed, as by
+//     y = y.clone();  y[index] = v    or   y[index] += v   or   y[index] *= v
+// so views of the result by others keep their values. `index` is a tuple as Python's indexing takes
+// it, `value` a node or number.
+typedef enum EditPatchKind { PATCH_SET, PATCH_ADD, PATCH_SCALE } EditPatchKind;
+typedef struct EditPatch {
+        EditPatchKind kind;
+        Value index, value; // borrowed
+        Node *behind;       // as in EditWrap
+} EditPatch;
+Status edit_patch(Edit *edit, Node *node, const EditPatch *patch, Node **out_result);
 // `before` (or NULL) takes the node's positional arguments and gives the new ones: one value, or a
 // tuple of several. `after` (or NULL) takes the node's result and gives the readers' value.
 typedef struct EditWrap {
         const Graph *before, *after;
         const char *before_name, *after_name;
+        // The last node of what was put behind `node` before and keeps reading it; NULL: nothing.
+        Node *behind;
 } EditWrap;
 Status edit_wrap(Edit *edit, Node *node, const EditWrap *wrap, Value *out_value);

@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include "core/edit/actions.h"
 #include "core/edit/edit_parts.h"
 
 typedef struct Standing {
         const char *name; // authored
         Node *call;       // that a further action works on; NULL: no call is left
         Value value;      // what the readers got; counted
+        Node *last;       // of what rules put behind the value's node; NULL: nothing
 } Standing;
 
 typedef struct Matched {
@@ -107,6 +107,22 @@ static Status map_leaf(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
+static void change_result(Standing *standing, Value take_value)
+{
+        value_unref(standing->value);
+        standing->value = take_value;
+}
+
+// Another value in the call's place; a result that an earlier rule made of it stays the result.
+static void move_call(Standing *standing, Node *call, Value take_value)
+{
+        if (standing->value.kind == VALUE_NODE && standing->value.node == standing->call)
+                change_result(standing, take_value);
+        else
+                value_unref(take_value);
+        standing->call = call;
+}
+
 static Status replace_call(Applying *applying, const EditRule *rule, Standing *standing)
 {
         EditNew new = rule->call;
@@ -122,18 +138,8 @@ static Status replace_call(Applying *applying, const EditRule *rule, Standing *s
         }
         Node *made;
         TRY(edit_retarget_call(applying->edit, standing->call, &new, &made));
-        standing->call = made;
-        value_unref(standing->value);
-        standing->value = value_of_node(made);
+        move_call(standing, made, value_of_node(made));
         return STATUS_OK;
-}
-
-// The readers' value is known before the node goes.
-static void give_way(Standing *standing, Value take_value)
-{
-        value_unref(standing->value);
-        standing->value = take_value;
-        standing->call = NULL;
 }
 
 static Status pass_through(Applying *applying, const EditRule *rule, Standing *standing)
@@ -142,14 +148,14 @@ static Status pass_through(Applying *applying, const EditRule *rule, Standing *s
         Value kept = rule->argument < node->args.seq->n ? value_ref(node->args.seq->items[rule->argument])
                                                         : value_none();
         Status status = edit_passthrough(applying->edit, node, rule->argument);
-        give_way(standing, kept);
+        move_call(standing, NULL, kept);
         return status;
 }
 
 static Status put_constant(Applying *applying, Node *hidden, Standing *standing)
 {
         TRY(edit_substitute(applying->edit, standing->call, value_of_node(hidden)));
-        give_way(standing, value_of_node(hidden));
+        move_call(standing, NULL, value_of_node(hidden));
         return STATUS_OK;
 }
 
@@ -157,20 +163,49 @@ static Status call_graph(Applying *applying, const EditRule *rule, Standing *sta
 {
         Value value;
         TRY(edit_call_graph(applying->edit, standing->call, rule->after, rule->after_name, &value));
-        give_way(standing, value);
+        move_call(standing, NULL, value);
         return STATUS_OK;
+}
+
+// What changes the result works on what the readers have by now.
+static Status result_node(const Applying *applying, const Standing *standing, Node **out_node)
+{
+        *out_node = node_standing(applying, standing);
+        return *out_node != NULL
+                       ? STATUS_OK
+                       : failure_at_node(fail(STATUS_VALUE, "no single node gives the result of %s any more",
+                                              standing->name),
+                                         standing->name);
 }
 
 static Status wrap(Applying *applying, const EditRule *rule, Standing *standing)
 {
-        EditWrap wrap = { .before = rule->before,
-                          .after = rule->after,
-                          .before_name = rule->before_name,
-                          .after_name = rule->after_name };
+        EditWrap before = { .before = rule->before, .before_name = rule->before_name },
+                 after = { .after = rule->after, .after_name = rule->after_name };
+        Node *result;
         Value value;
-        TRY(edit_wrap(applying->edit, standing->call, &wrap, &value));
-        value_unref(standing->value);
-        standing->value = value;
+        if (rule->before != NULL)
+                TRY(edit_wrap(applying->edit, standing->call, &before, NULL));
+        if (rule->after == NULL)
+                return STATUS_OK;
+        TRY(result_node(applying, standing, &result));
+        after.behind = standing->last;
+        Node *next = edit_next(standing->last == NULL ? result : standing->last);
+        TRY(edit_wrap(applying->edit, result, &after, &value));
+        change_result(standing, value);
+        standing->last = edit_previous(next);
+        return STATUS_OK;
+}
+
+static Status patch(Applying *applying, const EditRule *rule, Node *hidden, Standing *standing)
+{
+        EditPatch patch = { .kind = rule->patch, .index = rule->index, .value = value_of_node(hidden) };
+        Node *result, *copy;
+        TRY(result_node(applying, standing, &result));
+        patch.behind = standing->last;
+        TRY(edit_patch(applying->edit, result, &patch, &copy));
+        change_result(standing, value_of_node(copy));
+        standing->last = NULL;
         return STATUS_OK;
 }
 
@@ -192,6 +227,8 @@ static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Sta
                 return pass_through(applying, rule, standing);
         case EDIT_CONSTANT:
                 return put_constant(applying, hidden, standing);
+        case EDIT_PATCH:
+                return patch(applying, rule, hidden, standing);
         case EDIT_CALL:
                 return call_graph(applying, rule, standing);
         case EDIT_WRAP:
@@ -205,8 +242,8 @@ static Status act(Applying *applying, const EditRule *rule, const Matched *match
 {
         Node *hidden = NULL;
         uint32_t index;
-        if (rule->action == EDIT_CONSTANT)
-                TRY(edit_hidden_input(applying->edit, "constant", &rule->constant, &hidden, &index));
+        if (rule->action == EDIT_CONSTANT || rule->action == EDIT_PATCH)
+                TRY(edit_hidden_input(applying->edit, "value_of_rule", &rule->constant, &hidden, &index));
         for (uint32_t i = 0; i < matched->n && rule->action != EDIT_NO_ACTION; i++) {
                 TRY(edit_step(applying->edit));
                 TRY(act_on(applying, rule, hidden, standing_of(applying, matched->nodes[i])));

@@ -6,6 +6,7 @@
 // interpreter's handlers see the authored nodes. Actions are carried out in order. A second action
 // on a node works on the call that the first one left there.
 #pragma once
+#include "core/edit/actions.h"
 #include "core/edit/match.h"
 
 typedef enum EditAction {
@@ -16,6 +17,7 @@ typedef enum EditAction {
         EDIT_CALL,          // another graph in place of the call
         EDIT_WRAP,          // graphs before and after the call
         EDIT_CONSTANT,      // a value that comes with the request
+        EDIT_PATCH,         // part of the result is changed by such a value
 } EditAction;
 // What is observed of matched nodes, and which values end the run.
 typedef enum EditObserve { OBSERVE_CALL = 1, OBSERVE_STATS = 2, OBSERVE_TENSOR = 4 } EditObserve;
@@ -35,7 +37,9 @@ typedef struct EditRule {
         uint32_t argument;           // PASSTHROUGH
         const Graph *before, *after; // WRAP (either may be NULL); CALL: `after`
         const char *before_name, *after_name;
-        TensorSpec constant; // CONSTANT: of the value, whose hidden input is the next one
+        TensorSpec constant; // CONSTANT, PATCH: of the value, whose hidden input is the next one
+        EditPatchKind patch;
+        Value index; // PATCH: a tuple
 } EditRule;
 
 // Carries the rules out. What they matched is in the `rules` of the finished graph. Failures name

@@ -195,6 +195,17 @@ class DropActivations(fx.Transformer):
         return args[0] if isinstance(module, nn.ReLU) else super().call_module(target, args, kwargs)
 
 
+def patched(value, index, change, how="set"):
+    value = value.clone()
+    if how == "set":
+        value[index] = change
+    elif how == "add":
+        value[index] += change
+    else:
+        value[index] *= change
+    return value
+
+
 class NamedOnly(fx.Interpreter):
     """By the node's name, as run_node sees it."""
 
@@ -270,6 +281,17 @@ def rows():
             "nested": [{"match": {"name": "*sigmoid*"}, "wrap": {"after": "doubled"}}]})
     yield ("relu becomes a method", replace(RELU, torch.Tensor.sin),
            [{"match": relu, "retarget": {"op": "call_method", "target": "sin", "args": ["$0"]}}])
+    yield ("part of a value is set", after(RELU, lambda y: patched(y, (slice(None), -1), 2.5)),
+           [{"match": relu, "patch": {"index": [":", -1], "set": 2.5}}])
+    yield ("a row is added to", after(SIGMOID, lambda y: patched(y, (1,), torch.arange(6.) if y.shape[1] == 6
+                                                                  else torch.arange(8.), "add")),
+           [{"match": {**sigmoid, "nth": 0}, "patch": {"index": [1], "add": list(range(8))}},
+            {"match": {**sigmoid, "nth": 1}, "patch": {"index": [1], "add": [0., 1, 2, 3, 4, 5]}}])
+    yield ("picked columns are scaled", after(TANH, lambda y: patched(y, (Ellipsis, [0, 2]),
+                                                                     torch.tensor([[3.0], [1.0], [-1.0]]), "scale")),
+           [{"match": tanh, "patch": {"index": ["...", [0, 2]], "scale": [[3.0], [1.0], [-1.0]]}}])
+    yield ("every other row is steered", after(TANH, lambda y: patched(y, (slice(None, None, 2), None, slice(-3, -1)), 0.5, "add")),
+           [{"match": tanh, "patch": {"index": ["::2", None, "-3:-1"], "add": 0.5}}])
     yield ("two rules meet on a node", replace(SIGMOID, lambda x: CALLED["quantised"](torch.cos(x))),
            [{"match": sigmoid, "retarget": "torch.cos"}, {"match": sigmoid, "wrap": {"after": "quantised"}}])
 

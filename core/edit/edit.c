@@ -32,12 +32,14 @@ Edit *edit_free(Edit *edit)
         graph_unref(edit->base);
         free(edit->by_base);
         free(edit->outputs);
+        free(edit->gone);
         free(edit);
         return NULL;
 }
 
 Status edit_step(Edit *edit)
 {
+        edit->n_gone = 0;
         if (++edit->n_steps > limits.max_edit_steps)
                 return fail(STATUS_TOO_LARGE,
                             "the recipe has more than %lld steps (max_edit_steps in GET /v1)",
@@ -117,6 +119,21 @@ Node *edit_user(const EditUse *use)
 bool edit_is_changed(const Node *node)
 {
         return edit_node_of(node)->changed;
+}
+
+bool edit_is_touched(const Edit *edit, const Node *node)
+{
+        return edit_node_of(node)->step == edit->n_steps;
+}
+
+const Node *edit_erased(const Edit *edit, uint32_t i)
+{
+        return i < edit->n_gone ? edit->gone[i] : NULL;
+}
+
+const Graph *edit_work(const Edit *edit)
+{
+        return edit->work;
 }
 
 const Module *edit_module(const Edit *edit, const char *path)
@@ -200,7 +217,7 @@ static void drop_stale_specs(Edit *edit)
 {
         uint64_t stale = ++edit->walk;
         for (EditNode *node = edit->first; node != NULL; node = node->after) {
-                bool changed = node->changed && node->node.op != OP_PLACEHOLDER;
+                bool changed = node->changed && !node->spec_known && node->node.op != OP_PLACEHOLDER;
                 for (uint32_t i = 0; i < node->n_inputs && !changed; i++)
                         changed = node->inputs[i].input->mark == stale;
                 node->mark = changed ? stale : 0;

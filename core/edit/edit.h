@@ -49,6 +49,12 @@ const EditUse *edit_next_use(const EditUse *use);
 Node *edit_user(const EditUse *use);
 // Whether the node was inserted, retargeted, or given other arguments. A new name does not count.
 bool edit_is_changed(const Node *node);
+// The same since the last edit_step; a new name and another place count, too.
+bool edit_is_touched(const Edit *edit, const Node *node);
+// Nodes that were erased since then, in order; NULL behind the last.
+const Node *edit_erased(const Edit *edit, uint32_t i);
+// The working copy, to look up nodes, modules and state by name. It is not finished.
+const Graph *edit_work(const Edit *edit);
 // The module tree and the state as they are now.
 const Module *edit_module(const Edit *edit, const char *path);
 const State *edit_state(const Edit *edit, const char *path);
@@ -61,8 +67,10 @@ typedef struct EditNew {
         const char *name;   // FX's rule makes a free name from it; NULL: from the target
         const char *target; // functions are spelled as PyTorch prints them
         Value args, kwargs;
-        const char *type;   // annotation, or NULL
-        const Node *origin; // the node that it stands for; NULL: only itself
+        const char *type;       // annotation, or NULL
+        const Node *origin;     // the node that it stands for; NULL: only itself
+        const TensorSpec *spec; // of its result, copied; NULL: not known
+        const char *notes;      // other members of its meta, as Node's; or NULL
 } EditNew;
 // `at` NULL: insert_before puts the node in front of the whole graph, insert_after at its end.
 Status edit_insert_before(Edit *edit, Node *at, const EditNew *take_new, Node **out_node);
@@ -118,6 +126,13 @@ Status edit_substitute(Edit *edit, Node *node, Value with);
 // A call of a child graph becomes its nodes. Modules and state keep their full paths; where another
 // node calls the child too, they are shared by a second path.
 Status edit_inline(Edit *edit, Node *node);
+// The opposite: the `n` nodes (calls and get_attr, in any order) become a child graph at `path`,
+// which must be free, and one call of it. Its arguments are the outside nodes that they read, in
+// order of first use; its results are those of them that others read. Nodes between them that read
+// their results move behind the call. Modules and state that nobody else reads move along; others
+// are shared. STATUS_LINT if a way between two of them leads through other nodes.
+// STATUS_UNSUPPORTED if another order could change what a call in between writes.
+Status edit_outline(Edit *edit, Node *const *nodes, uint32_t n, const char *path, Node **out_call);
 // A path of its own for a module: `wish`, or with _1, _2 ... behind it. In the session's memory.
 Status edit_free_path(Edit *edit, const char *wish, const char **out_path);
 
@@ -127,6 +142,15 @@ Status edit_add_output(Edit *edit, Value take_value);
 // `index` counts the results as the output node holds them, without the written buffers and inputs
 // of an export.
 Status edit_remove_output(Edit *edit, uint32_t index);
+
+// ---- shapes ----
+// What an input is, for passes that follow sizes through the graph.
+typedef struct EditShape {
+        const Node *placeholder;
+        Dtype dtype; // DTYPE_NONE: as declared, else float32
+        int rank;
+        int64_t size[MAX_RANK];
+} EditShape;
 
 // ---- modules and state ----
 // A class with its configuration: keys borrowed, values taken by edit_add_module, also on failure.
@@ -145,3 +169,8 @@ Status edit_replace_module(Edit *edit, const char *path, const EditModule *take_
 // A new entry, or another tensor for one that is there (taken). In a graph from an export the dtype
 // and shape must stay.
 Status edit_set_state(Edit *edit, const char *path, Tensor *take_tensor);
+// STATUS_LINT if there is no such entry. Nodes that read it are left alone: linting finds them.
+Status edit_delete_state(Edit *edit, const char *path);
+// get_attr nodes that read the entry follow. STATUS_LINT if `to` is taken. STATUS_UNSUPPORTED for
+// state that an export lifted to a placeholder or writes.
+Status edit_rename_state(Edit *edit, const char *path, const char *to);

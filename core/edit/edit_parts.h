@@ -23,8 +23,10 @@ struct EditNode {
         EditUse *first_use, *last_use;
         const Input *input; // of a placeholder of the base
         uint64_t mark;      // the last walk that visited it
+        int64_t step;       // of the recipe, that last made, changed, named or moved it
         bool erased, changed;
-        bool hidden; // a placeholder whose value comes with the rules
+        bool hidden;     // a placeholder whose value comes with the rules
+        bool spec_known; // the spec was found after the last change
 };
 
 // One result of a graph that tells its outputs apart (exports).
@@ -45,12 +47,25 @@ struct Edit {
         uint32_t n_hidden; // hidden inputs made
         uint64_t walk;     // number of the last walk that marked nodes
         int64_t n_steps;
+        Node **gone; // erased since the last edit_step
+        uint32_t n_gone, gone_capacity;
 };
 
 // A node of the working graph. Undefined for others.
 static inline EditNode *edit_node_of(const Node *node)
 {
         return (EditNode *)(uintptr_t)node;
+}
+// The node was named or moved by this step; edit_note_change: it computes something else, too.
+static inline void edit_note_step(const Edit *edit, EditNode *node)
+{
+        node->step = edit->n_steps;
+}
+static inline void edit_note_change(const Edit *edit, EditNode *node)
+{
+        node->changed = true;
+        node->spec_known = false;
+        edit_note_step(edit, node);
 }
 // STATUS_INTERNAL for a node of another graph, STATUS_LINT for an erased one.
 Status edit_check_node(const Edit *edit, const Node *node);

@@ -89,3 +89,49 @@ Status edit_set_state(Edit *edit, const char *path, Tensor *take_tensor)
         state->tensor = take_ptr(tensor);
         return STATUS_OK;
 }
+
+// ---- single entries of the state ----
+
+static Status check_entry(const Edit *edit, const char *path)
+{
+        if (graph_state(edit->work, path) == NULL)
+                return fail(STATUS_LINT, "the state has no \"%.200s\"", path);
+        for (const EditNode *node = edit->first; node != NULL; node = node->after) {
+                if (node->input != NULL && node->input->kind == INPUT_STATE &&
+                    strcmp(node->input->path, path) == 0)
+                        return failure_at_node(fail(STATUS_UNSUPPORTED,
+                                                    "the export has \"%.200s\" as placeholder %s; set its "
+                                                    "tensor, or erase the placeholder first",
+                                                    path, node->node.name),
+                                               node->node.name);
+        }
+        for (uint32_t i = 0; i < edit->n_outputs; i++) {
+                if (edit->outputs[i].kind == OUTPUT_STATE_MUTATION &&
+                    strcmp(edit->outputs[i].target, path) == 0)
+                        return fail(STATUS_UNSUPPORTED, "the export writes \"%.200s\"", path);
+        }
+        return STATUS_OK;
+}
+
+Status edit_delete_state(Edit *edit, const char *path)
+{
+        TRY(check_entry(edit, path));
+        return graph_remove_state(edit->work, path);
+}
+
+Status edit_rename_state(Edit *edit, const char *path, const char *to)
+{
+        State *state;
+        TRY(check_entry(edit, path));
+        const State *old = graph_state(edit->work, path);
+        bool is_parameter = old->is_parameter, persistent = old->persistent;
+        TRY(graph_add_state(edit->work, to, tensor_ref(old->tensor), &state));
+        state->is_parameter = is_parameter;
+        state->persistent = persistent;
+        TRY(graph_remove_state(edit->work, path));
+        for (EditNode *node = edit->first; node != NULL; node = node->after) {
+                if (node->node.op == OP_GET_ATTR && strcmp(node->node.target, path) == 0)
+                        TRY(edit_set_target(edit, &node->node, to));
+        }
+        return STATUS_OK;
+}

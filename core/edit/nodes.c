@@ -65,6 +65,7 @@ Status edit_make_node(Edit *edit, Opcode op, const char *borrow_name, const char
         node->node.name = borrow_name;
         node->node.op = op;
         node->node.graph = work;
+        node->step = -1;
         TRY(string_map_set(&work->node_by_name, node->node.name, &node->node, NULL));
         // From here on the work graph's nodes are freed with the session (edit_free).
         TRY(array_reserve(&work->nodes, &work->nodes_capacity, edit->n_made + 1, sizeof(Node *)));
@@ -87,6 +88,16 @@ static Status check_new(const EditNew *new)
         return STATUS_OK;
 }
 
+static Status keep_meta(Edit *edit, EditNode *node, const EditNew *new)
+{
+        TRY(edit_keep_text(edit, new->type, &node->node.type));
+        TRY(edit_keep_text(edit, new->notes, &node->node.notes));
+        if (new->spec == NULL)
+                return STATUS_OK;
+        node->node.spec = arena_alloc(&edit->work->arena, sizeof(TensorSpec));
+        return node->node.spec == NULL ? fail_memory() : edit_copy_spec(edit, new->spec, node->node.spec);
+}
+
 static Status insert(Edit *edit, EditNode *before, EditNode *after, const EditNew *take_new, Node **out_node)
 {
         _cleanup_(value_clear) Value args = take_new->args;
@@ -100,8 +111,8 @@ static Status insert(Edit *edit, EditNode *before, EditNode *after, const EditNe
                 TRY(graph_name_of_target(edit->work, take_new->op, target, &name));
         TRY(graph_fresh_name(edit->work, name, &name));
         TRY(edit_make_node(edit, take_new->op, name, target, &node));
-        node->changed = true;
-        TRY(edit_keep_text(edit, take_new->type, &node->node.type));
+        edit_note_change(edit, node);
+        TRY(keep_meta(edit, node, take_new));
         if (take_new->origin != NULL)
                 TRY(edit_keep_text(edit, node_origin(take_new->origin), &node->node.origin));
         edit_link(edit, node, before, after);
@@ -201,6 +212,8 @@ Status edit_erase(Edit *edit, Node *node)
         if (node->n_users > 0)
                 return refuse_erase(node);
         EditNode *erased = edit_node_of(node);
+        TRY(array_reserve(&edit->gone, &edit->gone_capacity, edit->n_gone + 1, sizeof(Node *)));
+        edit->gone[edit->n_gone++] = node;
         edit_drop_uses(erased);
         unlink_node(edit, erased);
         string_map_remove(&edit->work->node_by_name, node->name);
@@ -218,6 +231,7 @@ Status edit_move_before(Edit *edit, Node *node, Node *at)
                 return STATUS_OK;
         unlink_node(edit, edit_node_of(node));
         edit_link(edit, edit_node_of(node), edit_node_of(at)->before, edit_node_of(at));
+        edit_note_step(edit, edit_node_of(node));
         return STATUS_OK;
 }
 
@@ -229,6 +243,7 @@ Status edit_move_after(Edit *edit, Node *node, Node *at)
                 return STATUS_OK;
         unlink_node(edit, edit_node_of(node));
         edit_link(edit, edit_node_of(node), edit_node_of(at), edit_node_of(at)->after);
+        edit_note_step(edit, edit_node_of(node));
         return STATUS_OK;
 }
 
@@ -245,6 +260,7 @@ Status edit_rename(Edit *edit, Node *node, const char *name)
         TRY(string_map_set(&work->node_by_name, fresh, node, NULL));
         string_map_remove(&work->node_by_name, node->name);
         node->name = fresh;
+        edit_note_step(edit, edit_node_of(node));
         return STATUS_OK;
 }
 
@@ -259,7 +275,7 @@ Status edit_set_call(Edit *edit, Node *node, Opcode op, const char *target)
         TRY(edit_keep_text(edit, target, &node->target));
         node->op = op;
         node->resolved = NULL;
-        edit_node_of(node)->changed = true;
+        edit_note_change(edit, edit_node_of(node));
         return STATUS_OK;
 }
 
@@ -277,6 +293,6 @@ Status edit_set_args(Edit *edit, Node *node, Value take_args, Value take_kwargs)
                 value_unref(take_kwargs);
                 return status;
         }
-        edit_node_of(node)->changed = true;
+        edit_note_change(edit, edit_node_of(node));
         return edit_set_values(edit, edit_node_of(node), take_args, take_kwargs);
 }

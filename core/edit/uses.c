@@ -133,7 +133,7 @@ Status edit_replace_input(Edit *edit, Node *node, const Node *from, Value with)
         TRY(value_map(node->kwargs, substitute_leaf, &substitution, &kwargs));
         Value new_args = args, new_kwargs = kwargs;
         args = kwargs = value_none();
-        edit_node_of(node)->changed = true;
+        edit_note_change(edit, edit_node_of(node));
         return edit_set_values(edit, edit_node_of(node), new_args, new_kwargs);
 }
 

@@ -54,18 +54,7 @@ Status fx_check_size(const FxReader *reader)
 
 // ---- nodes ----
 
-// What a node's object says, before it becomes a Node.
-typedef struct NodeParts {
-        bool has_op;
-        Opcode op;
-        const char *name, *target, *type;
-        Value args, kwargs; // args: a list
-        TensorSpec spec;
-        bool has_spec;
-        Text notes;
-} NodeParts;
-
-static void node_parts_deinit(NodeParts *parts)
+void fx_node_deinit(FxNode *parts)
 {
         value_unref(parts->args);
         value_unref(parts->kwargs);
@@ -150,7 +139,7 @@ static Status read_note(FxReader *reader, const char *key, Text *notes)
 }
 
 // {"dtype": "float32", "shape": ["N", 10]}
-static Status read_meta(FxReader *reader, const Graph *graph, NodeParts *parts)
+static Status read_meta(FxReader *reader, const Graph *graph, FxNode *parts)
 {
         parts->spec = (TensorSpec){ .dtype = DTYPE_NONE, .rank = -1 };
         TRY(json_enter_object(reader->json));
@@ -179,7 +168,7 @@ static Status read_meta(FxReader *reader, const Graph *graph, NodeParts *parts)
         return STATUS_OK;
 }
 
-static Status read_type(FxReader *reader, NodeParts *parts)
+static Status read_type(FxReader *reader, FxNode *parts)
 {
         if (json_peek(reader->json) == JSON_NULL)
                 return json_read_null(reader->json);
@@ -190,7 +179,7 @@ static Status read_type(FxReader *reader, NodeParts *parts)
         return STATUS_OK;
 }
 
-static Status read_node_member(FxReader *reader, const Graph *graph, const char *key, NodeParts *parts)
+static Status read_node_member(FxReader *reader, const Graph *graph, const char *key, FxNode *parts)
 {
         if (strcmp(key, "op") == 0) {
                 parts->has_op = true;
@@ -227,24 +216,32 @@ static Status keep_text(Graph *graph, const char *text, const char **out_copy)
         return text != NULL && *out_copy == NULL ? fail_memory() : STATUS_OK;
 }
 
-static Status add_node(Graph *graph, NodeParts *parts)
+// What is there fits; "args" becomes a tuple.
+static Status check_node(FxNode *parts)
 {
         if (!parts->has_op)
                 return fail(STATUS_MALFORMED, "a node needs \"op\"");
         if (parts->target == NULL && parts->op != OP_OUTPUT)
                 return fail(STATUS_MALFORMED, "a node needs \"target\"");
-        const char *target = parts->target == NULL ? "output" : parts->target;
-        if (parts->op == OP_OUTPUT && strcmp(target, "output") != 0)
-                return fail(STATUS_LINT, "the target of an output node is \"output\", not \"%.60s\"", target);
+        if (parts->target == NULL)
+                parts->target = "output";
+        if (parts->op == OP_OUTPUT && strcmp(parts->target, "output") != 0)
+                return fail(STATUS_LINT, "the target of an output node is \"output\", not \"%.60s\"",
+                            parts->target);
+        if (parts->args.kind == VALUE_LIST)
+                parts->args.kind = VALUE_TUPLE;
+        return STATUS_OK;
+}
+
+static Status add_node(Graph *graph, FxNode *parts)
+{
         Value args = parts->args, kwargs = parts->kwargs;
         parts->args = parts->kwargs = value_none();
-        if (args.kind == VALUE_LIST)
-                args.kind = VALUE_TUPLE;
         Node *node;
         TRY(graph_add_node(graph,
                            &(NodeSpec){ .op = parts->op,
                                         .name = parts->name,
-                                        .target = target,
+                                        .target = parts->target,
                                         .args = args,
                                         .kwargs = kwargs },
                            &node));
@@ -259,10 +256,10 @@ static Status add_node(Graph *graph, NodeParts *parts)
         return STATUS_OK;
 }
 
-static Status read_node(FxReader *reader, Graph *graph, NodeParts *parts)
+Status fx_read_node(FxReader *reader, const Graph *graph, const char *place, FxNode *parts)
 {
         size_t start = reader->n_place;
-        fx_enter(reader, "nodes[%u]", graph->n_nodes);
+        fx_enter(reader, "%s", place);
         TRY(json_enter_object(reader->json));
         for (bool more;;) {
                 const char *key;
@@ -279,8 +276,20 @@ static Status read_node(FxReader *reader, Graph *graph, NodeParts *parts)
                         fx_enter(reader, "node \"%.100s\"", parts->name);
                 }
         }
-        TRY(add_node(graph, parts));
+        TRY(check_node(parts));
         fx_leave(reader, start);
+        return STATUS_OK;
+}
+
+static Status read_node(FxReader *reader, Graph *graph, FxNode *parts)
+{
+        char place[32];
+        snprintf(place, sizeof(place), "nodes[%u]", graph->n_nodes);
+        TRY(fx_read_node(reader, graph, place, parts));
+        size_t outer = parts->name == NULL ? fx_enter(reader, "%s", place)
+                                           : fx_enter(reader, "node \"%.100s\"", parts->name);
+        TRY(add_node(graph, parts));
+        fx_leave(reader, outer);
         return STATUS_OK;
 }
 
@@ -291,7 +300,7 @@ static Status read_nodes(FxReader *reader, Graph *graph)
                 TRY(json_next_item(reader->json, &more));
                 if (!more)
                         return STATUS_OK;
-                _cleanup_(node_parts_deinit) NodeParts parts = { 0 };
+                _cleanup_(fx_node_deinit) FxNode parts = { 0 };
                 Status status = read_node(reader, graph, &parts);
                 TRY(failure_at_node(status, parts.name));
                 TRY(fx_check_size(reader));
@@ -375,18 +384,17 @@ static Status read_document(FxReader *reader, Graph **out_graph)
         return STATUS_OK;
 }
 
-// Puts the place of the failure in front of its message: `node "add", args[1]: `.
-static void put_place(const FxReader *reader)
+void fx_put_in_front(const char *place)
 {
         Failure *failure = failure_current();
-        size_t n = reader->n_place;
-        while (n > 0 && (reader->place[n - 1] == ' ' || reader->place[n - 1] == ','))
+        size_t n = strlen(place);
+        while (n > 0 && (place[n - 1] == ' ' || place[n - 1] == ','))
                 n--;
         if (n == 0 || status_class(failure->status) != STATUS_CLASS_CALLER)
                 return;
         size_t room = sizeof(failure->message) - n - 3, length = MIN(strlen(failure->message), room);
         memmove(failure->message + n + 2, failure->message, length);
-        memcpy(failure->message, reader->place, n);
+        memcpy(failure->message, place, n);
         memcpy(failure->message + n, ": ", 2);
         failure->message[n + 2 + length] = '\0';
 }
@@ -397,7 +405,7 @@ Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Grap
         arena_init(&reader.scratch, 0);
         Status status = read_document(&reader, out_graph);
         if (status != STATUS_OK)
-                put_place(&reader);
+                fx_put_in_front(reader.place);
         json_close(reader.json);
         free(reader.later);
         string_map_deinit(&reader.later_by_path);

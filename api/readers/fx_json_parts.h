@@ -33,6 +33,21 @@ typedef struct FxReader {
         size_t n_place;
 } FxReader;
 
+// What a node's object says. Texts are in the reader's scratch memory.
+typedef struct FxNode {
+        bool has_op;
+        Opcode op;
+        const char *name, *target, *type;
+        Value args, kwargs; // a tuple and a dict, or VALUE_NONE
+        TensorSpec spec;
+        bool has_spec;
+        Text notes;
+} FxNode;
+void fx_node_deinit(FxNode *parts);
+// Arguments name nodes of `graph`; messages call a node without a name `place`. *parts is zeroed by
+// the caller, who frees it also on failure.
+Status fx_read_node(FxReader *reader, const Graph *graph, const char *place, FxNode *parts);
+
 // A document's object into a new graph that is not finished yet.
 Status fx_read_graph(FxReader *reader, Graph **out_graph);
 // The failure for an unknown member of an object: `"nodes" has no member "x"; it knows a, b`.
@@ -42,6 +57,9 @@ Status fx_unknown_member(const char *what, const char *key, const char *known);
 // the argument for fx_leave.
 size_t fx_enter(FxReader *reader, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fx_leave(FxReader *reader, size_t outer);
+// Puts the place of the failure in front of its message: `node "add", args[1]: `. Blanks and commas
+// at its end are left out.
+void fx_put_in_front(const char *place);
 // Whether the graph's own part of the document is still within limits.max_graph_json.
 Status fx_check_size(const FxReader *reader);
 

@@ -4,6 +4,7 @@
 // details.
 #include "api/routes/openapi.h"
 #include <string.h>
+#include "api/readers/steps.h"
 
 // ---- parameters ----
 static void add_names(const Parameter *row, Text *out)
@@ -211,6 +212,8 @@ static void add_components(Text *out)
                  "\"object\"}, \"programs\": {\"type\": "
                  "\"array\"}}},\n");
         add_run_body(out);
+        text_add(out, ",\n\"Step\": ");
+        steps_schema(out);
         text_add(out, "}}");
 }
 

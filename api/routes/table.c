@@ -39,6 +39,13 @@ static const Media change_media[] = {
           "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
         { NULL, NULL }
 };
+static const Media transform_media[] = {
+        { "application/json",
+          "{\"type\": \"object\", \"required\": [\"steps\"], \"properties\": {\"steps\": {\"type\": "
+          "\"array\", \"items\": {\"$ref\": \"#/components/schemas/Step\"}}, \"dry_run\": {\"type\": "
+          "\"boolean\"}, \"store_as\": {\"type\": [\"string\", \"null\"]}}}" },
+        { NULL, NULL }
+};
 static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", OBJECT },
                                     { NULL, NULL } };
@@ -65,6 +72,7 @@ static const RouteBody no_body = { NULL, ENVELOPE_LIMITS };
 static const RouteBody change_body = { change_media, ENVELOPE_LIMITS };
 static const RouteBody run_body = { run_media, RUN_LIMITS };
 static const RouteBody inline_body = { inline_media, RUN_LIMITS };
+static const RouteBody transform_body = { transform_media, RUN_LIMITS };
 static const RouteBody upload_body = { upload_media,
                                        { &limits.max_upload },
                                        { &limits.max_upload_in_memory, &limits.max_upload } };

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// passes.c: the small passes, and the table of all.
+// passes.c: the small passes.
 #include "core/edit/passes.h"
 
 #include <string.h>
 #include "core/edit/edit_parts.h"
 #include "core/graph/print.h"
 #include "core/targets/targets.h"
-
-const EditPass edit_passes[] = {
-        { "eliminate_dead_code", edit_eliminate_dead_code },
-        { "cse", edit_cse },
-        { "remove_dropout", edit_remove_dropout },
-};
-const uint32_t n_edit_passes = ARRAY_LENGTH(edit_passes);
 
 Status edit_eliminate_dead_code(Edit *edit, uint32_t *out_n)
 {

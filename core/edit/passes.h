@@ -13,10 +13,3 @@ Status edit_cse(Edit *edit, uint32_t *out_n);
 // experimental.optimization.remove_dropout: calls of torch.nn.Dropout become their argument, in
 // training mode too.
 Status edit_remove_dropout(Edit *edit, uint32_t *out_n);
-
-typedef struct EditPass {
-        const char *name; // "eliminate_dead_code"
-        Status (*run)(Edit *edit, uint32_t *out_n);
-} EditPass;
-extern const EditPass edit_passes[];
-extern const uint32_t n_edit_passes;

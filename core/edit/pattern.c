@@ -371,8 +371,10 @@ static Status collect_anchor(void *context, const Value *leaf)
 static Status check_pattern(Finder *finder)
 {
         const Graph *graph = finder->pattern->graph;
+        bool any = false;
         for (uint32_t i = 0; i + 1 < graph->n_nodes; i++) {
                 const Node *node = graph->nodes[i];
+                any |= node->op != OP_PLACEHOLDER;
                 if (node->n_users == 0)
                         return failure_at_node(
                                 fail(STATUS_LINT,
@@ -384,6 +386,8 @@ static Status check_pattern(Finder *finder)
         TRY(value_walk(graph->output->args, collect_anchor, finder));
         if (finder->n_anchors == 0)
                 return fail(STATUS_LINT, "the pattern returns no node that nothing else in it reads");
+        if (!any) // it would be found at every node
+                return fail(STATUS_LINT, "the pattern has inputs and results only; it needs a call");
         return STATUS_OK;
 }
 

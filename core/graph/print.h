@@ -22,6 +22,8 @@ Status graph_print(const Graph *graph, GraphForm form, Text *out);
 void node_print(const Node *node, Text *out);
 // Python repr of an argument: strings quoted, node names bare.
 void value_print_repr(Value value, Text *out);
+// An argument as FX JSON has it: "%add" for a node, {"$tuple": [1, 2]}.
+void value_print_json(Value value, Text *out);
 // FX JSON. `write_state` prints one tensor's object ({"dtype", "shape", "data"}); NULL: dtype and
 // shape only, the weights come apart. Parameters that an export lifted to placeholders become
 // get_attr nodes again, so that the document stands for itself.

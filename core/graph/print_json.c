@@ -41,14 +41,12 @@ static void add_float(Text *out, double value)
                 text_addf(out, "{\"$float\": \"%s\"}", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-static void add_value(Text *out, Value value);
-
 static void add_items(Text *out, const Seq *seq)
 {
         text_add_char(out, '[');
         for (uint32_t i = 0; i < seq->n; i++) {
                 text_add(out, i == 0 ? "" : ", ");
-                add_value(out, seq->items[i]);
+                value_print_json(seq->items[i], out);
         }
         text_add_char(out, ']');
 }
@@ -60,7 +58,7 @@ static void add_dict(Text *out, const Dict *dict)
                 text_add(out, i == 0 ? "" : ", ");
                 add_escaped(out, dict->items[i].key->text, dict->items[i].key->n);
                 text_add(out, ": ");
-                add_value(out, dict->items[i].value);
+                value_print_json(dict->items[i].value, out);
         }
         text_add_char(out, '}');
 }
@@ -72,7 +70,7 @@ static void add_tagged(Text *out, const char *tag, const char *text)
         text_add_char(out, '}');
 }
 
-static void add_value(Text *out, Value value)
+void value_print_json(Value value, Text *out)
 {
         static const char *const memory_formats[] = { "contiguous_format", "channels_last",
                                                       "channels_last_3d", "preserve_format" };
@@ -214,7 +212,7 @@ static void add_module(Writer *writer, const Module *module)
                         text_add(out, i == 0 ? "" : ", ");
                         text_add_json(out, module->config[i].key);
                         text_add(out, ": ");
-                        add_value(out, module->config[i].value);
+                        value_print_json(module->config[i].value, out);
                 }
                 text_add_char(out, '}');
                 separator = ", ";

@@ -127,6 +127,26 @@ class Agreement:
         self.check("PATCH: members", told == set(patch),
                    f"the message lists {sorted(told)}, OpenAPI has {sorted(patch)}")
 
+    def steps(self):
+        """The table of steps in docs/api.md has what OpenAPI has."""
+        listed = {}
+        for form, members, words in re.findall(r"^\| `(\{\".*\})` \| (.*) \| (.*) \|$", self.text, re.M):
+            listed[form] = (sorted(re.findall(r"(\[?)`(\w+)`", members)), words)
+        for schema in self.openapi["components"]["schemas"]["Step"]["anyOf"][:-1]:
+            kinds = [key for key in ("edit", "pass") if key in schema["properties"]]
+            if kinds:
+                form = json.dumps({kinds[0]: schema["properties"][kinds[0]]["const"]})
+                own = schema
+            else:
+                key = schema["required"][0]
+                inside = schema["properties"][key]
+                form = f'{{"{key}": {{…}}}}' if "properties" in inside else f'{{"{key}": …}}'
+                own = inside if "properties" in inside else schema
+            wanted = sorted(("" if key in own["required"] else "[", key) for key in own["properties"]
+                            if key not in kinds)
+            self.check(f"docs/api.md: {form}", listed.get(form) == (wanted, schema["description"]),
+                       f"the table has {listed.get(form)}, OpenAPI {wanted}, {schema['description']}")
+
     def table(self):
         """Rows of the tables of docs/api.md, one for each parameter; of versions, only the plain form."""
         properties = self.openapi["components"]["schemas"]["RunBody"]["properties"]
@@ -200,6 +220,7 @@ def main():
                 if row["in"] == "query":
                     agreement.values(method, path, row)
         agreement.members()
+        agreement.steps()
         agreement.table()
         agreement.routes()
         flags(os.path.abspath(sys.argv[1]), tally)

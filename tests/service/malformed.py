@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Malformed requests (malformed_requests.py, malformed_graphs.py, malformed_files.py,
-malformed_names.py): malformed.py FXSERVE [--memory] [WORD].
+malformed_names.py, malformed_steps.py): malformed.py FXSERVE [--memory] [WORD].
 
 Each must be answered within 2 s with the status, the code and the word that its row names; after it
 a known good run must give the right numbers. Then come requests cut at every byte, and graphs of
@@ -23,6 +23,7 @@ import malformed_files
 import malformed_graphs
 import malformed_names
 import malformed_requests
+import malformed_steps
 from service import Failed, Server, Tally, model_file
 
 HANG_SECONDS = 2.0
@@ -158,6 +159,13 @@ def run_rows(suite):
                        (status, code, word))
 
 
+def transform_rows(suite):
+    for name, body, status, code, word in malformed_steps.rows():
+        if suite.wanted(name):
+            suite.case(name, "POST", "/v1/graphs/relu/transform",
+                       body.encode() if isinstance(body, str) else body, (), (status, code, word))
+
+
 def upload_rows(suite):
     for name, body, headers, status, code, word in malformed_graphs.rows():
         if suite.wanted(name):
@@ -225,6 +233,9 @@ def all_rows():
     for name, graph, body, status, code, word in malformed_requests.rows():
         yield (name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run",
                body.encode() if isinstance(body, str) else body, (), (status, code, word))
+    for name, body, status, code, word in malformed_steps.rows():
+        yield (name, "POST", "/v1/graphs/relu/transform", body.encode() if isinstance(body, str) else body,
+               (), (status, code, word))
     for name, body, headers, status, code, word in (list(malformed_graphs.rows())
                                                     + list(malformed_files.rows())):
         yield (name, "PUT", "/v1/graphs/bad", body.encode() if isinstance(body, str) else body, headers,
@@ -370,6 +381,7 @@ def main():
         measure_memory(suite)
     else:
         run_rows(suite)
+        transform_rows(suite)
         upload_rows(suite)
         names(suite)
         many(suite)

@@ -123,6 +123,13 @@ def inline(gm, step, nodes):
             node.target = f"{child}.{node.target}"
 
 
+def move(gm, step, nodes):
+    if "before" in step:
+        nodes[step["before"]].prepend(nodes[step["node"]])
+    else:
+        nodes[step["after"]].append(nodes[step["node"]])
+
+
 def replace_all_uses(gm, step, nodes):
     nodes[step["node"]].replace_all_uses_with(nodes[step["with"]])
 
@@ -133,14 +140,12 @@ EDITS = {
     "insert_after": insert,
     "replace": replace,
     "erase": lambda gm, step, nodes: gm.graph.erase_node(nodes[step["node"]]),
-    "move_before": lambda gm, step, nodes: nodes[step["at"]].prepend(nodes[step["node"]]),
-    "move_after": lambda gm, step, nodes: nodes[step["at"]].append(nodes[step["node"]]),
+    "move": move,
     "rename": rename,
     "set_target": set_target,
     "set_args": set_args,
     "replace_input": replace_input,
     "replace_all_uses": replace_all_uses,
-    "lint": lambda gm, step, nodes: gm.graph.lint(),
 }
 
 
@@ -176,6 +181,7 @@ def case(name, source, *steps):
     for at, step in enumerate(steps):
         try:
             gm = apply(gm, step)
+            gm.graph.lint()
         except (RuntimeError, AssertionError) as error:
             if at + 1 < len(steps):
                 raise
@@ -243,11 +249,11 @@ def single_edits():
          edit("replace", node="relu", new=call("torch.clamp", "%add", min=0, max=6.5)))
     case("a node is replaced by a method", branches,
          edit("replace", node="tanh", new=method("sigmoid", "%add")))
-    case("a node is moved to the front of another", branches, edit("move_before", node="tanh", at="relu"))
-    case("a node is moved behind another", branches, edit("move_after", node="relu", at="tanh"))
-    case("a node next to itself stays", branches, edit("move_after", node="relu", at="relu"))
+    case("a node is moved to the front of another", branches, edit("move", node="tanh", before="relu"))
+    case("a node is moved behind another", branches, edit("move", node="relu", after="tanh"))
+    case("a node next to itself stays", branches, edit("move", node="relu", after="relu"))
     case("a node is moved to the front of its input", branches,
-         edit("move_before", node="tanh", at="add"), edit("lint"))
+         edit("move", node="tanh", before="add"))
     case("a node is renamed", branches, edit("rename", node="add", name="total"))
     case("a node is renamed to a name that is taken", branches, edit("rename", node="add", name="relu"))
     case("a node is renamed to its own name", branches, edit("rename", node="add", name="add"))

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// transform.c: POST /v1/graphs/{name}/transform. A working copy of the graph takes the steps, all
+// or none; the reply has the graph they make, the difference of both as code, and what each step
+// did.
+#include <stdio.h>
+#include <string.h>
+#include "api/readers/steps.h"
+#include "api/routes/answer.h"
+#include "core/base/json.h"
+#include "core/base/limits.h"
+#include "core/base/line_diff.h"
+#include "core/graph/print.h"
+
+enum { DIFF_MAX_STEPS = 20000000, HASHED_MAX_BYTES = 1 << 20 };
+
+// The body: {"steps": [...], "dry_run": false, "store_as": "name"}.
+typedef struct TransformBody {
+        const char *steps; // a JSON list
+        size_t n_steps;
+        bool dry_run;
+        const char *store_as; // NULL: nowhere
+} TransformBody;
+
+static Status read_member(JsonReader *json, const char *key, TransformBody *body)
+{
+        if (strcmp(key, "steps") == 0)
+                return json_read_raw(json, &body->steps, &body->n_steps);
+        if (strcmp(key, "dry_run") == 0) {
+                if (json_peek(json) != JSON_TRUE && json_peek(json) != JSON_FALSE)
+                        return fail(STATUS_MALFORMED, "\"dry_run\" is true or false");
+                return json_read_bool(json, &body->dry_run);
+        }
+        if (strcmp(key, "store_as") == 0) {
+                if (json_peek(json) == JSON_NULL)
+                        return json_read_null(json);
+                if (json_peek(json) != JSON_STRING)
+                        return fail(STATUS_MALFORMED, "\"store_as\" is the name of a graph");
+                return json_read_string(json, &body->store_as, NULL);
+        }
+        return fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; it knows steps, dry_run, store_as",
+                    key);
+}
+
+static Status read_body(JsonReader *json, TransformBody *body)
+{
+        if (json_peek(json) != JSON_OBJECT)
+                return fail(STATUS_MALFORMED, "the body is an object: {\"steps\": [...]}");
+        TRY(json_enter_object(json));
+        for (bool more;;) {
+                const char *key;
+                TRY(json_next_key(json, &key, &more));
+                if (!more)
+                        break;
+                TRY(failure_at_argument(read_member(json, key, body), key));
+        }
+        TRY(json_finish(json));
+        return body->steps != NULL ? STATUS_OK
+                                   : fail(STATUS_MALFORMED, "the body needs \"steps\", a list of steps");
+}
+
+// ---- the reply ----
+
+static size_t dense_bytes(const Tensor *tensor)
+{
+        return (size_t)meta_numel(&tensor->meta) * dtype_info[tensor->meta.dtype].bytes;
+}
+
+// Strided tensors become dense ones, within the budget of a run: a few bytes may expand to many.
+static Status add_digest(Tensor *tensor, Text *out)
+{
+        Budget budget;
+        _cleanup_(tensor_unrefp) Tensor *dense = NULL;
+        budget_init(&budget, (size_t)limits.max_run_memory);
+        TRY(tensor_contiguous(tensor, &budget, &dense));
+        text_addf(out, ", \"sha256\": \"%s\"", sha256_of(tensor_data(dense), dense_bytes(dense)).hex);
+        return STATUS_OK;
+}
+
+// By hash; large tensors that are the base's own are only marked as such.
+static Status write_state(void *context, const State *state, Text *out)
+{
+        Tensor *tensor = state->tensor;
+        const State *old = graph_state(context, state->path);
+        bool same = old != NULL && old->tensor == tensor;
+        char shape[256];
+        text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s", dtype_info[tensor->meta.dtype].name,
+                  shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)));
+        if (same)
+                text_add(out, ", \"unchanged\": true");
+        if (!same || dense_bytes(tensor) <= HASHED_MAX_BYTES)
+                TRY(add_digest(tensor, out));
+        text_add_char(out, '}');
+        return STATUS_OK;
+}
+
+static Status print_code(const Graph *graph, Text *out)
+{
+        TRY(graph_print(graph, GRAPH_FORM_CODE, out));
+        text_add_char(out, '\n');
+        return text_status(out);
+}
+
+static Status add_diff(const Answer *answer, const Graph *made, Text *out)
+{
+        _cleanup_(text_deinit) Text before = { 0 };
+        _cleanup_(text_deinit) Text after = { 0 };
+        _cleanup_(text_deinit) Text diff = { 0 };
+        char from[2 * STORE_NAME_MAX], to[2 * STORE_NAME_MAX];
+        const GraphVersion *version = answer->version;
+        TRY(print_code(answer->graph, &before));
+        TRY(print_code(made, &after));
+        snprintf(from, sizeof(from), "%s@%lld", version->name, (long long)version->stored.version);
+        snprintf(to, sizeof(to), "%s@%lld transformed", version->name, (long long)version->stored.version);
+        TRY(line_diff(&(DiffSide){ from, before.data, before.n }, &(DiffSide){ to, after.data, after.n },
+                      DIFF_MAX_STEPS, &diff));
+        text_add_json_n(out, diff.data == NULL ? "" : diff.data, diff.n);
+        return STATUS_OK;
+}
+
+static Status write_reply(const Answer *answer, const Graph *made, const Text *report)
+{
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"graph\": ");
+        TRY(graph_print_json(made, write_state, answer->graph, out));
+        text_add(out, ",\n\"diff\": ");
+        TRY(add_diff(answer, made, out));
+        text_add(out, ",\n\"steps\": [");
+        text_add_n(out, report->data == NULL ? "" : report->data, report->n);
+        text_add(out, "],\n\"stored\": null}\n");
+        return text_status(out);
+}
+
+// ---- the request ----
+
+static Status transform(const Answer *answer, const TransformBody *body)
+{
+        _cleanup_(edit_freep) Edit *edit = NULL;
+        _cleanup_(graph_unrefp) Graph *made = NULL;
+        _cleanup_(text_deinit) Text report = { 0 };
+        if (body->store_as != NULL && !body->dry_run)
+                return fail(STATUS_NOT_YET, "\"store_as\" is not there yet; leave the member out");
+        TRY(edit_new(answer->graph, &edit));
+        Steps steps = { .edit = edit, .report = &report };
+        TRY(steps_run(&steps, body->steps, body->n_steps));
+        TRY(edit_finish(edit, &made));
+        return write_reply(answer, made, &report);
+}
+
+Status post_transform(const Answer *answer)
+{
+        Arena arena;
+        JsonReader *json = NULL;
+        TransformBody body = { .steps = NULL };
+        const Storage *bytes = answer->call->body;
+        if (bytes == NULL || bytes->n_bytes == 0)
+                return fail(STATUS_MALFORMED, "the body is empty; it is {\"steps\": [...]}");
+        arena_init(&arena, 0);
+        Status status = json_open((const char *)bytes->data, bytes->n_bytes, (int)limits.max_json_depth_model,
+                                  limits.max_json_values, &arena, &json);
+        if (status == STATUS_OK)
+                status = read_body(json, &body);
+        if (status == STATUS_OK)
+                status = transform(answer, &body);
+        json_close(json);
+        arena_deinit(&arena);
+        return status;
+}

@@ -452,3 +452,20 @@ Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *c
         arena_init(&list.arena, 0);
         return STATUS_OK;
 }
+
+Status recipe_derive(const Recipe *recipe, const Graph *base, const Graph *const *called, bool as_state,
+                     Graph **out_graph)
+{
+        _cleanup_(edit_freep) Edit *edit = NULL;
+        _cleanup_(rule_list_deinit) RuleList rules = { .n = 0 };
+        uint32_t n_values = 0;
+        TRY(rules_read(recipe, base, called, &rules));
+        for (uint32_t i = 0; as_state && i < rules.n; i++) {
+                EditRule *rule = &rules.items[i];
+                if (rule->action == EDIT_CONSTANT || rule->action == EDIT_PATCH)
+                        rule->state = recipe->hidden[n_values++].tensor;
+        }
+        TRY(edit_new(base, &edit));
+        TRY(edit_apply_rules(edit, rules.items, rules.n));
+        return edit_finish(edit, out_graph);
+}

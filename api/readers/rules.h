@@ -30,3 +30,7 @@ void rule_list_deinit(RuleList *list);
 // `called` holds the graphs with the recipe's names, in their order. The list borrows them and the
 // nodes of `base`.
 Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *called, RuleList *out_list);
+// The graph that the recipe makes of `base`, finished and resolved. The recipe's tensors are hidden
+// inputs behind the base's, in their order; or, `as_state`, state of the new graph.
+Status recipe_derive(const Recipe *recipe, const Graph *base, const Graph *const *called, bool as_state,
+                     Graph **out_graph);

@@ -66,24 +66,13 @@ void run_take_called(RunCall *run, Graph *take_graph)
         run->called_graphs[i] = take_graph;
 }
 
-static Status edit_graph(const RunCall *run, Graph **out_graph)
-{
-        _cleanup_(edit_freep) Edit *edit = NULL;
-        _cleanup_(rule_list_deinit) RuleList rules = { .n = 0 };
-        const Graph *base = run->task.graph;
-        TRY(rules_read(&run->recipe, base, (const Graph *const *)run->called_graphs, &rules));
-        TRY(edit_new(base, &edit));
-        TRY(edit_apply_rules(edit, rules.items, rules.n));
-        return edit_finish(edit, out_graph);
-}
-
 Status run_derive(const ApiContext *context, RunCall *run)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         RegistryKey key;
         DerivedFrom from = derived_from(run);
         TRY(engine_derived_key(&from, &key));
-        TRY(edit_graph(run, &graph));
+        TRY(recipe_derive(&run->recipe, from.base, (const Graph *const *)run->called_graphs, false, &graph));
         TRY(engine_keep_derived(context->engine, &from, &key, graph));
         return take_derived(run, take_ptr(graph));
 }

@@ -238,15 +238,30 @@ static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Sta
         }
 }
 
+// The node that gives the rule's value: a hidden input, or state.
+static Status value_node(Edit *edit, const EditRule *rule, Node **out_node)
+{
+        static const char name[] = "value_of_rule";
+        uint32_t index;
+        if (rule->state == NULL)
+                return edit_hidden_input(edit, name, &rule->constant, out_node, &index);
+        Node *at = edit_first(edit);
+        while (at != NULL && at->op == OP_PLACEHOLDER)
+                at = edit_next(at);
+        EditNew new = { .op = OP_GET_ATTR };
+        TRY(edit_free_path(edit, name, &new.target));
+        TRY(edit_set_state(edit, new.target, tensor_ref(rule->state)));
+        return edit_insert_before(edit, at, &new, out_node);
+}
+
 static Status act(Applying *applying, const EditRule *rule, const Matched *matched)
 {
-        Node *hidden = NULL;
-        uint32_t index;
+        Node *value = NULL;
         if (rule->action == EDIT_CONSTANT || rule->action == EDIT_PATCH)
-                TRY(edit_hidden_input(applying->edit, "value_of_rule", &rule->constant, &hidden, &index));
+                TRY(value_node(applying->edit, rule, &value));
         for (uint32_t i = 0; i < matched->n && rule->action != EDIT_NO_ACTION; i++) {
                 TRY(edit_step(applying->edit));
-                TRY(act_on(applying, rule, hidden, standing_of(applying, matched->nodes[i])));
+                TRY(act_on(applying, rule, value, standing_of(applying, matched->nodes[i])));
         }
         return STATUS_OK;
 }

@@ -37,7 +37,10 @@ typedef struct EditRule {
         uint32_t argument;           // PASSTHROUGH
         const Graph *before, *after; // WRAP (either may be NULL); CALL: `after`
         const char *before_name, *after_name;
-        TensorSpec constant; // CONSTANT, PATCH: of the value, whose hidden input is the next one
+        // CONSTANT, PATCH: the value. `state` NULL: it is the next hidden input, which `constant`
+        // describes; else it becomes state of the new graph.
+        TensorSpec constant;
+        Tensor *state;
         EditPatchKind patch;
         Value index; // PATCH: a tuple
 } EditRule;

@@ -343,11 +343,11 @@ static Status run_node(Walk *walk, const Node *node, Value *out)
 
 // ---- failures, timing ----
 // Adds the line that PyTorch prints to a failure. Cancelled runs, deadlines and internal failures
-// belong to no node.
+// belong to no node; what halts a run has named its node.
 Status walk_annotate(Status status, const Node *node)
 {
         if (status_class(status) != STATUS_CLASS_CALLER || status == STATUS_CANCELLED ||
-            status == STATUS_DEADLINE)
+            status == STATUS_DEADLINE || status == STATUS_HALTED)
                 return status;
         Text line = { 0 };
         node_print(node, &line);

@@ -53,6 +53,7 @@ struct Node {
         const char *module_path, *module_class; // innermost nn_module_stack entry; NULL if unknown
         // in a derived graph: the authored node that this one stands for; NULL: itself
         const char *origin;
+        bool internal;        // an edit inserted it to observe a run: it may call what uploads may not
         const void *resolved; // what targets/ found for `target`; owned there, static
         Graph *graph;         // owner
         // Set by graph_finish:

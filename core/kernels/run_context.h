@@ -23,7 +23,8 @@ typedef struct RunContext {
         uint64_t seed;         // of this run's generator
         bool seeded;           // false: random operators are refused
         ScratchPool *pool;     // may be NULL
-        _Atomic int64_t *beat; // every poll writes clock_ns() there: a sign of life; may be NULL
+        struct HaltReport *halt; // filled in by what ends the run with STATUS_HALTED; may be NULL
+        _Atomic int64_t *beat;   // every poll writes clock_ns() there: a sign of life; may be NULL
         // the run that this context is a part of: its `cancelled` counts; NULL: a run of its own
         const struct RunContext *within;
 } RunContext;

@@ -42,6 +42,7 @@ enum OpFlags {
         // lie in out[0]
         OP_JOINS = 1 << 6,
         OP_CHECKS = 1 << 7, // run refuses some values (indices): it runs even when nobody reads the result
+        OP_INTERNAL = 1 << 8, // only nodes that core inserts may call it (Node.internal)
 };
 
 // What a row claims about its results. tests/ops/traits.c tries each claim on the golden cases; a

@@ -125,7 +125,7 @@ static Status resolve_call(Node *node, const Target *target, const char *what, C
 static Status resolve_function(Node *node, CheckReport *report)
 {
         const Target *target = target_function(node->target);
-        if (target == NULL)
+        if (target == NULL || (target_is_internal(target) && !node->internal))
                 return report_unknown(report, node);
         const char *what = strncmp(node->target, "torch.ops.", 10) == 0 ? node->target + 10 : node->target;
         return resolve_call(node, target, what, report);

@@ -14,7 +14,7 @@
 static const PyTable *const tables[] = { &py_operator_rows,   &py_builtin_rows, &py_attribute_rows,
                                          &py_method_rows,     &py_index_rows,   &py_function_rows,
                                          &py_functional_rows, &py_shape_rows,   &py_arrange_rows,
-                                         &py_control_rows };
+                                         &py_control_rows,    &py_observe_rows };
 
 typedef struct TargetEntry {
         Target target;
@@ -29,6 +29,7 @@ static struct {
         StringMap methods;   // "relu"
         StringMap derived;   // "relu": overloads of aten::relu
         StringMap overloads; // "torch.ops.aten.relu.default"
+        StringMap internal;  // "fxserve.stats": not listed
 } names;
 
 // ---- building ----
@@ -92,6 +93,11 @@ bool op_is_template(const OpDef *op)
         return op->expand == template_expand;
 }
 
+static bool is_internal(const PyRow *row)
+{
+        return strncmp(row->schema, "fxserve::", 9) == 0;
+}
+
 // The OpDef and Overload of a row; *out_overload = NULL when an operator it needs is missing.
 static Status row_overload(const PyRow *row, const Overload **out_overload)
 {
@@ -102,7 +108,7 @@ static Status row_overload(const PyRow *row, const Overload **out_overload)
                 return fail_memory();
         // `row`: the template for template_expand, else the needed operators (meaning.c).
         *op = (OpDef){ .schema = row->schema,
-                       .flags = OP_HIDDEN,
+                       .flags = OP_HIDDEN | (is_internal(row) ? OP_INTERNAL : 0),
                        .traits = row->traits,
                        .expand = row->expand,
                        .row = row->needs };
@@ -136,7 +142,8 @@ static Status add_row(const PyRow *row)
                 size_t skip = functional ? 2 : method;
                 snprintf(name, sizeof(name), "%s%.*s", functional ? "torch.nn.functional." : "",
                          (int)(n - skip), at + skip);
-                TRY(entry_add(method ? &names.methods : &names.functions, name, overload));
+                StringMap *map = method ? &names.methods : is_internal(row) ? &names.internal : &names.functions;
+                TRY(entry_add(map, name, overload));
                 at += n + (at[n] == ' ');
         }
         return STATUS_OK;
@@ -238,6 +245,8 @@ const Target *target_function(const char *name)
         const Target *target = find_in(&names.functions, name);
         if (target == NULL && strncmp(name, "torch.ops.", 10) == 0)
                 target = find_in(&names.overloads, name);
+        if (target == NULL && strncmp(name, "fxserve.", 8) == 0)
+                target = find_in(&names.internal, name);
         if (target != NULL)
                 return target;
         if (strncmp(name, "torch.Tensor.", 13) == 0)

@@ -21,6 +21,11 @@ Status targets_init(void); // after ops_init; once, before threads
 const Target *target_function(const char *qualified_name);
 // Tensor (and torch.Size, tuple, dict) method name; NULL if unknown.
 const Target *target_method(const char *name);
+// Whether only nodes that core inserts may call it (Node.internal).
+static inline bool target_is_internal(const Target *target)
+{
+        return (target->overloads[0]->op->flags & OP_INTERNAL) != 0;
+}
 const ModuleClass *module_class(const char *type);
 // Names for listings, in table order; NULL at the end. TARGET_FUNCTIONS: first qualified names with
 // rows of their own, then the bare names X that derive as torch.X from aten::X.

@@ -20,6 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # expor
 from export_fx import decode_value
 from golden_variants import place_tensor
 from make_goldens import find_overload
+import observed_stats  # noqa: F401: defines torch.ops.fxserve
 
 
 def build_tensor(entry, tensors):

@@ -120,17 +120,20 @@ void reply_failure(const Failure *failure, const char *request_id, ApiReply *rep
                 text_add(out, ", \"node\": ");
                 text_add_json(out, failure->node);
         }
-        if (!ours && (failure->argument[0] != '\0' || failure->detail_key[0] != '\0')) {
+        if (!ours && (failure->argument[0] != '\0' || failure->detail[0] != '\0')) {
                 text_add(out, ", \"details\": {");
                 if (failure->argument[0] != '\0') {
                         text_add(out, "\"argument\": ");
                         text_add_json(out, failure->argument);
                 }
-                if (failure->detail_key[0] != '\0') {
+                if (failure->detail[0] != '\0')
                         text_add(out, failure->argument[0] != '\0' ? ", " : "");
+                if (failure->detail_key[0] != '\0') {
                         text_add_json(out, failure->detail_key);
                         text_add(out, ": ");
                         text_add_json(out, failure->detail);
+                } else {
+                        text_add(out, failure->detail);
                 }
                 text_add_char(out, '}');
         }

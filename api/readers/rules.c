@@ -358,10 +358,61 @@ static Status read_wrap(RuleReader *reader)
 
 // ---- a rule ----
 
-static Status read_not_yet(RuleReader *reader)
+static Status fail_words(const char *what, const char *const *words)
 {
-        (void)reader;
-        return fail(STATUS_NOT_YET, "rules that observe are not there yet; leave the member out");
+        Status status = fail(STATUS_VALUE, "\"%s\" is a list of one or more of ", what);
+        for (int i = 0; words[i] != NULL; i++)
+                failure_append("%s\"%s\"", i == 0 ? "" : ", ", words[i]);
+        return status;
+}
+
+// A list of words, each of which sets its bit: the first word is bit 0.
+static Status read_words(RuleReader *reader, const char *what, const char *const *words, uint8_t *out_bits)
+{
+        JsonReader *json = reader->fx.json;
+        bool more = json_peek(json) == JSON_ARRAY;
+        *out_bits = 0;
+        if (more)
+                TRY(json_enter_array(json));
+        while (more) {
+                const char *word = "";
+                int at = 0;
+                TRY(json_next_item(json, &more));
+                if (!more)
+                        break;
+                if (json_peek(json) != JSON_STRING)
+                        return fail_words(what, words);
+                TRY(json_read_string(json, &word, NULL));
+                while (words[at] != NULL && strcmp(words[at], word) != 0)
+                        at++;
+                if (words[at] == NULL)
+                        return fail_words(what, words);
+                *out_bits |= (uint8_t)(1 << at);
+        }
+        return *out_bits == 0 ? fail_words(what, words) : STATUS_OK;
+}
+
+static Status read_observe(RuleReader *reader)
+{
+        static const char *const words[] = { "call", "stats", "tensor", NULL }; // EditObserve
+        return read_words(reader, "observe", words, &reader->rule->observe);
+}
+
+static Status read_halt_on(RuleReader *reader)
+{
+        static const char *const words[] = { "nan", "inf", NULL }; // EditHalt
+        return read_words(reader, "halt_on", words, &reader->rule->halt_on);
+}
+
+static Status read_form(RuleReader *reader)
+{
+        const char *form = "";
+        if (json_peek(reader->fx.json) == JSON_STRING)
+                TRY(json_read_string(reader->fx.json, &form, NULL));
+        reader->rule->as_text = strcmp(form, "text") == 0;
+        if (reader->rule->as_text || strcmp(form, "json") == 0)
+                return STATUS_OK;
+        return fail(STATUS_VALUE, "\"form\" is \"json\" or \"text\"");
 }
 
 static Status read_optional(RuleReader *reader)
@@ -377,8 +428,8 @@ static Status read_rule(RuleReader *reader, EditRule *rule)
                 { "match", read_match },       { "retarget", read_retarget },
                 { "constant", read_constant }, { "passthrough", read_passthrough },
                 { "patch", read_patch },       { "call", read_call },
-                { "wrap", read_wrap },         { "observe", read_not_yet },
-                { "halt_on", read_not_yet },   { "form", read_not_yet },
+                { "wrap", read_wrap },         { "observe", read_observe },
+                { "halt_on", read_halt_on },   { "form", read_form },
                 { "optional", read_optional },
         };
         reader->rule = rule;

@@ -3,6 +3,7 @@
 // both. An unknown option is refused with the list of known ones.
 #include <string.h>
 #include "api/run/condition.h"
+#include "api/run/observed.h"
 #include "api/readers/recognise.h"
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
@@ -130,7 +131,10 @@ Status run_bind(RunCall *run)
 
 Status run_execute(RunCall *run, Frame *frame)
 {
+        TRY(observed_check_reply(run));
         Status status = run_task_execute(&run->task, frame);
+        if (status == STATUS_HALTED)
+                return observed_add_details(run, status);
         return status == STATUS_OK ? status : run_add_hints(run, status);
 }
 
@@ -186,7 +190,7 @@ Status run_encode(RunCall *run, ApiReply *reply)
         OutputList list;
         run->encode_began_ns = clock_ns();
         const Node **asked = task->asked != NULL ? task->asked : task->fetch;
-        Status status = task->fetch == NULL
+        Status status = task->n_fetch == 0
                                 ? output_list_of(run_task_authored(task), &task->result.value, &list)
                                 : output_list_of_nodes(asked, task->result.fetched, task->n_fetch, &list);
         if (status == STATUS_OK)

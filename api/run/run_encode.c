@@ -3,6 +3,7 @@
 // encode time covers everything else.
 #include <stdio.h>
 #include <string.h>
+#include "api/run/observed.h"
 #include "api/run/outputs.h"
 #include "api/formats/profile_text.h"
 #include "api/run/run_private.h"
@@ -24,6 +25,12 @@ static Status write_data(RunCall *run, const Tensor *tensor, Text *out)
         return status;
 }
 
+Status run_write_data(RunCall *run, const Tensor *tensor, Text *out)
+{
+        text_add(out, run->encoding == RUN_ENCODING_B64 ? ", \"b64\": " : ", \"data\": ");
+        return write_data(run, tensor, out);
+}
+
 static Status write_tensor(RunCall *run, const Tensor *tensor, Text *out)
 {
         text_addf(out, ", \"dtype\": \"%s\", \"shape\": [", dtype_info[tensor->meta.dtype].name);
@@ -31,8 +38,8 @@ static Status write_tensor(RunCall *run, const Tensor *tensor, Text *out)
                 text_add(out, i == 0 ? "" : ", ");
                 text_add_int(out, tensor->meta.size[i]);
         }
-        text_add(out, run->encoding == RUN_ENCODING_B64 ? "], \"b64\": " : "], \"data\": ");
-        return write_data(run, tensor, out);
+        text_add_char(out, ']');
+        return run_write_data(run, tensor, out);
 }
 
 static void write_number(double value, Text *out)
@@ -109,21 +116,6 @@ static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
         return STATUS_OK;
 }
 
-// What each rule matched.
-static void write_rules(const Graph *graph, Text *out)
-{
-        text_add(out, ", \"overrides\": [");
-        for (uint32_t r = 0; r < graph->n_rules; r++) {
-                text_add(out, r == 0 ? "{\"matched\": [" : ", {\"matched\": [");
-                for (uint32_t i = 0; i < graph->rules[r].n_hits; i++) {
-                        text_add(out, i == 0 ? "" : ", ");
-                        text_add_json(out, graph->rules[r].hits[i].authored);
-                }
-                text_add(out, "], \"observed\": []}");
-        }
-        text_add_char(out, ']');
-}
-
 // The structure with each output's data in its place.
 static Status write_bare(RunCall *run, const OutputList *list, Text *out)
 {
@@ -152,7 +144,7 @@ Status json_encode(RunCall *run, const OutputList *list, ApiReply *reply)
                 return check_size(out);
         }
         if (run->task.graph->rules != NULL)
-                write_rules(run->task.graph, out);
+                TRY(observed_write(run, out));
         if (run->profile_in_reply) {
                 text_add(out, ", \"profile\": ");
                 profile_write_json(run->task.profile, out);

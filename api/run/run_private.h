@@ -67,6 +67,9 @@ Status run_open_multipart(const ApiCall *call, Multipart *out_multipart);
 // without such a form.
 Status run_write_plain(Value value, Text *out);
 
+// `, "data": ...` or `, "b64": ...`, in the encoding that the reply has.
+Status run_write_data(RunCall *run, const Tensor *tensor, Text *out);
+
 // ---- options ----
 // A named value of PARAM_MODE, PARAM_ENCODING or PARAM_REPLY.
 Status run_take_choice(RunCall *run, ParameterId id, const char *name);

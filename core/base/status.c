@@ -91,6 +91,15 @@ Status failure_detail(Status status, const char *key, const char *text)
         return status;
 }
 
+Status failure_members(Status status, const char *members, size_t n)
+{
+        if (status == STATUS_OK || n >= sizeof(current.detail))
+                return status;
+        memcpy(current.detail, members, n);
+        current.detail[n] = current.detail_key[0] = '\0';
+        return status;
+}
+
 void failure_append(const char *format, ...)
 {
         char more[FAILURE_MESSAGE_MAX + 8];

@@ -19,7 +19,7 @@ typedef enum Status {
 
 typedef enum StatusClass { STATUS_CLASS_OK, STATUS_CLASS_CALLER, STATUS_CLASS_INTERNAL } StatusClass;
 
-enum { FAILURE_MESSAGE_MAX = 8192, FAILURE_PLACE_MAX = 160, FAILURE_DETAIL_MAX = 2048 };
+enum { FAILURE_MESSAGE_MAX = 8192, FAILURE_PLACE_MAX = 160, FAILURE_DETAIL_MAX = 4096 };
 
 // The last failure of a thread. Strings are NUL-terminated, cut when too long. Empty string = not
 // known.
@@ -30,8 +30,9 @@ typedef struct Failure {
         char node[FAILURE_PLACE_MAX];     // name of the authored node
         char argument[FAILURE_PLACE_MAX]; // argument, input or field
         char detail_key[32];              // member of the reply's "details", e.g. "guard"
-        char detail[FAILURE_DETAIL_MAX];  // its text value
-        const char *file;                 // origin, for INTERNAL failures
+        // its text value; without a key: JSON members of "details"
+        char detail[FAILURE_DETAIL_MAX];
+        const char *file; // origin, for INTERNAL failures
         int line;
 } Failure;
 
@@ -63,6 +64,9 @@ Failure *failure_current(void);
 Status failure_at_node(Status status, const char *node);
 Status failure_at_argument(Status status, const char *argument);
 Status failure_detail(Status status, const char *key, const char *text);
+// `n` bytes of JSON members ("a": 1, "b": []), shorter than FAILURE_DETAIL_MAX, in the place of one
+// text.
+Status failure_members(Status status, const char *members, size_t n);
 // Appends to the message (for "While executing ..."); cut at the cap.
 void failure_append(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -28,8 +28,9 @@ struct Split {
         TailBytes bytes;          // bytes that nodes left out touch, in this attempt
         BytesSet *results;        // by node left out: bytes that its result may share
         uint32_t first_draw;
-        bool *walked; // by node: not left out, but the tail computes it, too (get_attr, plain inputs)
-        bool *is_met; // by node: walked or kept
+        uint32_t first_halt; // of a node of the tail that may end the run
+        bool *walked;        // by node: not left out, but the tail computes it, too (get_attr, plain inputs)
+        bool *is_met;        // by node: walked or kept
         const Node **kept;
         Value *kept_values; // counted
         uint32_t n_kept, kept_capacity, kept_values_capacity;
@@ -104,7 +105,7 @@ void split_start(Split *split, const Recording *recording)
         uint32_t n = split->graph->n_nodes;
         split->recording = recording;
         split->failed = false;
-        split->first_draw = NEVER;
+        split->first_draw = split->first_halt = NEVER;
         tail_bytes_clear(&split->bytes);
         forget_kept(split);
         memcpy(split->left_before, split->left, n * sizeof(bool));
@@ -288,6 +289,8 @@ static Status leave(void *context, const Node *node, const Value *values)
         }
         if ((effects & NODE_DRAWS) != 0)
                 split->first_draw = MIN(split->first_draw, node->index);
+        if ((effects & NODE_HALTS) != 0)
+                split->first_halt = MIN(split->first_halt, node->index);
         if ((effects & NODE_SHARES) != 0)
                 split->results[node->index] = shared;
         return STATUS_OK;
@@ -327,6 +330,12 @@ static void look_at_writes(const RecordedCall *call, Conflict *conflict, bool *o
         }
 }
 
+// The first culprit in order is to be reported: checks behind one of the tail belong to the tail.
+static bool halts(const RecordedCall *call)
+{
+        return (call->call.op->flags & OP_INTERNAL) != 0 && (call->call.op->flags & OP_EFFECT) != 0;
+}
+
 static Status mark_conflicts(Split *split, bool *out_again)
 {
         const Recording *recording = split->recording;
@@ -343,6 +352,7 @@ static Status mark_conflicts(Split *split, bool *out_again)
                         look_at_writes(call, &conflict, &call_writes_state);
                         conflict.found |=
                                 (call->call.op->flags & OP_RANDOM) != 0 && conflict.at > split->first_draw;
+                        conflict.found |= halts(call) && conflict.at > split->first_halt;
                         // Calls and tail would each have a copy of the state.
                         writes_state |= call_writes_state;
                         conflict.found |=

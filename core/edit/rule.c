@@ -15,6 +15,7 @@ typedef struct Standing {
 
 typedef struct Matched {
         Node **nodes;
+        RuleHit *hits; // in the new graph's arena
         uint32_t n;
 } Matched;
 
@@ -70,6 +71,18 @@ static Status match_rule(Applying *applying, const EditRule *rule, Matched *out)
                 return edit_no_match(applying->edit, &rule->match);
         for (uint32_t i = 0; i < out->n; i++)
                 TRY(add_standing(applying, out->nodes[i]));
+        out->hits = arena_array(&applying->edit->work->arena, out->n + 1, sizeof(RuleHit));
+        return out->hits == NULL ? fail_memory() : STATUS_OK;
+}
+
+// Before the first action: readers that observe a node get what its readers get.
+static Status observe(const Applying *applying, const EditRule *rule, const Matched *matched)
+{
+        for (uint32_t i = 0; i < matched->n && (rule->observe | rule->halt_on) != 0; i++) {
+                TRY(edit_step(applying->edit));
+                TRY(edit_observe(applying->edit, matched->nodes[i], rule->observe, rule->halt_on,
+                                 &matched->hits[i]));
+        }
         return STATUS_OK;
 }
 
@@ -268,21 +281,20 @@ static Status act(Applying *applying, const EditRule *rule, const Matched *match
 
 // ---- what was matched ----
 
-static Status note_rule(const Applying *applying, uint32_t at, RuleTrace *out)
+static void note_rule(const Applying *applying, uint32_t at, RuleTrace *out)
 {
         const EditRule *rule = &applying->rules[at];
         const Matched *matched = &applying->matched[at];
-        RuleTrace trace = { .observe = rule->observe, .halt_on = rule->halt_on, .as_text = rule->as_text };
-        trace.hits = arena_array(&applying->edit->work->arena, matched->n + 1, sizeof(RuleHit));
-        if (trace.hits == NULL)
-                return fail_memory();
-        for (; trace.n_hits < matched->n; trace.n_hits++) {
-                const Standing *standing = standing_of(applying, matched->nodes[trace.n_hits]);
-                trace.hits[trace.n_hits] =
-                        (RuleHit){ .authored = standing->name, .value = node_standing(applying, standing) };
+        *out = (RuleTrace){ .hits = matched->hits,
+                            .n_hits = matched->n,
+                            .observe = rule->observe,
+                            .halt_on = rule->halt_on,
+                            .as_text = rule->as_text };
+        for (uint32_t i = 0; i < matched->n; i++) {
+                const Standing *standing = standing_of(applying, matched->nodes[i]);
+                out->hits[i].authored = standing->name;
+                out->hits[i].value = node_standing(applying, standing);
         }
-        *out = trace;
-        return STATUS_OK;
 }
 
 static Status at_rule(Status status, uint32_t at)
@@ -305,12 +317,17 @@ static Status apply(Applying *applying)
                         return at_rule(status, i);
         }
         for (uint32_t i = 0; i < applying->n_rules; i++) {
+                Status status = observe(applying, &applying->rules[i], &applying->matched[i]);
+                if (status != STATUS_OK)
+                        return at_rule(status, i);
+        }
+        for (uint32_t i = 0; i < applying->n_rules; i++) {
                 Status status = act(applying, &applying->rules[i], &applying->matched[i]);
                 if (status != STATUS_OK)
                         return at_rule(status, i);
         }
         for (; work->n_rules < applying->n_rules; work->n_rules++)
-                TRY(note_rule(applying, work->n_rules, &work->rules[work->n_rules]));
+                note_rule(applying, work->n_rules, &work->rules[work->n_rules]);
         return STATUS_OK;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 #include "core/edit/actions.h"
 #include "core/edit/match.h"
+#include "core/edit/observe.h"
 
 typedef enum EditAction {
         EDIT_NO_ACTION,
@@ -19,9 +20,6 @@ typedef enum EditAction {
         EDIT_CONSTANT,      // a value that comes with the request
         EDIT_PATCH,         // part of the result is changed by such a value
 } EditAction;
-// What is observed of matched nodes, and which values end the run.
-typedef enum EditObserve { OBSERVE_CALL = 1, OBSERVE_STATS = 2, OBSERVE_TENSOR = 4 } EditObserve;
-typedef enum EditHalt { HALT_NAN = 1, HALT_INF = 2 } EditHalt;
 
 // Texts, values and graphs are borrowed.
 typedef struct EditRule {

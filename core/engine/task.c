@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/kernels/reduce/tensor_stats.h"
 
 void run_task_init(RunTask *task)
 {
@@ -31,6 +32,7 @@ void run_task_deinit(RunTask *task)
         free(task->user);
         free(task->fetch);
         free(task->asked);
+        free(task->ctx.halt);
         graph_version_unref(task->version);
 }
 
@@ -97,6 +99,34 @@ static Status derive_fetch(RunTask *task)
         return STATUS_OK;
 }
 
+static Status watch(RunTask *task, const Node *node)
+{
+        if (node == NULL)
+                return STATUS_OK;
+        uint32_t n = task->n_fetch + task->n_watched;
+        TRY(array_reserve(&task->fetch, &task->fetch_capacity, n + 1, sizeof(*task->fetch)));
+        task->fetch[n] = node;
+        task->n_watched++;
+        return STATUS_OK;
+}
+
+static Status derive_watched(RunTask *task)
+{
+        const Graph *graph = task->graph;
+        for (uint32_t r = 0; r < graph->n_rules; r++) {
+                const RuleTrace *rule = &graph->rules[r];
+                if (rule->halt_on != 0 && task->ctx.halt == NULL &&
+                    (task->ctx.halt = calloc(1, sizeof(*task->ctx.halt))) == NULL)
+                        return fail_memory();
+                for (uint32_t i = 0; i < rule->n_hits; i++) {
+                        TRY(watch(task, rule->hits[i].call));
+                        TRY(watch(task, rule->hits[i].stats));
+                        TRY(watch(task, rule->hits[i].tensor));
+                }
+        }
+        return STATUS_OK;
+}
+
 // The derived graph's own inputs, in order, and behind them the hidden ones.
 static Status derive_inputs(RunTask *task, ValueSpan hidden)
 {
@@ -130,6 +160,7 @@ Status run_task_derive(RunTask *task, Graph *take_graph, ValueSpan hidden)
         task->authored = task->graph;
         task->graph = take_graph;
         TRY(derive_fetch(task));
+        TRY(derive_watched(task));
         return derive_inputs(task, hidden);
 }
 
@@ -158,7 +189,7 @@ Status run_task_bind(RunTask *task)
 {
         RunRequest request = { .inputs = { task->inputs, task->n_inputs },
                                .fetch = task->fetch,
-                               .n_fetch = task->n_fetch,
+                               .n_fetch = task->n_fetch + task->n_watched,
                                .mode = task->mode };
         TRY(run_profile_new(task->graph, task->graph->n_nodes, &task->profile));
         describe_inputs(task, task->profile->signature, sizeof(task->profile->signature));

@@ -22,8 +22,11 @@ typedef struct RunTask {
         uint32_t n_inputs;
         uint32_t n_hidden;  // of them, the last ones: values of rules
         const Node **asked; // derived: the authored nodes that `fetch` stands for; else NULL
-        const Node **fetch; // NULL: the graph's outputs
+        const Node **fetch; // n_fetch 0: the graph's outputs
         uint32_t n_fetch, fetch_capacity;
+        // behind the first n_fetch of `fetch` and of the result's values: nodes that observe
+        // others, in the order of the graph's rules
+        uint32_t n_watched;
         Budget budget;  // of tensors: inputs and everything that the run makes
         RunContext ctx; // cancel, deadline, seed
         PlannedRun plan;

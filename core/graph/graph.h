@@ -151,6 +151,8 @@ typedef struct Signature {
 typedef struct RuleHit {
         const char *authored; // name of the node that the rule matched
         const Node *value;    // what stands for it in this graph; NULL: no single node does
+        // what observes it (core/edit/observe.h); NULL: not wanted
+        const Node *call, *stats, *tensor;
 } RuleHit;
 typedef struct RuleTrace {
         RuleHit *hits;

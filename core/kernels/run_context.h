@@ -16,13 +16,13 @@ typedef struct ScratchPool {
 } ScratchPool;
 
 typedef struct RunContext {
-        _Atomic int cancelled; // 1: the caller is gone
-        int64_t deadline_ns;   // clock_ns(); 0 = none
-        int n_threads;         // threads parallel_for may use, >= 1
-        Budget *budget;        // bytes of this run's tensors; may be NULL
-        uint64_t seed;         // of this run's generator
-        bool seeded;           // false: random operators are refused
-        ScratchPool *pool;     // may be NULL
+        _Atomic int cancelled;   // 1: the caller is gone
+        int64_t deadline_ns;     // clock_ns(); 0 = none
+        int n_threads;           // threads parallel_for may use, >= 1
+        Budget *budget;          // bytes of this run's tensors; may be NULL
+        uint64_t seed;           // of this run's generator
+        bool seeded;             // false: random operators are refused
+        ScratchPool *pool;       // may be NULL
         struct HaltReport *halt; // filled in by what ends the run with STATUS_HALTED; may be NULL
         _Atomic int64_t *beat;   // every poll writes clock_ns() there: a sign of life; may be NULL
         // the run that this context is a part of: its `cancelled` counts; NULL: a run of its own

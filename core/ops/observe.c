@@ -114,8 +114,6 @@ static Cost stats_cost(const OpCall *call)
 
 // ---- the check ----
 
-enum { ASSERT_NAMES = 2, ASSERT_NODE = 3, ASSERT_NAN = 4, ASSERT_INF = 5 };
-
 static Status assert_finite_infer(OpCall *call)
 {
         (void)call;
@@ -125,14 +123,15 @@ static Status assert_finite_infer(OpCall *call)
 // The first tensors that the node read, by the names of the nodes that made them.
 static Status report_inputs(const OpRun *run, HaltReport *report)
 {
-        const char *name = arg_text(run->call, ASSERT_NAMES);
+        const char *name = arg_text(run->call, ASSERT_FINITE_NAMES);
         for (uint32_t i = 1; i < run->n_in && report->n_inputs < HALT_MAX_INPUTS; i++) {
                 HaltInput *input = &report->inputs[report->n_inputs];
                 size_t n = strcspn(name, "\n");
                 if (run->in_meta[i] == NULL)
                         return fail(STATUS_INTERNAL, "assert_finite: an input is no tensor");
                 TRY(tensor_stats_run(run->ctx, run->in_meta[i], run->in[i], &input->stats));
-                snprintf(input->name, sizeof(input->name), "%.*s", (int)MIN(n, sizeof(input->name) - 1), name);
+                snprintf(input->name, sizeof(input->name), "%.*s", (int)MIN(n, sizeof(input->name) - 1),
+                         name);
                 report->n_inputs++;
                 name += n + (name[n] == '\n');
         }
@@ -143,8 +142,8 @@ static Status assert_finite_run(const OpRun *run)
 {
         NonFinite found;
         TRY(tensor_count_non_finite(run->ctx, run->in_meta[0], run->in[0], &found));
-        bool nan = found.n_nan > 0 && arg_bool(run->call, ASSERT_NAN, false),
-             inf = found.n_inf > 0 && arg_bool(run->call, ASSERT_INF, false);
+        bool nan = found.n_nan > 0 && arg_bool(run->call, ASSERT_FINITE_NAN, false),
+             inf = found.n_inf > 0 && arg_bool(run->call, ASSERT_FINITE_INF, false);
         if (!nan && !inf)
                 return STATUS_OK;
         HaltReport *report = run->ctx->halt;
@@ -153,11 +152,11 @@ static Status assert_finite_run(const OpRun *run)
                 TRY(tensor_stats_run(run->ctx, run->in_meta[0], run->in[0], &report->result));
                 TRY(report_inputs(run, report));
         }
-        const char *node = arg_text(run->call, ASSERT_NODE);
+        const char *node = arg_text(run->call, ASSERT_FINITE_NODE);
         int64_t n = nan ? found.n_nan : found.n_inf;
-        return failure_at_node(fail(STATUS_HALTED, "%lld of the %lld elements of node %s %s %s",
-                                    (long long)n, (long long)meta_numel(run->in_meta[0]), node,
-                                    n == 1 ? "is" : "are", nan ? "NaN" : "infinite"),
+        return failure_at_node(fail(STATUS_HALTED, "%lld of the %lld elements of node %s %s %s", (long long)n,
+                                    (long long)meta_numel(run->in_meta[0]), node, n == 1 ? "is" : "are",
+                                    nan ? "NaN" : "infinite"),
                                node);
 }
 
@@ -165,7 +164,8 @@ const OpDef observe_ops[] = {
         { "fxserve::stats(Tensor self) -> Tensor", DTYPES_REAL | DTYPES_UINTS, OP_HIDDEN | OP_INTERNAL,
           .infer = stats_infer, .run = stats_run, .cost = stats_cost, .traits = TRAIT_FRESH },
         // `names`: of the nodes that made `inputs`, one per line
-        { "fxserve::assert_finite(Tensor self, Tensor[] inputs, str names, str node, bool nan, bool inf) -> ()",
+        { "fxserve::assert_finite(Tensor self, Tensor[] inputs, str names, str node, bool nan, bool inf) -> "
+          "()",
           .flags = OP_HIDDEN | OP_INTERNAL | OP_EFFECT | OP_CHECKS, .infer = assert_finite_infer,
           .run = assert_finite_run, .traits = TRAIT_FRESH },
 };

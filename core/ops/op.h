@@ -41,7 +41,7 @@ enum OpFlags {
         // cat: inputs side by side along the dimension in argument 1; run skips inputs that already
         // lie in out[0]
         OP_JOINS = 1 << 6,
-        OP_CHECKS = 1 << 7, // run refuses some values (indices): it runs even when nobody reads the result
+        OP_CHECKS = 1 << 7,   // run refuses some values (indices): it runs even when nobody reads the result
         OP_INTERNAL = 1 << 8, // only nodes that core inserts may call it (Node.internal)
 };
 

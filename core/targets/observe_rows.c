@@ -11,8 +11,7 @@
 
 static bool has_stats(const Value *leaf)
 {
-        return leaf->kind == VALUE_TENSOR &&
-               (DTYPES_COMPLEX >> leaf->tensor->meta.dtype & 1) == 0;
+        return leaf->kind == VALUE_TENSOR && (DTYPES_COMPLEX >> leaf->tensor->meta.dtype & 1) == 0;
 }
 
 static Status stats_of_leaf(void *context, const Value *leaf, Value *out)

@@ -142,7 +142,9 @@ static Status add_row(const PyRow *row)
                 size_t skip = functional ? 2 : method;
                 snprintf(name, sizeof(name), "%s%.*s", functional ? "torch.nn.functional." : "",
                          (int)(n - skip), at + skip);
-                StringMap *map = method ? &names.methods : is_internal(row) ? &names.internal : &names.functions;
+                StringMap *map = method             ? &names.methods
+                                 : is_internal(row) ? &names.internal
+                                                    : &names.functions;
                 TRY(entry_add(map, name, overload));
                 at += n + (at[n] == ' ');
         }

@@ -68,6 +68,7 @@ enum NodeEffect {
         NODE_WRITES_FIRST = 1 << 4,
         NODE_DRAWS = 1 << 2, // random numbers
         NODE_MOVES = 1 << 3, // unsqueeze_ and the like: a tensor it reads gets another geometry
+        NODE_HALTS = 1 << 5, // it may end the run, and the first one in order is to do so
 };
 // Child graphs that it calls or is given count with all their nodes. Placeholders, get_attr and
 // output share.

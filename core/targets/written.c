@@ -173,6 +173,17 @@ static bool moves(const Overload *overload)
                (op->traits & TRAIT_SAME_GEOMETRY) == 0;
 }
 
+static bool asserts(const Target *target)
+{
+        for (uint32_t i = 0; i < target->n_overloads; i++) {
+                const Overload *overload = target->overloads[i];
+                if ((overload->op->flags & OP_EFFECT) != 0 ||
+                    strncmp(overload->schema.name, "_assert", 7) == 0)
+                        return true;
+        }
+        return false;
+}
+
 static uint32_t target_effects(const Node *node, const Target *target)
 {
         uint32_t effects = target_writes(node, target);
@@ -180,6 +191,7 @@ static uint32_t target_effects(const Node *node, const Target *target)
                 effects |= may_draw(target->overloads[i]->op) ? NODE_DRAWS : 0;
                 effects |= moves(target->overloads[i]) ? NODE_MOVES : 0;
         }
+        effects |= target_is_internal(target) && asserts(target) ? NODE_HALTS : 0;
         bool shares = (effects & (NODE_WRITES | NODE_WRITES_FIRST)) != 0 || !returns_fresh(target, true);
         return shares ? effects | NODE_SHARES : effects;
 }
@@ -265,17 +277,6 @@ uint32_t node_effects(const Graph *graph, const Node *node)
         Effects effects = { .graph = graph };
         add_node_effects(&effects, node);
         return effects.found;
-}
-
-static bool asserts(const Target *target)
-{
-        for (uint32_t i = 0; i < target->n_overloads; i++) {
-                const Overload *overload = target->overloads[i];
-                if ((overload->op->flags & OP_EFFECT) != 0 ||
-                    strncmp(overload->schema.name, "_assert", 7) == 0)
-                        return true;
-        }
-        return false;
 }
 
 // Composites not known to draw nothing have NODE_DRAWS; names decide here.

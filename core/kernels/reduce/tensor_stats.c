@@ -150,6 +150,8 @@ static void take_range(TensorStats *stats, const Pass *pass)
                 stats->min = (double)stats->min_int;
                 stats->max = (double)stats->max_int;
         }
+        stats->min += 0.0; // -0.0 is 0.0, wherever it stood
+        stats->max += 0.0;
         stats->mean = pass->sum / (double)pass->n_finite;
         stats->from = stats->min;
         stats->to = stats->max;
@@ -178,8 +180,8 @@ Status tensor_stats_run(const RunContext *ctx, const TensorMeta *meta, const voi
                 take_range(&stats, &pass);
                 pass.tile = stats.is_float ? spread_floats : spread_ints;
                 visit(&pass, meta, data);
-                stats.std = pass.n_finite == 1 ? (double)NAN
-                                               : sqrt(pass.squares / (double)(pass.n_finite - 1));
+                stats.std =
+                        pass.n_finite == 1 ? (double)NAN : sqrt(pass.squares / (double)(pass.n_finite - 1));
         }
         *out_stats = stats;
         return run_poll(ctx);

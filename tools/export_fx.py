@@ -12,8 +12,8 @@ back.
 
 Needs torch, and safetensors unless --inline is given. The form:
 
-* "nodes": op, name, target, args, kwargs; "type" as PyTorch prints it; "meta" {"dtype", "shape"}
-where the node has it.
+* "nodes": op, name, target, args, kwargs; "type" as PyTorch prints it; "meta" {"dtype", "shape",
+  "nn_module_stack" (key -> [path, class]), "stack_trace"} where the node has it.
   Call targets are PyTorch's qualified names. What JSON lacks is written as {"$tuple": [...]},
   {"$slice": [a, b, c]},
   {"$dtype": "float32"}, {"$device": "cpu"}, {"$layout": "strided"}, {"$memory_format":
@@ -296,12 +296,19 @@ def _encode_target(node):
 
 
 def _encode_meta(node):
+    meta = {}
     value = node.meta.get("val", node.meta.get("tensor_meta"))
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if not isinstance(dtype, torch.dtype) or shape is None:
-        return None
-    sizes = [int(size) if isinstance(size, int) else str(size) for size in shape]
-    return {"dtype": str(dtype).removeprefix("torch."), "shape": sizes}
+    if isinstance(dtype, torch.dtype) and shape is not None:
+        sizes = [int(size) if isinstance(size, int) else str(size) for size in shape]
+        meta = {"dtype": str(dtype).removeprefix("torch."), "shape": sizes}
+    stack = node.meta.get("nn_module_stack")
+    if stack:
+        meta["nn_module_stack"] = {key: [path, kind if isinstance(kind, str) else _type_repr(kind)]
+                                   for key, (path, kind) in stack.items()}
+    if node.stack_trace:
+        meta["stack_trace"] = node.stack_trace
+    return meta
 
 
 def _encode_node(node):
@@ -346,7 +353,7 @@ def export_fx(gm, inline=False, inputs=None):
     for entry in document["nodes"]:
         if entry["op"] == "placeholder" and entry["target"] in (inputs or {}):
             dtype, shape = inputs[entry["target"]]
-            entry["meta"] = {"dtype": dtype, "shape": list(shape)}
+            entry["meta"] = {**entry.get("meta", {}), "dtype": dtype, "shape": list(shape)}
 
     modules, children = _encode_modules(gm)
     tensors, state = {}, {}
@@ -436,6 +443,13 @@ def _build_module(entry, path, tensors):
     return cls(**config).train(entry.get("training", False))
 
 
+def _decode_meta(node, meta):
+    if "nn_module_stack" in meta:
+        node.meta["nn_module_stack"] = {key: tuple(entry) for key, entry in meta["nn_module_stack"].items()}
+    if "stack_trace" in meta:
+        node.meta["stack_trace"] = meta["stack_trace"]
+
+
 def import_fx(document, tensors=None):
     """The GraphModule that a document and its weights describe. Classes come from torch.nn only."""
     tensors = tensors or {}
@@ -466,6 +480,7 @@ def import_fx(document, tensors=None):
             entry.get("name"),
             _resolve_type(entry["type"]) if "type" in entry else None,
         )
+        _decode_meta(node, entry.get("meta", {}))
         nodes[node.name] = node
     return torch.fx.GraphModule(root, graph)
 

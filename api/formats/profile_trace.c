@@ -53,9 +53,9 @@ static void add_row(RowNodes nodes, const char *kernel, const TensorMeta *meta, 
 {
         text_add(out, ", \"args\": ");
         profile_write_node(nodes, kernel, NULL, out);
-        if (nodes.first->module_path != NULL) {
+        if (nodes.first->module_stack != NULL) {
                 text_add(out, ", \"module\": ");
-                text_add_json(out, nodes.first->module_path);
+                text_add_json(out, nodes.first->module_stack->path);
         }
         profile_write_meta(meta != NULL, meta, out);
         text_addf(out, ", \"bytes\": %lld, \"flops\": %lld}}", (long long)bytes, (long long)flops);
@@ -164,7 +164,7 @@ static void add_stack(const char *graph, const Node *node, uint32_t n_nodes, con
 {
         char label[64];
         text_add(out, graph[0] == '\0' ? "run" : graph);
-        for (const char *at = node->module_path == NULL ? "" : node->module_path; *at != '\0';) {
+        for (const char *at = node->module_stack == NULL ? "" : node->module_stack->path; *at != '\0';) {
                 size_t n = strcspn(at, ".");
                 add_frame(at, n, out);
                 at += n + (at[n] == '.');

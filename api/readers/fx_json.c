@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/readers/fx_json_parts.h"
+#include "api/readers/node_place.h"
 #include "api/formats/tensor_json.h"
 #include "core/base/limits.h"
 #include "core/graph/expr.h"
@@ -126,16 +127,27 @@ static Status read_shape(FxReader *reader, const Graph *graph, TensorSpec *spec)
 }
 
 // Other members that an exporter notes are kept as written.
-static Status read_note(FxReader *reader, const char *key, Text *notes)
+static Status add_note(const char *key, const char *raw, size_t n, Text *notes)
 {
-        const char *raw;
-        size_t n;
-        TRY(json_read_raw(reader->json, &raw, &n));
         text_add(notes, notes->n == 0 ? "" : ", ");
         text_add_json(notes, key);
         text_add(notes, ": ");
         text_add_n(notes, raw, n);
         return text_status(notes);
+}
+
+static Status read_note(FxReader *reader, const char *key, FxNode *parts)
+{
+        const char *raw;
+        size_t n;
+        if (strcmp(key, "stack_trace") == 0 && json_peek(reader->json) == JSON_STRING)
+                return json_read_string(reader->json, &parts->stack_trace, NULL);
+        TRY(json_read_raw(reader->json, &raw, &n));
+        if (strcmp(key, "nn_module_stack") != 0 || !is_module_stack(raw, n))
+                return add_note(key, raw, n, &parts->notes);
+        parts->module_stack = raw;
+        parts->n_module_stack = n;
+        return STATUS_OK;
 }
 
 // {"dtype": "float32", "shape": ["N", 10]}
@@ -160,7 +172,7 @@ static Status read_meta(FxReader *reader, const Graph *graph, FxNode *parts)
                 } else if (strcmp(key, "shape") == 0) {
                         TRY(read_shape(reader, graph, &parts->spec));
                 } else {
-                        TRY(read_note(reader, key, &parts->notes));
+                        TRY(read_note(reader, key, parts));
                 }
                 fx_leave(reader, outer);
         }
@@ -247,6 +259,10 @@ static Status add_node(Graph *graph, FxNode *parts)
                            &node));
         TRY(keep_text(graph, parts->type, &node->type));
         TRY(keep_text(graph, parts->notes.data, &node->notes));
+        if (parts->module_stack != NULL)
+                TRY(read_module_stack_json(graph, parts->module_stack, parts->n_module_stack, node));
+        if (parts->stack_trace != NULL)
+                TRY(graph_set_trace(graph, node, parts->stack_trace));
         if (parts->has_spec) {
                 node->spec = arena_alloc(&graph->arena, sizeof(TensorSpec));
                 if (node->spec == NULL)

@@ -41,6 +41,9 @@ typedef struct FxNode {
         Value args, kwargs; // a tuple and a dict, or VALUE_NONE
         TensorSpec spec;
         bool has_spec;
+        const char *module_stack; // the object's text in the document; NULL: none
+        size_t n_module_stack;
+        const char *stack_trace;
         Text notes;
 } FxNode;
 void fx_node_deinit(FxNode *parts);

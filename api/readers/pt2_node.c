@@ -6,6 +6,7 @@
 #include "api/readers/pt2_parts.h"
 
 #include <string.h>
+#include "api/readers/node_place.h"
 #include "core/ops/op.h"
 
 #define HIGHER_ORDER "torch.ops.higher_order."
@@ -28,7 +29,7 @@ typedef struct NodeOutput {
 // A node as the document has it.
 typedef struct NodeText {
         const char *target, *name;
-        const char *module_stack;
+        const char *module_stack, *stack_trace;
         bool single_return; // is_hop_single_tensor_return
         NodeInput *inputs;
         uint32_t n_inputs, inputs_capacity;
@@ -350,6 +351,8 @@ static Status read_metadata(JsonReader *reader, NodeText *text)
                         return STATUS_OK;
                 if (strcmp(key, "nn_module_stack") == 0 && json_peek(reader) == JSON_STRING)
                         TRY(json_read_string(reader, &text->module_stack, NULL));
+                else if (strcmp(key, "stack_trace") == 0 && json_peek(reader) == JSON_STRING)
+                        TRY(json_read_string(reader, &text->stack_trace, NULL));
                 else
                         TRY(json_skip(reader));
         }
@@ -374,23 +377,11 @@ static Status read_node_member(Pt2Graph *graph, JsonReader *reader, const char *
         return json_skip(reader);
 }
 
-// The innermost entry of "key,path,type;key,path,type". Commas within brackets belong to the type.
-static Status set_module(Graph *graph, const char *stack, Node *node)
+static Status set_place(Graph *graph, const NodeText *text, Node *node)
 {
-        const char *entry = strrchr(stack, ';');
-        entry = entry == NULL ? stack : entry + 1;
-        const char *comma[2];
-        int n = 0, level = 0;
-        for (const char *at = entry; *at != '\0' && n < 2; at++) {
-                level += *at == '[' || *at == '(' ? 1 : *at == ']' || *at == ')' ? -1 : 0;
-                if (*at == ',' && level == 0)
-                        comma[n++] = at;
-        }
-        if (n < 2 || strncmp(entry, "_empty_nn_module_stack", 22) == 0)
-                return STATUS_OK;
-        node->module_path = arena_text(&graph->arena, comma[0] + 1, (size_t)(comma[1] - comma[0] - 1));
-        node->module_class = graph_normalise_module_type(graph, comma[1] + 1);
-        return node->module_path == NULL || node->module_class == NULL ? fail_memory() : STATUS_OK;
+        if (text->module_stack != NULL)
+                TRY(read_module_stack(graph, text->module_stack, node));
+        return text->stack_trace == NULL ? STATUS_OK : graph_set_trace(graph, node, text->stack_trace);
 }
 
 // The name of a node that has no or several results.
@@ -508,8 +499,7 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
                                                .args = args,
                                                .kwargs = kwargs },
                                   &node));
-                return text->module_stack == NULL ? STATUS_OK
-                                                  : set_module(graph->graph, text->module_stack, node);
+                return set_place(graph->graph, text, node);
         }
         const char *name;
         bool nothing = only != NULL && only->kind == RESULT_NONE;
@@ -522,8 +512,7 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
                                         .args = args,
                                         .kwargs = kwargs },
                            &node));
-        if (text->module_stack != NULL)
-                TRY(set_module(graph->graph, text->module_stack, node));
+        TRY(set_place(graph->graph, text, node));
         if (nothing || text->n_results == 0)
                 return STATUS_OK;
         uint32_t n_before = graph->graph->n_nodes;
@@ -536,8 +525,8 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
                 TRY(add_getitems(graph, node, text->outputs, text->n_results));
         }
         for (uint32_t i = n_before; i < graph->graph->n_nodes; i++) {
-                graph->graph->nodes[i]->module_path = node->module_path;
-                graph->graph->nodes[i]->module_class = node->module_class;
+                graph->graph->nodes[i]->module_stack = node->module_stack;
+                graph->graph->nodes[i]->stack_trace = node->stack_trace;
         }
         return STATUS_OK;
 }

@@ -337,8 +337,8 @@ static Hit take_hit(Observed *observed, const RuleHit *from)
         Hit hit = { .node = graph_node(authored, from->authored) };
         const Module *module =
                 hit.node->op == OP_CALL_MODULE ? graph_module(authored, hit.node->target) : NULL;
-        hit.module = module != NULL ? module->path : hit.node->module_path;
-        hit.type = module != NULL ? module->type : hit.node->module_class;
+        hit.module = module != NULL ? module->path : node_module_path(hit.node);
+        hit.type = module != NULL ? module->type : node_module_type(hit.node);
         if (from->call != NULL)
                 hit.call = observed->next++;
         if (from->stats != NULL)

@@ -86,7 +86,7 @@ typedef struct Wanted {
 static const char *class_of(const Wanted *wanted, const Node *node)
 {
         if (node->op != OP_CALL_MODULE)
-                return node->module_class;
+                return node_module_type(node);
         const Module *module = graph_module(wanted->edit->work, node->target);
         return module == NULL ? NULL : module->type;
 }

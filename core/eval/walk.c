@@ -353,6 +353,8 @@ Status walk_annotate(Status status, const Node *node)
         node_print(node, &line);
         if (text_status(&line) == STATUS_OK)
                 failure_append("\n\nWhile executing %s", line.data);
+        if (node->stack_trace != NULL)
+                failure_append("\nOriginal traceback:\n%s", node->stack_trace);
         text_deinit(&line);
         return failure_at_node(status, node_origin(node));
 }

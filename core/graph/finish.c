@@ -146,6 +146,8 @@ Status graph_finish(Graph *graph)
         TRY(status);
         TRY(count_weights(graph));
         graph_set_fingerprint(graph);
+        string_map_deinit(&graph->traces);
+        string_map_deinit(&graph->calls);
         graph->finished = true;
         return STATUS_OK;
 }

@@ -63,6 +63,8 @@ Graph *graph_unref(Graph *graph)
         string_map_deinit(&graph->module_by_path);
         string_map_deinit(&graph->node_by_name);
         string_map_deinit(&graph->state_by_path);
+        string_map_deinit(&graph->traces);
+        string_map_deinit(&graph->calls);
         namespace_deinit(&graph->names);
         if (graph->free_labels != NULL)
                 graph->free_labels(atomic_load(&graph->labels));

@@ -38,6 +38,18 @@ typedef struct TensorSpec {
         SymDim size[MAX_RANK];
 } TensorSpec;
 
+// One entry of the nn_module_stack of nodes: a call of a module while the graph was traced. Nodes
+// of one call share it.
+typedef struct StackEntry StackEntry;
+struct StackEntry {
+        const StackEntry *outer; // the call around it; NULL: none
+        // tells calls apart: "b", and "b@1" for the second call of the same module
+        const char *key;
+        const char *path, *type; // of the module; type normalised
+        uint32_t index;          // among the calls of its graph, from 1
+        uint32_t depth;          // entries of the stack up to here
+};
+
 struct Node {
         Opcode op;
         uint32_t index;   // position in graph->nodes; set by graph_finish
@@ -50,7 +62,8 @@ struct Node {
         TensorSpec *spec; // result as recorded by the exporter; NULL if unknown
         // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
         const char *notes;
-        const char *module_path, *module_class; // innermost nn_module_stack entry; NULL if unknown
+        const StackEntry *module_stack; // innermost entry of its nn_module_stack; NULL if unknown
+        const char *stack_trace;        // where in Python it was made, as PyTorch notes it; NULL if unknown
         // in a derived graph: the authored node that this one stands for; NULL: itself
         const char *origin;
         bool internal;        // an edit inserted it to observe a run: it may call what uploads may not
@@ -176,6 +189,9 @@ struct Graph {
         StringMap module_by_path, node_by_name;
         StringMap state_by_path; // path -> index + 1: the array moves as it grows
         Namespace names;         // of nodes
+        // Of nodes, until graph_finish: equal ones are kept once.
+        StringMap traces, calls;
+        uint32_t n_calls;
         State *state;
         uint32_t n_state, state_capacity;
         Signature signature; // in the arena; values are counted
@@ -232,6 +248,27 @@ void module_clear(Module *module);                         // without type, conf
 Status module_add_config(Module *module, const char *borrow_key,
                          // key in the graph's arena; value taken, also on failure
                          Value take_value);
+// The call of a module within `outer` (of this graph, or NULL): the one that is there, or a new
+// one. A key that `outer` has already gives `outer`. Over limits.max_module_calls, or more than
+// MAX_MODULE_DEPTH around each other: STATUS_TOO_LARGE.
+enum { MAX_MODULE_DEPTH = 256 };
+typedef struct StackEntrySpec {
+        const char *key, *path, *type;
+} StackEntrySpec;
+Status graph_stack_entry(Graph *graph, const StackEntry *outer, const StackEntrySpec *spec,
+                         const StackEntry **out_entry);
+// A node's module calls and stack trace, of any graph, for a node of this one.
+Status graph_copy_place(Graph *graph, const Node *from, Node *node);
+// `trace` is copied.
+Status graph_set_trace(Graph *graph, Node *node, const char *trace);
+static inline const char *node_module_path(const Node *node) // NULL if unknown
+{
+        return node->module_stack == NULL ? NULL : node->module_stack->path;
+}
+static inline const char *node_module_type(const Node *node) // NULL if unknown
+{
+        return node->module_stack == NULL ? NULL : node->module_stack->type;
+}
 Node *graph_node(const Graph *graph, const char *name); // NULL if absent
 // The name people know the node by.
 static inline const char *node_origin(const Node *node)

@@ -132,8 +132,43 @@ void value_print_json(Value value, Text *out)
         }
 }
 
-static void add_meta(Text *out, const TensorSpec *spec, const char *notes)
+// {"key": ["path", "type"], ...}, outermost first, as PyTorch's dict.
+static void add_module_stack(Text *out, const StackEntry *innermost)
 {
+        const StackEntry *stack[MAX_MODULE_DEPTH];
+        uint32_t n = 0;
+        for (const StackEntry *call = innermost; call != NULL && n < MAX_MODULE_DEPTH; call = call->outer)
+                stack[n++] = call;
+        text_add(out, "\"nn_module_stack\": {");
+        for (uint32_t i = n; i-- > 0;) {
+                text_add(out, i + 1 == n ? "" : ", ");
+                text_add_json(out, stack[i]->key);
+                text_add(out, ": [");
+                text_add_json(out, stack[i]->path);
+                text_add(out, ", ");
+                text_add_json(out, stack[i]->type);
+                text_add_char(out, ']');
+        }
+        text_add_char(out, '}');
+}
+
+static void add_place(Text *out, const Node *node, const char **separator)
+{
+        if (node->module_stack != NULL) {
+                text_add(out, *separator);
+                add_module_stack(out, node->module_stack);
+                *separator = ", ";
+        }
+        if (node->stack_trace != NULL) {
+                text_addf(out, "%s\"stack_trace\": ", *separator);
+                text_add_json(out, node->stack_trace);
+                *separator = ", ";
+        }
+}
+
+static void add_meta(Text *out, const Node *node)
+{
+        const TensorSpec *spec = node->spec;
         const char *separator = "";
         text_add(out, ", \"meta\": {");
         if (spec != NULL && spec->dtype != DTYPE_NONE) {
@@ -152,8 +187,9 @@ static void add_meta(Text *out, const TensorSpec *spec, const char *notes)
                 }
                 text_add_char(out, ']');
         }
-        if (notes != NULL)
-                text_addf(out, "%s%s", separator, notes);
+        add_place(out, node, &separator);
+        if (node->notes != NULL)
+                text_addf(out, "%s%s", separator, node->notes);
         text_add_char(out, '}');
 }
 
@@ -175,8 +211,9 @@ static void add_node(Text *out, const Node *node, const char *lifted)
                 text_add(out, ", \"type\": ");
                 text_add_json(out, node->type);
         }
-        if (node->spec != NULL || node->notes != NULL)
-                add_meta(out, node->spec, node->notes);
+        if (node->spec != NULL || node->notes != NULL || node->module_stack != NULL ||
+            node->stack_trace != NULL)
+                add_meta(out, node);
         text_add_char(out, '}');
 }
 

@@ -28,9 +28,9 @@ static const char *key_of(ProfileBy by, const NodeTiming *row, const Node *node)
         case PROFILE_BY_OP:
                 return opcode_names[node->op];
         case PROFILE_BY_MODULE:
-                return node->op == OP_CALL_MODULE  ? node->target
-                       : node->module_path != NULL ? node->module_path
-                                                   : "";
+                return node->op == OP_CALL_MODULE   ? node->target
+                       : node->module_stack != NULL ? node->module_stack->path
+                                                    : "";
         default:
                 return row->kernel;
         }

@@ -26,6 +26,15 @@ static Status copy(RunLabels *labels, const char *text, const char **out_copy)
         return text != NULL && *out_copy == NULL ? fail_memory() : STATUS_OK;
 }
 
+static Status copy_entry(RunLabels *labels, const StackEntry *from, const StackEntry **out_entry)
+{
+        StackEntry *call = arena_alloc(&labels->arena, sizeof(*call));
+        if (call == NULL)
+                return fail_memory();
+        *out_entry = call;
+        return copy(labels, from->path, &call->path);
+}
+
 static Status copy_nodes(RunLabels *labels, const Graph *graph)
 {
         Node *nodes = arena_array(&labels->arena, graph->n_nodes, sizeof(*nodes));
@@ -39,10 +48,10 @@ static Status copy_nodes(RunLabels *labels, const Graph *graph)
                 TRY(copy(labels, node->target, &nodes[i].target));
                 // neighbours mostly are of one module
                 const Node *before = i == 0 ? NULL : graph->nodes[i - 1];
-                if (before != NULL && before->module_path == node->module_path)
-                        nodes[i].module_path = nodes[i - 1].module_path;
-                else
-                        TRY(copy(labels, node->module_path, &nodes[i].module_path));
+                if (before != NULL && before->module_stack == node->module_stack)
+                        nodes[i].module_stack = nodes[i - 1].module_stack;
+                else if (node->module_stack != NULL)
+                        TRY(copy_entry(labels, node->module_stack, &nodes[i].module_stack));
         }
         labels->nodes = nodes;
         labels->n_nodes = graph->n_nodes;

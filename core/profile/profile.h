@@ -30,7 +30,7 @@ typedef struct RunLabels {
         RefCount ref;
         Arena arena;
         char program_id[65]; // "": eager
-        Node *nodes;         // by index: op, name, target and module_path only
+        Node *nodes;         // by index: op, name, target and path of the innermost module call only
         uint32_t n_nodes;
         RowLabel *rows; // of a program but for its eager tail, in order
         uint32_t n_rows;

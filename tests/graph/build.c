@@ -56,6 +56,49 @@ Test(build, a_path_is_a_module_or_a_tensor_but_not_both)
         graph_unref(graph);
 }
 
+static const StackEntry *entry(Graph *graph, const StackEntry *outer, const char *key)
+{
+        const StackEntry *made = NULL;
+        const StackEntrySpec spec = { key, key, "torch.nn.modules.linear.Linear" };
+        cr_assert_eq(graph_stack_entry(graph, outer, &spec, &made), STATUS_OK);
+        return made;
+}
+
+Test(build, nodes_of_one_call_share_its_entry_and_a_copy_keeps_the_stack)
+{
+        Graph *graph = new_graph(), *other = new_graph();
+        Node *x = placeholder(graph, "x"), *y = placeholder(other, "y");
+        const StackEntry *a = entry(graph, NULL, "a"), *b = entry(graph, a, "b");
+        cr_assert_str_eq(b->type, "torch.nn.Linear");
+        cr_assert_eq(b, entry(graph, a, "b"));
+        cr_assert_neq(b, entry(graph, NULL, "b"));
+        cr_assert_eq(b, entry(graph, b, "a")); // as a key of a dict, it stands once
+        cr_assert_eq(graph->n_calls, 3);
+        x->module_stack = b;
+        cr_assert_eq(graph_set_trace(graph, x, "File \"m.py\""), STATUS_OK);
+        cr_assert_eq(graph_copy_place(other, x, y), STATUS_OK);
+        cr_assert_eq(y->module_stack->depth, 2);
+        cr_assert_str_eq(y->module_stack->outer->key, "a");
+        cr_assert_str_eq(y->stack_trace, "File \"m.py\"");
+        cr_assert_neq(y->stack_trace, x->stack_trace);
+        graph_unref(graph);
+        graph_unref(other);
+}
+
+Test(build, calls_around_each_other_are_limited)
+{
+        Graph *graph = new_graph();
+        const StackEntry *inner = NULL;
+        char key[16] = "0";
+        for (int i = 0; i < MAX_MODULE_DEPTH; i++) {
+                snprintf(key, sizeof(key), "%d", i);
+                inner = entry(graph, inner, key);
+        }
+        const StackEntrySpec spec = { "last", "last", "M" };
+        fails_with(graph_stack_entry(graph, inner, &spec, &inner), STATUS_TOO_LARGE, "256 entries", NULL);
+        graph_unref(graph);
+}
+
 Test(build, paths_that_nest_without_end_are_refused)
 {
         Graph *graph = new_graph();

@@ -298,8 +298,9 @@ Test(profile, groups_are_summed_run_by_run_and_shared_rows_are_marked_as_estimat
         SignatureSummary *summary;
         uint32_t n;
         Graph *graph = small_graph();
+        const StackEntry head = { .key = "head", .path = "head", .type = "Head" };
         const Node a = { .op = OP_CALL_FUNCTION, .name = "a", .target = "torch.relu" },
-                   b = { .op = OP_CALL_METHOD, .name = "b", .target = "view", .module_path = "head" };
+                   b = { .op = OP_CALL_METHOD, .name = "b", .target = "view", .module_stack = &head };
         const Node *const nodes[2] = { &a, &b };
         profile_stats_new(pool, &stats);
         for (int unit = 1; unit <= 10; unit++)

@@ -176,6 +176,13 @@ def shaped(shape):
     return run("m", json.dumps({"inputs": {"x": {"dtype": "uint8", "shape": shape, "b64": ""}}}))
 
 
+def of_calls(n):
+    """A graph whose nodes are of n calls of modules, at most 250 around each other."""
+    stacks = [{f"{k}": ["m", "M"] for k in range(i, min(i + 250, n))} for i in range(0, n, 250)]
+    return fx(X, *[{**call("torch.relu", "%x", name=f"n{i}"), "meta": {"nn_module_stack": stack}}
+                   for i, stack in enumerate(stacks)], out("%n0"))
+
+
 def objects(levels):
     """A run body of so many levels: those of the limit, and eight for a tensor's own lists."""
     n = levels - 2
@@ -196,6 +203,8 @@ def fixed_rows():
            "too_large", "100000 nodes")
     yield ("max_nodes", lambda: fetching(100000), 200, lambda: fetching(100001), 413, "too_large",
            "100000 nodes")
+    yield ("max_module_calls", lambda: graph("n", of_calls(100000)), 201, lambda: graph("n", of_calls(100001)),
+           413, "too_large", "100000 calls")
     yield ("max_tensors", lambda: arrays(100000), (400, "malformed"), lambda: arrays(100001), 413,
            "too_large", "100000")
     yield ("max_tensors", lambda: form(weights(100000)), 201, lambda: form(weights(100001)), 413, "too_large",

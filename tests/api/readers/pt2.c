@@ -180,8 +180,8 @@ Test(pt2, reads_signature_ranges_guards_and_modules)
         cr_expect_str_eq(signature->guards[0], "L['x'].size()[0] <= 64");
         cr_expect_str_eq(signature->ir, "TRAINING");
         const Node *linear = graph_node(graph, "linear");
-        cr_expect_str_eq(linear->module_path, "l");
-        cr_expect_str_eq(linear->module_class, "torch.nn.Linear");
+        cr_expect_str_eq(linear->module_stack->path, "l");
+        cr_expect_str_eq(linear->module_stack->type, "torch.nn.Linear");
         graph_unref(graph);
 }
 

@@ -167,8 +167,6 @@ static Status give_readers(Edit *edit, Node *node, Node *const *readers, uint32_
         return STATUS_OK;
 }
 
-// ---- parts of values ----
-
 // A call of a function behind `at`, with up to three arguments (borrowed).
 static Status insert_behind(Edit *edit, Node *at, const Node *origin, const char *target, ValueSpan args,
                             Node **out_node)
@@ -181,6 +179,65 @@ static Status insert_behind(Edit *edit, Node *at, const Node *origin, const char
         new.args = value_seq_take(VALUE_TUPLE, seq);
         return edit_insert_after(edit, at, &new, out_node);
 }
+
+// ---- nodes that are no calls ----
+
+static Status count_reads(void *context, const Value *leaf)
+{
+        const Value *wanted = context;
+        if (leaf->kind == VALUE_NODE && leaf->node == wanted->node)
+                ((Value *)context)->tag++;
+        return STATUS_OK;
+}
+
+// The node that gives the graph's only result. An export's output node holds written values, too.
+static Status only_result(const Edit *edit, const Node *output, Value *out_result)
+{
+        Value all = output->args.seq->n == 1 ? output->args.seq->items[0] : value_none();
+        bool sequence = value_is_sequence(all);
+        uint32_t n = sequence ? all.seq->n : 1, n_written = 0;
+        while (n_written < edit->n_outputs && edit->outputs[n_written].kind != OUTPUT_USER)
+                n_written++;
+        Value result = !sequence ? all : n_written < n ? all.seq->items[n_written] : value_none();
+        result.tag = 0;
+        TRY(value_walk(output->args, count_reads, &result));
+        if (n - n_written != 1 || result.kind != VALUE_NODE || result.tag != 1)
+                return failure_at_node(fail(STATUS_VALUE,
+                                            "the output is not one value of one node; match the node that "
+                                            "gives the value to be changed"),
+                                       output->name);
+        *out_result = (Value){ .kind = VALUE_NODE, .node = result.node };
+        return STATUS_OK;
+}
+
+static Status identity_of_output(Edit *edit, Node *output, Node **out_call)
+{
+        Value result;
+        TRY(only_result(edit, output, &result));
+        TRY(insert_behind(edit, edit_previous(output), output, "torch.ops.aten.alias.default",
+                          (ValueSpan){ &result, 1 }, out_call));
+        return edit_replace_input(edit, output, result.node,
+                                  (Value){ .kind = VALUE_NODE, .node = *out_call });
+}
+
+Status edit_identity(Edit *edit, Node *node, Node **out_call)
+{
+        uint32_t n;
+        Node *last = node;
+        Value own = { .kind = VALUE_NODE, .node = node };
+        _cleanup_(freep) Node **readers = NULL;
+        TRY(edit_check_node(edit, node));
+        if (node->op == OP_OUTPUT)
+                return identity_of_output(edit, node, out_call);
+        while (node->op == OP_PLACEHOLDER && edit_next(last)->op == OP_PLACEHOLDER)
+                last = edit_next(last);
+        TRY(readers_behind(edit, node, node, &readers, &n));
+        TRY(insert_behind(edit, last, node, "torch.ops.aten.alias.default", (ValueSpan){ &own, 1 },
+                          out_call));
+        return give_readers(edit, node, readers, n, (Value){ .kind = VALUE_NODE, .node = *out_call });
+}
+
+// ---- parts of values ----
 
 Status edit_patch(Edit *edit, Node *node, const EditPatch *patch, Node **out_result)
 {

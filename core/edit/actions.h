@@ -4,6 +4,10 @@
 #pragma once
 #include "core/edit/edit.h"
 
+// A call that gives back its argument, on which actions work where a node is no call. Of a
+// placeholder or get_attr it reads the value, and the node's readers read it. Of an output it
+// stands between the graph's only result and the output.
+Status edit_identity(Edit *edit, Node *node, Node **out_call);
 // The readers get argument `index` of the call; the node goes. In a module or function call 0 is
 // the first argument, of a method its object.
 Status edit_passthrough(Edit *edit, Node *node, uint32_t index);

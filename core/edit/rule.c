@@ -225,6 +225,11 @@ static Status patch(Applying *applying, const EditRule *rule, Node *hidden, Stan
 static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Standing *standing)
 {
         Edit *edit = applying->edit;
+        if (standing->call != NULL && !node_is_call(standing->call)) {
+                Node *identity;
+                TRY(edit_identity(edit, standing->call, &identity));
+                move_call(standing, identity, value_of_node(identity));
+        }
         if (standing->call == NULL)
                 return failure_at_node(fail(STATUS_VALUE,
                                             "node %s has no call any more: an earlier rule put a value "

@@ -4,7 +4,8 @@
 //
 // All rules are matched against the authored graph, before the first one changes anything, as an
 // interpreter's handlers see the authored nodes. Actions are carried out in order. A second action
-// on a node works on the call that the first one left there.
+// on a node works on the call that the first one left there. On a placeholder, get_attr or output
+// it works on a call that gives back the node's value (edit_identity).
 #pragma once
 #include "core/edit/actions.h"
 #include "core/edit/match.h"

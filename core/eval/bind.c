@@ -237,7 +237,7 @@ static Status fail_missing(const Graph *graph, const Input *missing)
         Text names = { 0 };
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
                 const Input *input = &graph->signature.inputs[i];
-                if (input->kind == INPUT_USER && names.n < 1000)
+                if (input->kind == INPUT_USER && !input->hidden && names.n < 1000)
                         text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", input_name(input));
         }
         Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s",

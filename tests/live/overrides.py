@@ -214,6 +214,34 @@ class NamedOnly(fx.Interpreter):
         return result * 2 if "sigmoid" in node.name else result
 
 
+class ScaledInput(fx.Interpreter):
+    def placeholder(self, target, args, kwargs):
+        return CALLED["scaled"](super().placeholder(target, args, kwargs))
+
+
+class NegatedOutput(fx.Interpreter):
+    def output(self, target, args, kwargs):
+        result = super().output(target, args, kwargs)
+        return torch.neg(result) if isinstance(result, torch.Tensor) else (torch.neg(result[0]),)
+
+
+class ClippedWeights(fx.Interpreter):
+    """Parameters that the graph itself reads."""
+
+    def get_attr(self, target, args, kwargs):
+        return CALLED["clipped"](super().get_attr(target, args, kwargs))
+
+
+class Gated(fx.Interpreter):
+    """A call also reads another node's value."""
+
+    def run_node(self, node):
+        if node.name in ("relu", "encoder_1"):
+            other = next(n for n in self.env if n.name == "neg")
+            return torch.mul(self.fetch_args_kwargs_from_env(node)[0][0], self.env[other])
+        return super().run_node(node)
+
+
 def match(target, **more):
     return {"target": target, **more}
 
@@ -292,6 +320,18 @@ def rows():
            [{"match": tanh, "patch": {"index": ["...", [0, 2]], "scale": [[3.0], [1.0], [-1.0]]}}])
     yield ("every other row is steered", after(TANH, lambda y: patched(y, (slice(None, None, 2), None, slice(-3, -1)), 0.5, "add")),
            [{"match": tanh, "patch": {"index": ["::2", None, "-3:-1"], "add": 0.5}}])
+    yield ("inputs are scaled", lambda gm, x: ScaledInput(gm).run(x),
+           [{"match": {"op": "placeholder", "name": "x"}, "wrap": {"after": "scaled"}}])
+    yield ("the output is negated", lambda gm, x: NegatedOutput(gm).run(x),
+           [{"match": {"op": "output"}, "retarget": "torch.neg"}])
+    yield ("weights are clipped", lambda gm, x: ClippedWeights(gm).run(x),
+           {"functions": [{"match": {"op": "get_attr"}, "call": "clipped"}],
+            "export": [{"match": {"op": "placeholder", "name": "p_*"}, "call": "clipped"}],
+            "nested": [{"match": {"op": "get_attr"}, "call": "clipped", "optional": True}]})
+    yield ("a call reads another node", lambda gm, x: Gated(gm, garbage_collect_values=False).run(x),
+           {"functions": [{"match": {"name": "relu"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
+            "export": [{"match": {"name": "relu"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
+            "nested": [{"match": {"name": "encoder_1"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}]})
     yield ("two rules meet on a node", replace(SIGMOID, lambda x: CALLED["quantised"](torch.cos(x))),
            [{"match": sigmoid, "retarget": "torch.cos"}, {"match": sigmoid, "wrap": {"after": "quantised"}}])
 
@@ -327,6 +367,7 @@ def main():
                     continue
                 with torch.no_grad():
                     want = run(gm, x)
+                want = want[0] if isinstance(want, (tuple, list)) else want
                 rules = rules[graph] if isinstance(rules, dict) else rules
                 body = json.dumps({"inputs": [x.tolist()], "overrides": rules}).encode()
                 for mode in ("eager", "compiled"):

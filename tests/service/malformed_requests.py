@@ -6,6 +6,8 @@ dict is not needed here), `word` stands in the error's text (or in the reply, wh
 legal), and names the culprit. A body is bytes, or text that is encoded as UTF-8.
 """
 
+import malformed_rules
+
 DEEP = (10, 100, 1000, 50000, 250000)
 
 
@@ -18,6 +20,7 @@ def rows():
     yield from tensor_rows()
     yield from member_rows()
     yield from npy_rows()
+    yield from malformed_rules.rows()
 
 
 def json_rows():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of README.md and docs/api.md and compares what comes out.
+"""Runs the examples of README.md, docs/api.md and docs/overriding.md and compares what comes out.
 
 usage: readme.py BINARY
 
@@ -34,9 +34,17 @@ def examples(text):
     out = []
     for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, expected = part.partition("\n")
-            out.append((command, expected.rstrip("\n")))
+            lines = part.split("\n")
+            n = next(n for n in range(1, len(lines) + 1) if is_whole("\n".join(lines[:n])))
+            out.append(("\n".join(lines[:n]), "\n".join(lines[n:]).rstrip("\n")))
     return out
+
+
+def is_whole(command):
+    """Quotes are closed, and a text given by <<'END' has ended."""
+    if "<<'END'" in command:
+        return command.endswith("\nEND")
+    return command.count("'") % 2 == 0
 
 
 def tokens(text):
@@ -126,7 +134,7 @@ def main():
         except Failed as failure:
             counts.bad(name[:160], failure)
 
-    for path, least in (("README.md", 4), ("docs/api.md", 24)):  # each has a server of its own
+    for path, least in (("README.md", 4), ("docs/api.md", 24), ("docs/overriding.md", 14)):  # each has a server of its own
         counts.check(f"the examples of {path}",
                      f"fewer than {least}" if len(examples(document(path))) < least else None)
         run_examples(sys.argv[1], document(path), tally)

@@ -7,6 +7,7 @@
 #include "core/compile/plan.h"
 
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/fused.h"
 
 typedef struct Block {
@@ -203,7 +204,7 @@ static Status join_in_place(Planner *planner)
                 Joining joining = { .planner = planner, .out = call->outs[0] };
                 joining.root = root_of(planner, recorded_buffer(call->outs[0]), &joining.inside);
                 if (!joining.root->planned ||
-                    arg_dim(&call->call, 1, joining.out->tensor.meta.rank, &joining.dim) != STATUS_OK)
+                    arg_dim(&call->call, CAT_DIM, joining.out->tensor.meta.rank, &joining.dim) != STATUS_OK)
                         continue;
                 TRY(recorded_visit_inputs(call, join, &joining));
         }

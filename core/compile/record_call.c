@@ -4,6 +4,7 @@
 // STATUS_DYNAMIC.
 #include "core/compile/recorder.h"
 
+#include "core/ops/arguments.h"
 #include "core/ops/inplace.h"
 #include "core/ops/write.h"
 
@@ -105,8 +106,8 @@ static Status record_outs(Recorder *recorder, OpCall *call, Tensor **tensors, Re
 {
         bool computes = call->inplace || call->n_outs == 0, views = false;
         if (call->inplace) {
-                TRY(check_written(recorder->recording, call, call->args[0].tensor));
-                tensors[0] = tensor_ref(call->args[0].tensor);
+                TRY(check_written(recorder->recording, call, call->args[SELF].tensor));
+                tensors[0] = tensor_ref(call->args[SELF].tensor);
                 TRY(recorder_value(recorder, tensors[0], &values[0]));
         } else {
                 for (uint32_t k = 0; k < call->n_outs; k++) {
@@ -147,7 +148,7 @@ static Status record_copy(Recorder *recorder, Tensor *to, Tensor *from)
         TRY(call_open(&recorder->base, op_for(ROLE_WRITE), args, 3, &call));
         call.op = &write_op;
         Recorded *self;
-        Status status = out_same(&call, 0, 0);
+        Status status = out_same(&call, 0, SELF);
         if (status == STATUS_OK)
                 status = recorder_value(recorder, to, &self);
         if (status == STATUS_OK)

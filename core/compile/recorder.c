@@ -10,6 +10,7 @@
 
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/ops/arguments.h"
 
 // ---- live tensors and their values ----
 Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor)
@@ -59,9 +60,10 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
         OpCall call;
         Value args[4] = { value_ref((Value){ .kind = VALUE_TENSOR, .tensor = &from->tensor }), value_none(),
                           value_none(), value_int(tensor->offset) };
-        Status status = value_ints_new(VALUE_LIST, tensor->meta.size, tensor->meta.rank, &args[1]);
+        Status status = value_ints_new(VALUE_LIST, tensor->meta.size, tensor->meta.rank, &args[STRIDED_SIZE]);
         if (status == STATUS_OK)
-                status = value_ints_new(VALUE_LIST, tensor->meta.stride, tensor->meta.rank, &args[2]);
+                status = value_ints_new(VALUE_LIST, tensor->meta.stride, tensor->meta.rank,
+                                        &args[STRIDED_STRIDE]);
         if (status == STATUS_OK)
                 status = call_open(&recorder->base, overload, args, 15, &call);
         if (status != STATUS_OK) {
@@ -69,7 +71,7 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
                 return status;
         }
         RecordedCall *added = NULL;
-        status = out_view(&call, 0, 0, &tensor->meta, tensor->offset);
+        status = out_view(&call, 0, SELF, &tensor->meta, tensor->offset);
         if (status == STATUS_OK)
                 status = recorder_add_call(recorder, &call, args, &added);
         else

@@ -8,6 +8,7 @@
 
 #include "core/base/limits.h"
 #include "core/kernels/copy.h"
+#include "core/ops/arguments.h"
 #include "core/ops/inplace.h"
 
 enum { MAX_INLINE_INPUTS = 16 };
@@ -178,7 +179,7 @@ static Status run_call(EagerEmitter *eager, OpCall *call, Tensor **tensors, void
 {
         bool computes = call->inplace || call->n_outs == 0;
         if (call->inplace) {
-                Tensor *self = call->args[0].tensor;
+                Tensor *self = call->args[SELF].tensor;
                 TRY(storage_make_writable(self->storage));
                 tensors[0] = tensor_ref(self);
         } else {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/graph/print.h"
+#include "core/ops/arguments.h"
 #include "core/targets/targets.h"
 
 enum { INLINE_NODES = 48, INLINE_ARGS = 16, INLINE_KWARGS = 12 };
@@ -183,7 +184,7 @@ static Status run_method(Walk *walk, const Node *node, const CallArgs *call, Val
         const Target *target = node->resolved != NULL ? node->resolved : target_method(node->target);
         if (target == NULL && call->n_args > 0)
                 return fail(STATUS_UNSUPPORTED, "'%s' object has no attribute '%s'",
-                            value_kind_name(call->args[0].kind), node->target);
+                            value_kind_name(call->args[SELF].kind), node->target);
         if (target == NULL)
                 return fail(STATUS_UNSUPPORTED, "no method is known as %s", node->target);
         return target_call(walk->emitter, target, call, out);

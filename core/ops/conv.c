@@ -182,13 +182,12 @@ static Status transposed_sizes(ConvArgs *args, const TensorMeta *input, const Te
 }
 
 // padding="same" | "valid" or numbers.
-static Status read_padding(const OpCall *call, const ConvRow *row, const TensorMeta *weight, ConvArgs *args,
-                           bool *out_same)
+static Status read_padding(const OpCall *call, const TensorMeta *weight, ConvArgs *args, bool *out_same)
 {
-        const char *text = arg_text(call, row->padding);
+        const char *text = arg_text(call, CONV_PADDING);
         *out_same = false;
         if (text == NULL)
-                return spatial_ints(call, row->padding, args->spatial, "padding", args->padding);
+                return spatial_ints(call, CONV_PADDING, args->spatial, "padding", args->padding);
         if (strcmp(text, "valid") == 0)
                 return STATUS_OK;
         if (strcmp(text, "same") != 0)
@@ -237,7 +236,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         char text[128];
         if (row->spatial == 0) {
                 args.spatial = weight->rank - 2;
-                args.transposed = row->transposed_arg >= 0 && arg_bool(call, row->transposed_arg, false);
+                args.transposed = row->transposed_arg > 0 && arg_bool(call, row->transposed_arg, false);
                 if (args.spatial < 1 || args.spatial > 3)
                         return fail(STATUS_SHAPE, "weight should have at least three dimensions");
         } else if (given->rank != args.spatial + 1 && given->rank != args.spatial + 2) {
@@ -255,13 +254,13 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
                             "the convolution dimensions, but "
                             "got %d values",
                             weight_spatial, args.spatial);
-        TRY(spatial_ints(call, row->stride, args.spatial, "stride", args.stride));
-        TRY(spatial_ints(call, row->dilation, args.spatial, "dilation", args.dilation));
-        TRY(arg_int(call, row->groups, &args.groups));
+        TRY(spatial_ints(call, CONV_STRIDE, args.spatial, "stride", args.stride));
+        TRY(spatial_ints(call, row->dilation_arg, args.spatial, "dilation", args.dilation));
+        TRY(arg_int(call, row->groups_arg, &args.groups));
         bool same;
-        TRY(read_padding(call, row, weight, &args, &same));
-        if (row->output_padding >= 0)
-                TRY(spatial_ints(call, row->output_padding, args.spatial, "output_padding",
+        TRY(read_padding(call, weight, &args, &same));
+        if (row->output_padding_arg > 0)
+                TRY(spatial_ints(call, row->output_padding_arg, args.spatial, "output_padding",
                                  args.output_padding));
         TensorMeta input = args.batched ? *given : conv_batched(given, args.spatial);
         TRY(check_positive(&args));
@@ -411,11 +410,20 @@ Cost conv_cost(const OpCall *call)
                                 dtype_info[out->dtype].bytes };
 }
 
-static const ConvRow conv_1d = { 1, 3, 4, 5, 6, -1, -1, false }, conv_2d = { 2, 3, 4, 5, 6, -1, -1, false },
-                     conv_3d = { 3, 3, 4, 5, 6, -1, -1, false }, conv_any = { 0, 3, 4, 5, 8, 7, 6, false },
-                     transposed_1d = { 1, 3, 4, 7, 6, 5, -1, true },
-                     transposed_2d = { 2, 3, 4, 7, 6, 5, -1, true },
-                     transposed_3d = { 3, 3, 4, 7, 6, 5, -1, true };
+#define DIRECT .dilation_arg = CONV_DILATION, .groups_arg = CONV_GROUPS
+#define TRANSPOSED                                                                                           \
+        .dilation_arg = TRANSPOSED_DILATION, .groups_arg = TRANSPOSED_GROUPS,                                \
+        .output_padding_arg = TRANSPOSED_OUTPUT_PADDING, .transposed = true
+static const ConvRow conv_1d = { .spatial = 1, DIRECT }, conv_2d = { .spatial = 2, DIRECT },
+                     conv_3d = { .spatial = 3, DIRECT }, transposed_1d = { .spatial = 1, TRANSPOSED },
+                     transposed_2d = { .spatial = 2, TRANSPOSED },
+                     transposed_3d = { .spatial = 3, TRANSPOSED },
+                     conv_any = { .dilation_arg = CONV_DILATION,
+                                  .groups_arg = CONVOLUTION_GROUPS,
+                                  .output_padding_arg = CONVOLUTION_OUTPUT_PADDING,
+                                  .transposed_arg = CONVOLUTION_TRANSPOSED };
+#undef DIRECT
+#undef TRANSPOSED
 #define CONV(schema, row_)                                                                                   \
         {                                                                                                    \
                 schema, CONV_DTYPES, .infer = conv_infer, .run = conv_op_run, .pack = conv_pack,             \

@@ -3,10 +3,10 @@
 #pragma once
 #include "core/ops/op.h"
 
-// OpDef.row: positions in the schema; -1: absent. input, weight, bias are always 0, 1, 2.
+// OpDef.row: positions in the schema that differ among the rows; 0: absent.
 typedef struct ConvRow {
         int spatial; // 0: taken from the weight (aten::convolution)
-        int stride, padding, dilation, groups, output_padding, transposed_arg;
+        int dilation_arg, groups_arg, output_padding_arg, transposed_arg;
         bool transposed;
 } ConvRow;
 

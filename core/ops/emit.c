@@ -203,9 +203,9 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
         Status status = emitter->vtbl->check == NULL ? STATUS_OK : emitter->vtbl->check(emitter, &call);
         if (status == STATUS_OK)
                 status = call_check_dtypes(&call);
-        if (status == STATUS_OK && overload->inplace && args[0].kind != VALUE_TENSOR)
+        if (status == STATUS_OK && overload->inplace && args[SELF].kind != VALUE_TENSOR)
                 status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s",
-                              call.schema->name, value_kind_name(args[0].kind));
+                              call.schema->name, value_kind_name(args[SELF].kind));
         if (status == STATUS_OK) {
                 if (call.op->infer == NULL)
                         status = emit_expand(&call, out);

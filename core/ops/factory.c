@@ -53,7 +53,7 @@ static Dtype number_dtype(Value number)
 // zeros, ones, empty (size, *, dtype ...)
 static Status sized_infer(OpCall *call)
 {
-        return out_shape(call, 0, arg_dtype(call, SIZED_DTYPE, DTYPE_F32));
+        return out_shape(call, SIZED_SIZE, arg_dtype(call, SIZED_DTYPE, DTYPE_F32));
 }
 
 static Status empty_infer(OpCall *call)
@@ -75,20 +75,21 @@ static Status check_fill(const OpCall *call, int index)
 
 static Status full_infer(OpCall *call)
 {
-        TRY(out_shape(call, 0, arg_dtype(call, FULL_DTYPE, number_dtype(arg_number(call, FULL_FILL_VALUE)))));
-        return check_fill(call, 1);
+        TRY(out_shape(call, SIZED_SIZE,
+                      arg_dtype(call, FULL_DTYPE, number_dtype(arg_number(call, FULL_FILL_VALUE)))));
+        return check_fill(call, FULL_FILL_VALUE);
 }
 
 // new_zeros, new_ones, new_empty (self, size, *, dtype ...)
 static Status new_infer(OpCall *call)
 {
-        return out_shape(call, 1, arg_dtype(call, NEW_DTYPE, arg_meta(call, SELF)->dtype));
+        return out_shape(call, NEW_SIZE, arg_dtype(call, NEW_DTYPE, arg_meta(call, SELF)->dtype));
 }
 
 static Status new_full_infer(OpCall *call)
 {
-        TRY(out_shape(call, 1, arg_dtype(call, NEW_FULL_DTYPE, arg_meta(call, SELF)->dtype)));
-        return check_fill(call, 2);
+        TRY(out_shape(call, NEW_SIZE, arg_dtype(call, NEW_FULL_DTYPE, arg_meta(call, SELF)->dtype)));
+        return check_fill(call, NEW_FULL_FILL_VALUE);
 }
 
 // zeros_like, ones_like, empty_like (self, *, dtype, layout, device, pin_memory, memory_format)
@@ -102,7 +103,7 @@ static Status full_like_infer(OpCall *call)
 {
         TRY(out_like(call, arg_dtype(call, FULL_LIKE_DTYPE, arg_meta(call, SELF)->dtype),
                      arg_memory_format(call, FULL_LIKE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE)));
-        return check_fill(call, 1);
+        return check_fill(call, FULL_LIKE_FILL_VALUE);
 }
 
 static Status empty_strided_infer(OpCall *call)
@@ -127,7 +128,7 @@ static Status scalar_tensor_infer(OpCall *call)
         TensorMeta meta;
         meta_init(&meta, arg_dtype(call, SCALAR_TENSOR_DTYPE, DTYPE_F32), 0, NULL);
         TRY(out_fresh(call, 0, &meta));
-        return check_fill(call, 0);
+        return check_fill(call, SCALAR_TENSOR_S);
 }
 
 static Status fill_with(const OpRun *run, Value number)
@@ -334,16 +335,16 @@ static Status linspace_run(const OpRun *run)
 // ---- matrices ----
 static Status eye_infer(OpCall *call)
 {
-        bool square = call->n_args == 5;
+        bool square = strcmp(call->schema->overload, "m") != 0;
         int64_t size[2], numel;
         TensorMeta meta;
         TRY(arg_int(call, EYE_N, &size[0]));
-        TRY(arg_int(call, square ? 0 : 1, &size[1]));
+        TRY(arg_int(call, square ? EYE_N : EYE_M_M, &size[1]));
         if (size[0] < 0 || size[1] < 0)
                 return fail(STATUS_VALUE, "%s must be greater or equal to 0, got %" PRId64,
                             size[0] < 0 ? "n" : "m", size[0] < 0 ? size[0] : size[1]);
         TRY(shape_numel(2, size, &numel));
-        meta_init(&meta, arg_dtype(call, square ? 1 : 2, DTYPE_F32), 2, size);
+        meta_init(&meta, arg_dtype(call, square ? EYE_DTYPE : EYE_M_DTYPE, DTYPE_F32), 2, size);
         return out_fresh(call, 0, &meta);
 }
 

@@ -253,7 +253,7 @@ static Status fused_linear_pack(const OpCall *call, const PackContext *context, 
         return fused_pack(&product, &epilogue, false, out_packed);
 }
 
-static const ConvRow fused_conv_row = { 0, 3, 4, 5, 6, -1, -1, false };
+static const ConvRow fused_conv_row = { .dilation_arg = CONV_DILATION, .groups_arg = CONV_GROUPS };
 const OpDef fused_conv_ops[] = {
         { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
                     "SymInt[] padding, SymInt[] dilation, "

@@ -136,7 +136,7 @@ static Status run_block(const TailRun *task, RunContext *ctx, float *rows, int64
         const TensorMeta *in_meta[SCHEMA_MAX_ARGS] = { &first.meta };
         OpRun run = { .in = in, .in_meta = in_meta, .n_in = 1, .n_out = 1, .call = &call, .ctx = ctx };
         memcpy(args, tail->args, call.n_args * sizeof(Value));
-        args[0].tensor = &first;
+        args[SELF].tensor = &first;
         call.args = args;
         for (uint32_t i = 1; i < call.n_args; i++) {
                 if (call.schema->args[i].type != ARG_TENSOR)

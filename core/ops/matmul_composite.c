@@ -43,7 +43,7 @@ static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
         Dtype result = arg_meta(call, SELF)->dtype;
         int64_t size[2];
         for (int i = 0; i < 2; i++) {
-                const TensorMeta *vector = arg_meta(call, 1 + i);
+                const TensorMeta *vector = arg_meta(call, ADDR_VEC1 + i);
                 if (vector->rank != 1)
                         return fail(STATUS_SHAPE, "addr: Expected 1-D argument %s, but got %d-D",
                                     i == 0 ? "vec1" : "vec2", vector->rank);
@@ -52,7 +52,7 @@ static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
         }
         TRY(product_check_factors(call, result, true));
         for (int i = 0; i < 2; i++)
-                TRY(addr_factor(call, 3 + i, result, &factors[i]));
+                TRY(addr_factor(call, ADDR_BETA + i, result, &factors[i]));
         _cleanup_(value_clear) Value product = value_none(), scaled = value_none(), kept = value_none(),
                                      sizes = value_none(), self = value_none();
         TRY(value_ints_new(VALUE_LIST, size, 2, &sizes));
@@ -203,7 +203,7 @@ static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
         int64_t dims[2][MAX_RANK];
         int n[2];
         for (int i = 0; i < 2; i++)
-                TRY(arg_ints(call, 2 + i, MAX_RANK, dims[i], &n[i]));
+                TRY(arg_ints(call, TENSORDOT_DIMS_SELF + i, MAX_RANK, dims[i], &n[i]));
         if (n[0] != n[1])
                 return fail(STATUS_VALUE, "both dimension lists should have same length");
         if (arg_meta(call, SELF)->dtype != arg_meta(call, TENSORDOT_OTHER)->dtype)

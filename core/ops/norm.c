@@ -192,15 +192,15 @@ static Status group_args(const OpCall *call, GroupArgs *out_args)
         GroupArgs args = { .n = input->size[0],
                            .channels = input->rank > 1 ? input->size[1] : 1,
                            .inner = 1,
-                           .weight_arg = native ? 1 : 2 };
+                           .weight_arg = native ? NATIVE_GROUP_NORM_WEIGHT : GROUP_NORM_WEIGHT };
         for (int d = 2; d < input->rank; d++)
                 args.inner *= input->size[d];
-        TRY(arg_int(call, native ? 6 : 1, &args.groups));
+        TRY(arg_int(call, native ? NATIVE_GROUP_NORM_GROUP : GROUP_NORM_NUM_GROUPS, &args.groups));
         TRY(check_group(call, args.weight_arg, args.channels, args.groups, &args.stats));
         int64_t said;
         const int64_t sizes[] = { args.n, args.channels, args.inner };
         for (int i = 0; native && i < 3; i++) {
-                TRY(arg_int(call, 3 + i, &said));
+                TRY(arg_int(call, NATIVE_GROUP_NORM_N + i, &said));
                 if (said != sizes[i])
                         return fail(STATUS_SHAPE,
                                     "Expected X.numel() == N * C * HxW to be true, but got false.");

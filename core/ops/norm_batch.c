@@ -385,7 +385,8 @@ static Status train_run(const OpRun *run)
 static Status write_back(Emitter *emitter, const OpCall *call, const Value *results)
 {
         for (int i = 0; i < 2; i++)
-                TRY(emitter->vtbl->write(emitter, arg_value(call, 3 + i).tensor, results[3 + i].tensor));
+                TRY(emitter->vtbl->write(emitter, arg_value(call, BATCH_NORM_RUNNING_MEAN + i).tensor,
+                                         results[3 + i].tensor));
         return STATUS_OK;
 }
 

@@ -34,7 +34,7 @@ static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, 
              running = arg_tensor(call, INSTANCE_NORM_RUNNING_MEAN) != NULL;
         Status status = STATUS_OK;
         for (int i = 0; i < 4 && status == STATUS_OK; i++)
-                status = repeated(emitter, arg_value(call, 1 + i), times, &param[i]);
+                status = repeated(emitter, arg_value(call, INSTANCE_NORM_WEIGHT + i), times, &param[i]);
         Value momentum = arg_value(call, INSTANCE_NORM_MOMENTUM), eps = arg_value(call, INSTANCE_NORM_EPS);
         if (status == STATUS_OK && !batch_stats)
                 status = EMIT(emitter, "fxserve::batch_norm_eval", out, input, param[0], param[1], param[2],
@@ -49,8 +49,8 @@ static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, 
                 value_clear(&param[i]);
         TRY(status);
         for (int i = 0; i < 2 && batch_stats && running; i++)
-                TRY(average_running(emitter, arg_value(call, 3 + i), results.seq->items[3 + i], meta->size[0],
-                                    meta->size[1]));
+                TRY(average_running(emitter, arg_value(call, INSTANCE_NORM_RUNNING_MEAN + i),
+                                    results.seq->items[3 + i], meta->size[0], meta->size[1]));
         if (batch_stats)
                 *out = value_ref(results.seq->items[0]);
         return STATUS_OK;

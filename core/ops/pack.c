@@ -107,7 +107,8 @@ static TensorMeta transposed(const TensorMeta *meta)
 Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product)
 {
         const TensorMeta *input = arg_meta(call, SELF);
-        const Tensor *weight = dense_constant_of(call, 1), *bias = product_constant(call, 2);
+        const Tensor *weight = dense_constant_of(call, LINEAR_WEIGHT),
+                     *bias = product_constant(call, LINEAR_BIAS);
         *out_product = (PackedProduct){ 0 };
         bool has_bias = arg_meta(call, LINEAR_BIAS) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
@@ -142,7 +143,7 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         const TensorMeta *a = arg_meta(call, ADDMM_MAT1), *b = arg_meta(call, ADDMM_MAT2);
-        const Tensor *bias = product_constant(call, 0), *weight = dense_constant_of(call, 2);
+        const Tensor *bias = product_constant(call, SELF), *weight = dense_constant_of(call, ADDMM_MAT2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] ||
             call->inplace || !value_is_one(arg_number(call, ADDMM_BETA)) ||
             !value_is_one(arg_number(call, ADDMM_ALPHA)) || !product_takes(a))

@@ -36,7 +36,7 @@ static bool input_is_bool(const OpCall *call, int arg)
 
 static Status check_sub(const OpCall *call, const PointBound *bound)
 {
-        bool left = input_is_bool(call, 0), right = input_is_bool(call, 1);
+        bool left = input_is_bool(call, SELF), right = input_is_bool(call, BINARY_OTHER);
         if (left && right)
                 return fail(STATUS_DTYPE, "Subtraction, the `-` operator, with two bool tensors is not "
                                           "supported. Use the `^` or `logical_xor()` operator "
@@ -67,7 +67,7 @@ static const PointOp *select_div(const OpCall *call)
                      mode);
                 return NULL;
         }
-        return &forms[call->schema->args[1].type != ARG_TENSOR][form];
+        return &forms[call->schema->args[BINARY_OTHER].type != ARG_TENSOR][form];
 }
 
 // ---- pow ----

@@ -68,8 +68,9 @@ static Status check_mask(const OpCall *call, const PointBound *bound)
                 return fail(STATUS_DTYPE,
                             "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                             dtype_c_name(mask->dtype));
-        const TensorMeta *value =
-                call->schema->args[2].type == ARG_TENSOR ? arg_meta(call, MASKED_FILL_VALUE) : NULL;
+        const TensorMeta *value = call->schema->args[MASKED_FILL_VALUE].type == ARG_TENSOR
+                                          ? arg_meta(call, MASKED_FILL_VALUE)
+                                          : NULL;
         if (value != NULL && value->rank != 0)
                 return fail(STATUS_SHAPE,
                             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "

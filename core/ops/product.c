@@ -267,7 +267,7 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
         ConvArgs args;
         *out_product = (PackedProduct){ 0 };
         const TensorMeta *input = arg_meta(call, SELF);
-        const Tensor *weight = product_constant(call, 1), *bias = product_constant(call, 2);
+        const Tensor *weight = product_constant(call, CONV_WEIGHT), *bias = product_constant(call, CONV_BIAS);
         bool has_bias = arg_meta(call, CONV_BIAS) != NULL;
         TRY(conv_args(call, &args));
         if (args.transposed || weight == NULL || (has_bias && bias == NULL) || !product_takes(input))

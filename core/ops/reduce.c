@@ -26,7 +26,7 @@ typedef struct ReduceRow {
         ReduceKind kind;
         ResultStyle result;
         DimsStyle dims;
-        int keepdim_arg, dtype_arg; // -1: absent; dim is argument 1
+        int keepdim_arg, dtype_arg; // 0: absent
 } ReduceRow;
 
 // ---- shared ----
@@ -112,7 +112,7 @@ static Status reduce_dims(const OpCall *call, const ReduceRow *row, uint32_t *ou
 static Status cast_dtype(const OpCall *call, const ReduceRow *row, Dtype *out_cast)
 {
         Dtype self = arg_meta(call, SELF)->dtype,
-              given = row->dtype_arg < 0 ? DTYPE_NONE : arg_dtype(call, row->dtype_arg, DTYPE_NONE);
+              given = row->dtype_arg == 0 ? DTYPE_NONE : arg_dtype(call, row->dtype_arg, DTYPE_NONE);
         *out_cast = given != DTYPE_NONE ? given : self;
         switch (row->result) {
         case RESULT_SUM:
@@ -155,7 +155,7 @@ static Status reduce_infer(OpCall *call)
                 dtype = DTYPE_I64;
         TensorMeta meta;
         reduce_meta(arg_meta(call, SELF), mask,
-                    row->keepdim_arg >= 0 && arg_bool(call, row->keepdim_arg, false), dtype, &meta);
+                    row->keepdim_arg > 0 && arg_bool(call, row->keepdim_arg, false), dtype, &meta);
         return out_fresh(call, 0, &meta);
 }
 
@@ -200,25 +200,26 @@ static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
                     arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
 }
 
-static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, -1, 1 },
-                       sum_list = { REDUCE_SUM, RESULT_SUM, DIMS_LIST, 2, 3 },
-                       mean_all = { REDUCE_MEAN, RESULT_MEAN, DIMS_ALL, -1, 1 },
-                       mean_list = { REDUCE_MEAN, RESULT_MEAN, DIMS_LIST, 2, 3 },
-                       prod_all = { REDUCE_PROD, RESULT_SUM, DIMS_ALL, -1, 1 },
-                       prod_one = { REDUCE_PROD, RESULT_SUM, DIMS_ONE, 2, 3 },
-                       max_list = { REDUCE_MAX, RESULT_SAME, DIMS_LIST, 2, -1 },
-                       min_list = { REDUCE_MIN, RESULT_SAME, DIMS_LIST, 2, -1 },
-                       max_all = { REDUCE_MAX, RESULT_SAME, DIMS_ALL, -1, -1 },
-                       min_all = { REDUCE_MIN, RESULT_SAME, DIMS_ALL, -1, -1 },
-                       all_all = { REDUCE_ALL, RESULT_BOOL, DIMS_ALL, -1, -1 },
-                       all_one = { REDUCE_ALL, RESULT_BOOL, DIMS_ONE, 2, -1 },
-                       all_exact = { REDUCE_ALL, RESULT_BOOL, DIMS_EXACT, 2, -1 },
-                       any_all = { REDUCE_ANY, RESULT_BOOL, DIMS_ALL, -1, -1 },
-                       any_one = { REDUCE_ANY, RESULT_BOOL, DIMS_ONE, 2, -1 },
-                       any_exact = { REDUCE_ANY, RESULT_BOOL, DIMS_EXACT, 2, -1 },
-                       nonzero_one = { REDUCE_NONZERO, RESULT_INT, DIMS_ONE, -1, -1 },
-                       nonzero_list = { REDUCE_NONZERO, RESULT_INT, DIMS_LIST, -1, -1 },
-                       logsumexp_list = { REDUCE_LOGSUMEXP, RESULT_FLOAT, DIMS_LIST, 2, -1 };
+enum { ABSENT = 0 }; // of keepdim_arg and dtype_arg
+static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, ABSENT, REDUCE_ALL_DTYPE },
+                       sum_list = { REDUCE_SUM, RESULT_SUM, DIMS_LIST, REDUCE_KEEPDIM, REDUCE_DTYPE },
+                       mean_all = { REDUCE_MEAN, RESULT_MEAN, DIMS_ALL, ABSENT, REDUCE_ALL_DTYPE },
+                       mean_list = { REDUCE_MEAN, RESULT_MEAN, DIMS_LIST, REDUCE_KEEPDIM, REDUCE_DTYPE },
+                       prod_all = { REDUCE_PROD, RESULT_SUM, DIMS_ALL, ABSENT, REDUCE_ALL_DTYPE },
+                       prod_one = { REDUCE_PROD, RESULT_SUM, DIMS_ONE, REDUCE_KEEPDIM, REDUCE_DTYPE },
+                       max_list = { REDUCE_MAX, RESULT_SAME, DIMS_LIST, REDUCE_KEEPDIM, ABSENT },
+                       min_list = { REDUCE_MIN, RESULT_SAME, DIMS_LIST, REDUCE_KEEPDIM, ABSENT },
+                       max_all = { REDUCE_MAX, RESULT_SAME, DIMS_ALL, ABSENT, ABSENT },
+                       min_all = { REDUCE_MIN, RESULT_SAME, DIMS_ALL, ABSENT, ABSENT },
+                       all_all = { REDUCE_ALL, RESULT_BOOL, DIMS_ALL, ABSENT, ABSENT },
+                       all_one = { REDUCE_ALL, RESULT_BOOL, DIMS_ONE, REDUCE_KEEPDIM, ABSENT },
+                       all_exact = { REDUCE_ALL, RESULT_BOOL, DIMS_EXACT, REDUCE_KEEPDIM, ABSENT },
+                       any_all = { REDUCE_ANY, RESULT_BOOL, DIMS_ALL, ABSENT, ABSENT },
+                       any_one = { REDUCE_ANY, RESULT_BOOL, DIMS_ONE, REDUCE_KEEPDIM, ABSENT },
+                       any_exact = { REDUCE_ANY, RESULT_BOOL, DIMS_EXACT, REDUCE_KEEPDIM, ABSENT },
+                       nonzero_one = { REDUCE_NONZERO, RESULT_INT, DIMS_ONE, ABSENT, ABSENT },
+                       nonzero_list = { REDUCE_NONZERO, RESULT_INT, DIMS_LIST, ABSENT, ABSENT },
+                       logsumexp_list = { REDUCE_LOGSUMEXP, RESULT_FLOAT, DIMS_LIST, REDUCE_KEEPDIM, ABSENT };
 #define REDUCE(schema, row_) REDUCE_ROWS(schema, row_, 0, END_NONE)
 // Along some dimensions: the last ones are rows.
 #define REDUCE_ROWS(schema, row_, traits_, end_)                                                             \

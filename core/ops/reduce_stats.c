@@ -82,8 +82,8 @@ static Status var_run(const OpRun *run)
 
 // ---- norms ----
 typedef struct NormRow {
-        int ord, dim, keepdim, dtype; // positions; -1: absent
-        bool vector;                  // linalg.vector_norm's words
+        int dim_arg, keepdim_arg, dtype_arg; // 0: absent
+        bool vector;                         // linalg.vector_norm's words
 } NormRow;
 
 typedef struct NormArgs {
@@ -123,13 +123,13 @@ static Status norm_args(const OpCall *call, NormArgs *out)
         const NormRow *row = call->op->row;
         const TensorMeta *self = arg_meta(call, SELF);
         *out = (NormArgs){ .ord = 2, .mask = (1u << self->rank) - 1 };
-        out->dtype = row->dtype < 0 ? self->dtype : arg_dtype(call, row->dtype, self->dtype);
-        out->keepdim = row->keepdim >= 0 && arg_bool(call, row->keepdim, false);
+        out->dtype = row->dtype_arg == 0 ? self->dtype : arg_dtype(call, row->dtype_arg, self->dtype);
+        out->keepdim = row->keepdim_arg > 0 && arg_bool(call, row->keepdim_arg, false);
         TRY(check_norm_dtype(row, self->dtype, out->dtype));
-        if (!arg_is_none(call, row->ord))
-                TRY(arg_double(call, row->ord, &out->ord));
-        if (row->dim >= 0)
-                TRY(arg_dims(call, row->dim, self->rank, true, &out->mask));
+        if (!arg_is_none(call, NORM_ORD))
+                TRY(arg_double(call, NORM_ORD, &out->ord));
+        if (row->dim_arg > 0)
+                TRY(arg_dims(call, row->dim_arg, self->rank, true, &out->mask));
         if (out->ord >= 0 && !isinf(out->ord))
                 return STATUS_OK;
         for (int d = 0; d < self->rank; d++) {
@@ -175,9 +175,11 @@ static Status norm_run(const OpRun *run)
 static const VarRow var_plain = { false, VAR_PLAIN }, var_dim = { false, VAR_DIM },
                     var_correction = { false, VAR_CORRECTION }, std_plain = { true, VAR_PLAIN },
                     std_dim = { true, VAR_DIM }, std_correction = { true, VAR_CORRECTION };
-static const NormRow vector_norm = { 1, 2, 3, 4, true }, norm_scalar = { 1, -1, -1, -1, false },
-                     norm_dtype = { 1, -1, -1, 2, false }, norm_dim = { 1, 2, 3, -1, false },
-                     norm_dim_dtype = { 1, 2, 3, 4, false };
+#define ALONG .dim_arg = NORM_DIM, .keepdim_arg = NORM_KEEPDIM
+static const NormRow vector_norm = { ALONG, .dtype_arg = NORM_DTYPE, .vector = true },
+                     norm_scalar = { .vector = false }, norm_dtype = { .dtype_arg = NORM_ALL_DTYPE },
+                     norm_dim = { ALONG }, norm_dim_dtype = { ALONG, .dtype_arg = NORM_DTYPE };
+#undef ALONG
 #define VAR(schema, row_)                                                                                    \
         {                                                                                                    \
                 schema, DTYPES_REAL, .infer = var_infer, .run = var_run, .row = &(row_),                     \

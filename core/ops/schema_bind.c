@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 
 typedef enum FaultKind {
         FAULT_NONE,
@@ -124,7 +125,7 @@ static bool gathers(const Schema *schema, const CallArgs *call, uint32_t n_posit
         if (!arg->is_list || arg->type != ARG_INT || call->n_args <= last)
                 return false;
         // As Python's arg parser: only a list that is the one argument besides the tensor.
-        if (last > 1 || (last == 1 && (schema->args[0].type != ARG_TENSOR || schema->args[0].is_list)))
+        if (last > 1 || (last == 1 && (schema->args[SELF].type != ARG_TENSOR || schema->args[SELF].is_list)))
                 return false;
         ValueKind kind = call->args[last].kind;
         bool number = kind == VALUE_INT || kind == VALUE_NODE || kind == VALUE_DYNAMIC ||

@@ -8,10 +8,10 @@
 
 typedef enum SortKind { SORT, SORT_INDICES, SORT_TOP, SORT_VALUE, SORT_MEDIAN } SortKind;
 
-// Positions in the schema; -1: absent.
 typedef struct SortRow {
         SortKind kind;
-        int dim, descending;
+        int dim_arg;
+        int descending_arg, keepdim_arg; // 0: absent
 } SortRow;
 
 typedef struct SortArgs {
@@ -44,11 +44,10 @@ static Status sort_args(const OpCall *call, SortArgs *out)
         const SortRow *row = call->op->row;
         const TensorMeta *self = arg_meta(call, SELF);
         *out = (SortArgs){ .dim = 0 };
-        if (row->dim >= 0)
-                TRY(arg_dim(call, row->dim, self->rank, &out->dim));
+        TRY(arg_dim(call, row->dim_arg, self->rank, &out->dim));
         out->n = out->n_out = row_length(self, out->dim);
-        if (row->descending >= 0)
-                out->descending = arg_bool(call, row->descending, false);
+        if (row->descending_arg > 0)
+                out->descending = arg_bool(call, row->descending_arg, false);
         switch (row->kind) {
         case SORT_TOP:
                 return top_args(call, out);
@@ -80,7 +79,7 @@ static Status sort_infer(OpCall *call)
         TensorMeta meta = *self;
         if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN) {
                 reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim,
-                            arg_bool(call, row->kind == SORT_VALUE ? 3 : 2, false), self->dtype, &meta);
+                            arg_bool(call, row->keepdim_arg, false), self->dtype, &meta);
         } else if (row->kind == SORT_TOP) {
                 if (meta.rank > 0)
                         meta.size[args.dim] = args.n_out;
@@ -241,9 +240,16 @@ static Status median_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
-static const SortRow sort_plain = { SORT, 1, 2 }, sort_stable = { SORT, 2, 3 },
-                     argsort_plain = { SORT_INDICES, 1, 2 }, argsort_stable = { SORT_INDICES, 2, 3 },
-                     top = { SORT_TOP, 2, -1 }, kth = { SORT_VALUE, 2, -1 }, median = { SORT_MEDIAN, 1, -1 };
+#define PLAIN  .dim_arg = SORT_DIM, .descending_arg = SORT_DESCENDING
+#define STABLE .dim_arg = SORT_STABLE_DIM, .descending_arg = SORT_STABLE_DESCENDING
+static const SortRow sort_plain = { .kind = SORT, PLAIN }, sort_stable = { .kind = SORT, STABLE },
+                     argsort_plain = { .kind = SORT_INDICES, PLAIN },
+                     argsort_stable = { .kind = SORT_INDICES, STABLE },
+                     top = { .kind = SORT_TOP, .dim_arg = TOPK_DIM },
+                     kth = { .kind = SORT_VALUE, .dim_arg = KTHVALUE_DIM, .keepdim_arg = KTHVALUE_KEEPDIM },
+                     median = { .kind = SORT_MEDIAN, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM };
+#undef PLAIN
+#undef STABLE
 #define SORT_OP(schema, row_)                                                                                \
         {                                                                                                    \
                 schema, DTYPES_REAL, .infer = sort_infer, .run = sort_run, .cost = sort_cost,                \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/map.h"
+#include "core/ops/arguments.h"
 
 #define OP_GROUP(name) &name##_group,
 static const OpGroup *const groups[] = {
@@ -60,7 +61,7 @@ static bool is_inplace(const Schema *schema)
 {
         size_t n = strlen(schema->name);
         return n > 1 && schema->name[n - 1] == '_' && schema->name[n - 2] != '_' && schema->n_args > 0 &&
-               schema->args[0].is_written;
+               schema->args[SELF].is_written;
 }
 
 static Status table_add(const OpDef *op, const char *schema_text)

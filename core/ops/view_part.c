@@ -53,8 +53,8 @@ static Status slice_infer(OpCall *call)
         if (meta.rank == 0)
                 return fail(STATUS_VALUE, "slice() cannot be applied to a 0-dim tensor.");
         TRY(arg_dim(call, SLICE_TENSOR_DIM, meta.rank, &dim));
-        TRY(optional_int(call, 2, 0, &start));
-        TRY(optional_int(call, 3, INT64_MAX, &stop));
+        TRY(optional_int(call, SLICE_TENSOR_START, 0, &start));
+        TRY(optional_int(call, SLICE_TENSOR_END, INT64_MAX, &stop));
         TRY(arg_int(call, SLICE_TENSOR_STEP, &step));
         if (step <= 0)
                 return fail(STATUS_VALUE, "slice step must be positive");
@@ -79,7 +79,7 @@ static Status narrow_infer(OpCall *call)
                 return fail(STATUS_VALUE, "narrow(): length must be non-negative.");
         TRY(arg_dim(call, NARROW_DIM, meta.rank, &dim));
         const Value *given = &call->args[NARROW_START];
-        if (call->schema->args[2].type == ARG_TENSOR && given->kind == VALUE_TENSOR &&
+        if (call->schema->args[NARROW_START].type == ARG_TENSOR && given->kind == VALUE_TENSOR &&
             (given->tensor->meta.rank != 0 || !dtype_is_int(given->tensor->meta.dtype)))
                 return fail(STATUS_DTYPE, "start must be an 0-dim integral Tensor.");
         TRY(arg_int(call, NARROW_START, &start));
@@ -212,7 +212,7 @@ static Status unfold_infer(OpCall *call)
         return view_self(call, 0, &meta, 0);
 }
 
-// Any geometry, within the bytes that are there.
+// Any geometry, within the bytes that are there. offset_arg 0: the offset of self.
 static Status strided_view(OpCall *call, int offset_arg)
 {
         const Tensor *self = arg_tensor(call, SELF);
@@ -251,12 +251,13 @@ static Status strided_view(OpCall *call, int offset_arg)
 
 static Status as_strided_infer(OpCall *call)
 {
-        return strided_view(call, 3);
+        return strided_view(call, STRIDED_OFFSET);
 }
 
 static Status reshape_alias_infer(OpCall *call)
 {
-        return strided_view(call, -1);
+        enum { NO_OFFSET = 0 };
+        return strided_view(call, NO_OFFSET);
 }
 
 const OpDef view_part_ops[] = {

@@ -41,7 +41,7 @@ static Status split_infer(OpCall *call)
 {
         int dim;
         int64_t piece = 0;
-        TRY(split_dim(call, 2, &dim));
+        TRY(split_dim(call, SPLIT_DIM, &dim));
         TRY(arg_int(call, SPLIT_SPLIT_SIZE, &piece));
         int64_t size = arg_meta(call, SELF)->size[dim];
         if (piece < 0)
@@ -59,7 +59,7 @@ static Status chunk_infer(OpCall *call)
 {
         int dim;
         int64_t chunks = 0;
-        TRY(split_dim(call, 2, &dim));
+        TRY(split_dim(call, SPLIT_DIM, &dim));
         TRY(arg_int(call, CHUNK_CHUNKS, &chunks));
         if (chunks <= 0)
                 return fail(STATUS_VALUE, "chunk expects `chunks` to be greater than 0, got: %" PRId64,
@@ -90,7 +90,7 @@ static Status split_sizes_infer(OpCall *call)
         _cleanup_(freep) int64_t *sizes = NULL;
         int dim, n = 0;
         char text[256];
-        TRY(split_dim(call, 2, &dim));
+        TRY(split_dim(call, SPLIT_DIM, &dim));
         TRY(arg_many_ints(call, SPLIT_SIZES, &sizes, &n));
         int64_t size = arg_meta(call, SELF)->size[dim], start = 0;
         for (int k = 0; k < n; k++) {
@@ -123,7 +123,7 @@ static Status tensor_split_sections_infer(OpCall *call)
         if (arg_meta(call, SELF)->rank == 0)
                 return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a "
                                           "tensor with 0 dims");
-        TRY(split_dim(call, 2, &dim));
+        TRY(split_dim(call, SPLIT_DIM, &dim));
         TRY(arg_int(call, TENSOR_SPLIT_SECTIONS_SECTIONS, &sections));
         if (sections <= 0)
                 return fail(STATUS_VALUE, "number of sections must be larger than 0, got %" PRId64, sections);
@@ -144,7 +144,7 @@ static Status tensor_split_indices_infer(OpCall *call)
         if (arg_meta(call, SELF)->rank == 0)
                 return fail(STATUS_VALUE, "tensor_split expected at least a 1-dimensional tensor, but got a "
                                           "tensor with 0 dims");
-        TRY(split_dim(call, 2, &dim));
+        TRY(split_dim(call, SPLIT_DIM, &dim));
         TRY(arg_many_ints(call, TENSOR_SPLIT_INDICES_INDICES, &indices, &n));
         int64_t size = arg_meta(call, SELF)->size[dim], before = 0;
         TRY(out_count(call, n + 1));

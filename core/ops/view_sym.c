@@ -82,7 +82,7 @@ static Status assert_async_run(const OpRun *run)
         Tensor element = { .meta = *self, .storage = &storage };
         Value value = value_tensor_take(&element);
         OpCall call = { .args = &value };
-        if (number_is_true(arg_number(&call, 0)))
+        if (number_is_true(arg_number(&call, SELF)))
                 return STATUS_OK;
         const char *message = run->call->n_args > 1
                                       ? arg_text(run->call, ASSERT_ASYNC_ASSERT_MSG)
@@ -117,8 +117,8 @@ static Status check_list(const OpCall *call, int index, const char *what, const 
 static Status assert_metadata_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, ASSERT_METADATA_A);
-        TRY(check_list(call, 1, "sizes", self->size));
-        TRY(check_list(call, 2, "strides", self->stride));
+        TRY(check_list(call, ASSERT_METADATA_SIZE, "sizes", self->size));
+        TRY(check_list(call, ASSERT_METADATA_STRIDE, "strides", self->stride));
         Dtype want = arg_dtype(call, ASSERT_METADATA_DTYPE, self->dtype);
         if (want != self->dtype)
                 return fail(STATUS_RUN, "Tensor dtype mismatch! Expected: %s, Got: %s", dtype_words(want),

@@ -7,6 +7,7 @@
 #include "core/passes/passes.h"
 
 #include <string.h>
+#include "core/ops/arguments.h"
 
 static bool untouched(const Recorded *value)
 {
@@ -216,9 +217,9 @@ Status pass_remove_copies(Recording *recording, PassContext *context)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (!op_has(&call->call, TRAIT_COPIES) || !call->computes || call->call.n_outs != 1 ||
-                    !is_pure(call) || call->call.args[0].kind != VALUE_TENSOR)
+                    !is_pure(call) || call->call.args[SELF].kind != VALUE_TENSOR)
                         continue;
-                Recorded *from = recorded_of(&settled(call->call.args[0].tensor)->tensor),
+                Recorded *from = recorded_of(&settled(call->call.args[SELF].tensor)->tensor),
                          *to = call->outs[0];
                 if (recorded_is_constant(to) || !same_place(&from->tensor, &to->tensor))
                         continue;

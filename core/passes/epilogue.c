@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/ops/fused_conv.h"
 #include "core/passes/rewrite.h"
@@ -53,17 +54,19 @@ static ProductKind kind_of(const RecordedCall *call, bool adds)
                 return fused_kind(call, adds);
         if (role == ROLE_CONV) {
                 ConvArgs args;
-                bool plain = is_constant(rewrite_arg(call, 1)) &&
+                bool plain = is_constant(rewrite_arg(call, CONV_WEIGHT)) &&
                              conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
                 return plain ? PRODUCT_CONV : PRODUCT_NONE;
         }
         if (role == ROLE_LINEAR)
-                return is_constant(rewrite_arg(call, 1)) && rewrite_arg(call, 1)->tensor.meta.rank == 2
+                return is_constant(rewrite_arg(call, LINEAR_WEIGHT)) &&
+                                       rewrite_arg(call, LINEAR_WEIGHT)->tensor.meta.rank == 2
                                ? PRODUCT_LINEAR
                                : PRODUCT_NONE;
-        if (role != ROLE_ADDMM || !value_is_one(call->call.args[3]) || !value_is_one(call->call.args[4]))
+        if (role != ROLE_ADDMM || !value_is_one(call->call.args[ADDMM_BETA]) ||
+            !value_is_one(call->call.args[ADDMM_ALPHA]))
                 return PRODUCT_NONE;
-        const Recorded *bias = rewrite_arg(call, 0), *weight = rewrite_arg(call, 2);
+        const Recorded *bias = rewrite_arg(call, SELF), *weight = rewrite_arg(call, ADDMM_MAT2);
         bool plain = is_constant(weight) && is_constant(bias) && bias->tensor.meta.rank == 1 &&
                      bias->tensor.meta.size[0] == weight->tensor.meta.size[1];
         return plain ? PRODUCT_ADDMM : PRODUCT_NONE;
@@ -75,18 +78,18 @@ static Status conv_arguments(const RecordedCall *call, Value *out)
         ConvArgs args;
         TRY(conv_args(&call->call, &args));
         uint32_t n = (uint32_t)args.spatial;
-        for (int i = 0; i < 3; i++)
+        for (int i = SELF; i <= CONV_BIAS; i++)
                 out[i] = value_ref(call->call.args[i]);
-        TRY(value_ints_new(VALUE_LIST, args.stride, n, &out[3]));
-        TRY(value_ints_new(VALUE_LIST, args.padding, n, &out[4]));
-        TRY(value_ints_new(VALUE_LIST, args.dilation, n, &out[5]));
-        out[6] = value_int(args.groups);
+        TRY(value_ints_new(VALUE_LIST, args.stride, n, &out[CONV_STRIDE]));
+        TRY(value_ints_new(VALUE_LIST, args.padding, n, &out[CONV_PADDING]));
+        TRY(value_ints_new(VALUE_LIST, args.dilation, n, &out[CONV_DILATION]));
+        out[CONV_GROUPS] = value_int(args.groups);
         return STATUS_OK;
 }
 
 static Status addmm_arguments(Recording *recording, const RecordedCall *call, Value *out)
 {
-        const Recorded *matrix = rewrite_arg(call, 2);
+        const Recorded *matrix = rewrite_arg(call, ADDMM_MAT2);
         TensorMeta turned = matrix->tensor.meta;
         Recorded *weight;
         turned.size[0] = matrix->tensor.meta.size[1];
@@ -95,9 +98,9 @@ static Status addmm_arguments(Recording *recording, const RecordedCall *call, Va
         turned.stride[1] = matrix->tensor.meta.stride[0];
         TRY(recording_add_value(recording, FROM_LITERAL, matrix->tensor.storage, &turned,
                                 matrix->tensor.offset, &weight));
-        out[0] = value_ref(call->call.args[1]);
-        out[1] = rewrite_tensor(weight);
-        out[2] = value_ref(call->call.args[0]);
+        out[SELF] = value_ref(call->call.args[ADDMM_MAT1]);
+        out[LINEAR_WEIGHT] = rewrite_tensor(weight);
+        out[LINEAR_BIAS] = value_ref(call->call.args[SELF]);
         return STATUS_OK;
 }
 
@@ -114,7 +117,7 @@ static Status fill_arguments(Recording *recording, const RecordedCall *call, Pro
         } else if (kind == PRODUCT_ADDMM) {
                 TRY(addmm_arguments(recording, call, out));
         } else {
-                for (uint32_t i = 0; i < 3; i++)
+                for (int i = SELF; i <= LINEAR_BIAS; i++)
                         out[i] = value_ref(call->call.args[i]);
         }
         if (kind != PRODUCT_FUSED || addition->residual == NULL) {
@@ -175,12 +178,12 @@ static Status try_call(Recording *recording, Uses *uses, RecordedCall *call)
         Addition addition = { .activation = { .name = "none" } };
         if (op_role(&call->call) != ROLE_ADD)
                 return fused_activation(&call->call, &addition.activation)
-                               ? try_input(recording, uses, call, 0, addition)
+                               ? try_input(recording, uses, call, SELF, addition)
                                : STATUS_OK;
-        if (!value_is_one(call->call.args[2]) || !call_is_movable(call))
+        if (!value_is_one(call->call.args[ADD_ALPHA]) || !call_is_movable(call))
                 return STATUS_OK;
-        for (int position = 0; position < 2 && !call->removed; position++) {
-                addition.residual = rewrite_arg(call, 1 - position);
+        for (int position = SELF; position <= BINARY_OTHER && !call->removed; position++) {
+                addition.residual = rewrite_arg(call, SELF + BINARY_OTHER - position);
                 if (addition.residual != NULL && !recorded_is_constant(addition.residual) &&
                     addition.residual->tensor.meta.dtype == call->outs[0]->tensor.meta.dtype &&
                     meta_same_places(&addition.residual->tensor.meta, &call->outs[0]->tensor.meta))

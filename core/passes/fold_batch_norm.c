@@ -12,6 +12,7 @@
 #include "core/kernels/copy.h"
 #include "core/kernels/numeric_policy.h"
 #include "core/kernels/pack_cache.h"
+#include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/passes/rewrite.h"
 
@@ -42,8 +43,8 @@ static bool conv_product(const RecordedCall *call, Product *product)
         ConvArgs args;
         if (conv_args(&call->call, &args) != STATUS_OK || (args.transposed && args.groups != 1))
                 return false;
-        product->weight_arg = 1;
-        product->bias_arg = 2;
+        product->weight_arg = CONV_WEIGHT;
+        product->bias_arg = CONV_BIAS;
         product->weight_dim = args.transposed ? 1 : 0;
         product->out_dim = args.batched ? 1 : 0;
         return true;
@@ -61,12 +62,12 @@ static bool find_product(RecordedCall *call, Product *out)
                 if (!conv_product(call, &product))
                         return false;
         } else if (role == ROLE_LINEAR && rank > 0) {
-                product.weight_arg = 1;
-                product.bias_arg = 2;
+                product.weight_arg = LINEAR_WEIGHT;
+                product.bias_arg = LINEAR_BIAS;
                 product.out_dim = rank - 1;
-        } else if (role == ROLE_ADDMM && value_is_one(call->call.args[3]) &&
-                   value_is_one(call->call.args[4])) {
-                product.weight_arg = 2;
+        } else if (role == ROLE_ADDMM && value_is_one(call->call.args[ADDMM_BETA]) &&
+                   value_is_one(call->call.args[ADDMM_ALPHA])) {
+                product.weight_arg = ADDMM_MAT2;
                 product.weight_dim = 1;
                 product.out_dim = 1;
         } else {
@@ -98,7 +99,7 @@ static bool norm_affine(const RecordedCall *call, const Product *product, Affine
         if (product->out_dim != 1 || arg_double(&call->call, (int)call->call.n_args - 1, &eps) != STATUS_OK)
                 return false;
         for (int i = 0; i < 4; i++) {
-                params[i] = rewrite_arg(call, i + 1);
+                params[i] = rewrite_arg(call, FUNCTIONAL_BATCH_NORM_WEIGHT + i);
                 if (params[i] == NULL ? i >= 2
                                       : !is_known(params[i]) || params[i]->tensor.meta.rank != 1 ||
                                                 params[i]->tensor.meta.size[0] != product->n_channels)
@@ -140,17 +141,17 @@ static bool channel_values(const Recorded *value, const Product *product, double
 static bool pointwise_affine(const RecordedCall *call, const Product *product, int at, Affine *affine)
 {
         bool adds = op_role(&call->call) == ROLE_ADD;
-        const Recorded *other = rewrite_arg(call, 1 - at);
+        const Recorded *other = rewrite_arg(call, SELF + BINARY_OTHER - at);
         double alpha = 1;
-        if (other == NULL || (adds && arg_double(&call->call, 2, &alpha) != STATUS_OK) ||
+        if (other == NULL || (adds && arg_double(&call->call, ADD_ALPHA, &alpha) != STATUS_OK) ||
             !channel_values(other, product, adds ? affine->shift : affine->scale))
                 return false;
         for (int64_t c = 0; c < product->n_channels; c++) {
                 if (!adds) {
                         affine->shift[c] = 0;
                 } else {
-                        affine->scale[c] = at == 0 ? 1 : alpha;
-                        affine->shift[c] *= at == 0 ? alpha : 1;
+                        affine->scale[c] = at == SELF ? 1 : alpha;
+                        affine->shift[c] *= at == SELF ? alpha : 1;
                 }
         }
         return true;
@@ -327,9 +328,9 @@ Status pass_fold_batch_norm(Recording *recording, PassContext *context)
                     recorded_is_constant(call->outs[0]) || !others_unread(&uses, call))
                         continue;
                 TRY(run_poll(context->poll));
-                TRY(try_fold(recording, &uses, call, 0, context));
+                TRY(try_fold(recording, &uses, call, SELF, context));
                 if (!call->removed && !is_norm(call))
-                        TRY(try_fold(recording, &uses, call, 1, context));
+                        TRY(try_fold(recording, &uses, call, BINARY_OTHER, context));
         }
         recording_compact(recording);
         return STATUS_OK;

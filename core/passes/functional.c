@@ -6,6 +6,7 @@
 #include "core/passes/passes.h"
 
 #include <string.h>
+#include "core/ops/arguments.h"
 
 typedef struct Rewritten { // of a buffer
         bool refused;
@@ -49,7 +50,7 @@ static bool same_without(const RecordedCall *call, const Overload *twin)
 
 static bool writes_whole(const RecordedCall *call)
 {
-        const Recorded *self = recorded_of(call->call.args[0].tensor);
+        const Recorded *self = recorded_of(call->call.args[SELF].tensor);
         const Buffer *buffer = recorded_buffer(self);
         return buffer->kind == BUFFER_RUN && !buffer->written_later && buffer->base == self &&
                self->from == FROM_CALL && self->call != NULL && self->call->computes &&

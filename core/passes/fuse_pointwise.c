@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/kernels/pointwise/tile.h"
+#include "core/ops/arguments.h"
 #include "core/ops/fused.h"
 #include "core/ops/fused_tail.h"
 #include "core/passes/rewrite.h"
@@ -159,7 +160,7 @@ static Group *group_to_end(const Fusing *fusing, const RecordedCall *call)
             !call_is_movable(call))
                 return NULL;
         const Buffer *buffer = recorded_buffer(out);
-        const Recorded *rows = recorded_of(call->call.args[0].tensor);
+        const Recorded *rows = recorded_of(call->call.args[SELF].tensor);
         if (buffer->kind != BUFFER_RUN || buffer->written || buffer->base != out ||
             recorded_is_constant(rows) || uses_only_reader(fusing->uses, rows) != call ||
             recorded_buffer(rows)->base != rows)
@@ -172,7 +173,7 @@ static Status close_other(void *context, Recorded *value)
 {
         Fusing *fusing = context;
         const RecordedCall *call = fusing->recording->calls[fusing->at];
-        return value == recorded_of(call->call.args[0].tensor) ? STATUS_OK : close_read(context, value);
+        return value == recorded_of(call->call.args[SELF].tensor) ? STATUS_OK : close_read(context, value);
 }
 
 static Status look_at_call(Fusing *fusing, RecordedCall *call)
@@ -251,7 +252,7 @@ static Status gather_tail(Making *making)
         const Fusing *fusing = making->fusing;
         RecordedCall *call = fusing->recording->calls[making->group->tail - 1];
         if (making->n_outputs > 0) { // other calls read the group: the row operator stays outside
-                Recorded *rows = recorded_of(call->call.args[0].tensor);
+                Recorded *rows = recorded_of(call->call.args[SELF].tensor);
                 if (making->n_outputs == TILE_MAX_OUTPUTS)
                         making->too_many = true;
                 else
@@ -266,9 +267,9 @@ static Status gather_tail(Making *making)
 static Status make_args(const Making *making, Value *out_args)
 {
         Seq *inputs;
-        out_args[0] = out_args[1] = value_none();
+        out_args[FUSED_INPUTS] = out_args[FUSED_BODY] = value_none();
         TRY(seq_new(making->n_inputs, &inputs));
-        out_args[0] = value_seq_take(VALUE_LIST, inputs);
+        out_args[FUSED_INPUTS] = value_seq_take(VALUE_LIST, inputs);
         for (uint32_t i = 0; i < making->n_inputs; i++)
                 inputs->items[i] = rewrite_tensor(making->inputs[i]);
         RecordedGroup members = { .calls = making->calls,
@@ -280,10 +281,10 @@ static Status make_args(const Making *making, Value *out_args)
         Graph *body = NULL;
         Status status = recording_body(making->fusing->recording, &members, &body);
         if (status != STATUS_OK) {
-                value_clear(&out_args[0]);
+                value_clear(&out_args[FUSED_INPUTS]);
                 return status;
         }
-        out_args[1] = (Value){ .kind = VALUE_GRAPH, .graph = body };
+        out_args[FUSED_BODY] = (Value){ .kind = VALUE_GRAPH, .graph = body };
         return STATUS_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "core/passes/passes.h"
 #include "core/kernels/numeric_policy.h"
 
+#include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/passes/rewrite.h"
 
@@ -35,7 +36,7 @@ static bool can_have_twin(const Layout *layout, const Recorded *value)
 static bool is_image_conv(const RecordedCall *call)
 {
         ConvArgs args;
-        const Value *input = &call->call.args[0], *weight = &call->call.args[1];
+        const Value *input = &call->call.args[SELF], *weight = &call->call.args[CONV_WEIGHT];
         if (op_role(&call->call) != ROLE_CONV || input->kind != VALUE_TENSOR || weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
@@ -173,7 +174,7 @@ static Status visit_call(Layout *layout, RecordedCall *call)
         if (can_infer_again(layout, call)) {
                 Operands operands = { .layout = layout, .like = &call->outs[0]->tensor.meta };
                 if (is_image_conv(call))
-                        TRY(ask_for_twin(layout, recorded_of(call->call.args[0].tensor)));
+                        TRY(ask_for_twin(layout, recorded_of(call->call.args[SELF].tensor)));
                 TRY(recorded_visit_inputs(call, look_for_twin, &operands));
                 if (operands.any && (is_image_conv(call) || follows_layout(call))) {
                         if ((call->call.op->flags & OP_ELEMENTWISE) != 0)
@@ -193,7 +194,7 @@ static bool is_worth_it(const Recording *recording)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 const RecordedCall *call = recording->calls[i];
                 if (!call->removed && is_image_conv(call) &&
-                    meta_is_contiguous(&call->call.args[0].tensor->meta))
+                    meta_is_contiguous(&call->call.args[SELF].tensor->meta))
                         flops += call->call.op->cost(&call->call).flops;
         }
         return flops >= FEWEST_FLOPS;

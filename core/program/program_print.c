@@ -5,6 +5,7 @@
 #include "core/program/program.h"
 
 #include "core/graph/print.h"
+#include "core/ops/arguments.h"
 #include "core/ops/fused.h"
 
 static void print_operand(const Program *program, const Operand *operand, const TensorMeta *meta, Text *out)
@@ -70,7 +71,7 @@ typedef struct Neighbours { // of a pointwise call: those it reads from, or thos
 
 static bool is_fused(const RecordedCall *call)
 {
-        return call->call.n_args == 2 && call->call.args[1].kind == VALUE_GRAPH;
+        return op_role(&call->call) == ROLE_FUSED;
 }
 
 static void note_neighbour(Neighbours *neighbours, const RecordedCall *other)
@@ -151,7 +152,7 @@ static void print_why(const Program *program, const Instruction *instruction, Te
         if (call == NULL || call->call.n_outs == 0 || call->outs[0] == NULL)
                 return;
         if (is_fused(call)) {
-                const Graph *body = call->call.args[1].graph;
+                const Graph *body = call->call.args[FUSED_BODY].graph;
                 uint32_t n = 0;
                 for (uint32_t i = 0; i < body->n_nodes; i++)
                         n += node_is_call(body->nodes[i]);

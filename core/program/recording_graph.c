@@ -7,6 +7,7 @@
 #include "core/program/recording.h"
 
 #include <stdio.h>
+#include "core/ops/arguments.h"
 
 typedef struct Writing {
         const Recording *recording;
@@ -62,7 +63,7 @@ static Value number_of(const Tensor *tensor)
 {
         Value argument = { .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)tensor };
         OpCall call = { .args = &argument };
-        return arg_number(&call, 0);
+        return arg_number(&call, SELF);
 }
 
 // A child graph is a module of its own, fetched by get_attr as in PyTorch.

@@ -8,7 +8,7 @@
 // ---- lists of tensors ----
 static Status broadcast_tensors_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const Seq *tensors = call->args[0].seq;
+        const Seq *tensors = call->args[PY_TENSORS].seq;
         TensorMeta shape = { 0 };
         for (uint32_t i = 0; i < tensors->n; i++) {
                 int rank;
@@ -30,8 +30,9 @@ static Status broadcast_tensors_expand(Emitter *emitter, const OpCall *call, Val
 // Every tensor becomes one dimension of a grid; "xy" exchanges the first two.
 static Status meshgrid_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const Seq *tensors = call->args[0].seq;
-        const char *indexing = arg_text(call, 1) == NULL ? "ij" : arg_text(call, 1);
+        const Seq *tensors = call->args[PY_TENSORS].seq;
+        const char *indexing =
+                arg_text(call, PY_MESHGRID_INDEXING) == NULL ? "ij" : arg_text(call, PY_MESHGRID_INDEXING);
         bool swap = strcmp(indexing, "xy") == 0 && tensors->n >= 2;
         int64_t grid[MAX_RANK], line[MAX_RANK];
         if (strcmp(indexing, "ij") != 0 && strcmp(indexing, "xy") != 0)
@@ -76,9 +77,9 @@ static Status extreme(Emitter *emitter, const char *base, Value indices, int64_t
 
 static Status one_hot_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value indices = call->args[0];
+        Value indices = call->args[SELF];
         int64_t classes, low = 0, high = -1;
-        TRY(arg_int(call, 1, &classes));
+        TRY(arg_int(call, PY_ONE_HOT_NUM_CLASSES, &classes));
         if (indices.tensor->meta.dtype != DTYPE_I64)
                 return fail(STATUS_DTYPE, "one_hot is only applicable to index tensor of type LongTensor.");
         bool empty = meta_numel(&indices.tensor->meta) == 0;

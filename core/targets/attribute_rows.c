@@ -234,21 +234,21 @@ static Status is_elsewhere(Value x, const char *name, bool *out)
 
 static Status getattr_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value x = call->args[0];
-        const char *name = arg_text(call, 1);
+        Value x = call->args[PY_GETATTR_OBJECT];
+        const char *name = arg_text(call, PY_GETATTR_NAME);
         bool found, elsewhere;
         if (x.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "an object whose attribute is read is not known before the run");
         TRY(read_attribute(emitter, x, name, out, &found));
         if (found)
                 return STATUS_OK;
-        if (!arg_given(call, 2))
+        if (!arg_given(call, PY_GETATTR_DEFAULT))
                 return fail(STATUS_VALUE, "'%s' object has no attribute '%.80s'", value_kind_name(x.kind),
                             name);
         TRY(is_elsewhere(x, name, &elsewhere));
         if (elsewhere)
                 return fail(STATUS_UNSUPPORTED, "the attribute '%.80s' of a tensor is not supported", name);
-        *out = value_ref(call->args[2]);
+        *out = value_ref(call->args[PY_GETATTR_DEFAULT]);
         return STATUS_OK;
 }
 
@@ -256,9 +256,10 @@ static Status hasattr_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value found_value = value_none();
         bool found;
-        TRY(read_attribute(emitter, call->args[0], arg_text(call, 1), &found_value, &found));
+        TRY(read_attribute(emitter, call->args[PY_GETATTR_OBJECT], arg_text(call, PY_GETATTR_NAME),
+                           &found_value, &found));
         if (!found)
-                TRY(is_elsewhere(call->args[0], arg_text(call, 1), &found));
+                TRY(is_elsewhere(call->args[PY_GETATTR_OBJECT], arg_text(call, PY_GETATTR_NAME), &found));
         *out = value_bool(found);
         return STATUS_OK;
 }
@@ -266,10 +267,10 @@ static Status hasattr_expand(Emitter *emitter, const OpCall *call, Value *out)
 // ---- methods ----
 static Status self_meta(const OpCall *call, const TensorMeta **out)
 {
-        if (call->args[0].kind != VALUE_TENSOR)
+        if (call->args[SELF].kind != VALUE_TENSOR)
                 return fail(STATUS_VALUE, "'%s' object has no attribute '%s'",
-                            value_kind_name(call->args[0].kind), call->schema->name);
-        *out = &call->args[0].tensor->meta;
+                            value_kind_name(call->args[SELF].kind), call->schema->name);
+        *out = &call->args[SELF].tensor->meta;
         return STATUS_OK;
 }
 
@@ -279,12 +280,12 @@ static Status size_expand(Emitter *emitter, const OpCall *call, Value *out)
         int dim;
         (void)emitter;
         TRY(self_meta(call, &meta));
-        if (arg_is_none(call, 1))
-                return shape_value(call->args[0].tensor, out);
+        if (arg_is_none(call, PY_SIZE_DIM))
+                return shape_value(call->args[SELF].tensor, out);
         if (meta->rank == 0)
                 return fail(STATUS_VALUE, "Dimension specified as %ld but tensor has no dimensions",
-                            (long)python_int(arg_number(call, 1)));
-        TRY(arg_dim(call, 1, meta->rank, &dim));
+                            (long)python_int(arg_number(call, PY_SIZE_DIM)));
+        TRY(arg_dim(call, PY_SIZE_DIM, meta->rank, &dim));
         *out = value_int(meta->size[dim]);
         return STATUS_OK;
 }
@@ -295,9 +296,9 @@ static Status stride_expand(Emitter *emitter, const OpCall *call, Value *out)
         int dim;
         (void)emitter;
         TRY(self_meta(call, &meta));
-        if (arg_is_none(call, 1))
+        if (arg_is_none(call, PY_SIZE_DIM))
                 return value_ints_new(VALUE_TUPLE, meta->stride, meta->rank, out);
-        TRY(arg_dim(call, 1, meta->rank, &dim));
+        TRY(arg_dim(call, PY_SIZE_DIM, meta->rank, &dim));
         *out = value_int(meta->rank == 0 ? 1 : meta->stride[dim]);
         return STATUS_OK;
 }
@@ -315,8 +316,8 @@ static Status numel_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const TensorMeta *meta;
         (void)emitter;
-        if (call->args[0].kind == VALUE_SIZE) {
-                const Seq *seq = call->args[0].seq;
+        if (call->args[SELF].kind == VALUE_SIZE) {
+                const Seq *seq = call->args[SELF].seq;
                 int64_t n = 1;
                 for (uint32_t i = 0; i < seq->n; i++) {
                         if (!python_is_integral(seq->items[i]) || !mul_i64(n, python_int(seq->items[i]), &n))
@@ -334,7 +335,7 @@ static Status element_size_expand(Emitter *emitter, const OpCall *call, Value *o
 {
         const TensorMeta *meta;
         TRY(self_meta(call, &meta));
-        return attr_itemsize(emitter, call->args[0], out);
+        return attr_itemsize(emitter, call->args[SELF], out);
 }
 
 static Status storage_offset_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -342,7 +343,7 @@ static Status storage_offset_expand(Emitter *emitter, const OpCall *call, Value 
         const TensorMeta *meta;
         (void)emitter;
         TRY(self_meta(call, &meta));
-        *out = value_int(call->args[0].tensor->offset);
+        *out = value_int(call->args[SELF].tensor->offset);
         return STATUS_OK;
 }
 
@@ -369,7 +370,8 @@ static Status is_contiguous_expand(Emitter *emitter, const OpCall *call, Value *
         const TensorMeta *meta;
         (void)emitter;
         TRY(self_meta(call, &meta));
-        MemoryFormat format = arg_memory_format(call, 1, MEMORY_FORMAT_CONTIGUOUS);
+        MemoryFormat format =
+                arg_memory_format(call, PY_IS_CONTIGUOUS_MEMORY_FORMAT, MEMORY_FORMAT_CONTIGUOUS);
         *out = value_bool(format == MEMORY_FORMAT_CONTIGUOUS ? meta_is_contiguous(meta)
                                                              : meta_is_channels_last(meta));
         return STATUS_OK;
@@ -378,7 +380,7 @@ static Status is_contiguous_expand(Emitter *emitter, const OpCall *call, Value *
 static Status is_tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        *out = value_bool(call->args[0].kind == VALUE_TENSOR);
+        *out = value_bool(call->args[SELF].kind == VALUE_TENSOR);
         return STATUS_OK;
 }
 

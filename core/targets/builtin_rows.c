@@ -19,7 +19,7 @@ static Status real_of(Emitter *emitter, const OpCall *call, int index, double *o
 static Status len_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        Value a = call->args[0];
+        Value a = call->args[SELF];
         if (a.kind == VALUE_TENSOR) {
                 if (a.tensor->meta.rank == 0)
                         return fail(STATUS_VALUE, "len() of a 0-d tensor");
@@ -40,10 +40,10 @@ static Status len_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status rounded_to_int(Emitter *emitter, const OpCall *call, double (*rounding)(double),
                              const char *tensor_op, Value *out)
 {
-        if (call->args[0].kind == VALUE_TENSOR && tensor_op != NULL)
-                return ATEN(emitter, tensor_op, out, call->args[0]);
+        if (call->args[SELF].kind == VALUE_TENSOR && tensor_op != NULL)
+                return ATEN(emitter, tensor_op, out, call->args[SELF]);
         _cleanup_(value_clear) Value number = value_none();
-        TRY(value_as_number(emitter, call->args[0], &number));
+        TRY(value_as_number(emitter, call->args[SELF], &number));
         return python_to_int(number, rounding, out);
 }
 
@@ -70,31 +70,31 @@ static Status ceil_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status float_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double real;
-        TRY(real_of(emitter, call, 0, &real));
+        TRY(real_of(emitter, call, SELF, &real));
         *out = value_float(real);
         return STATUS_OK;
 }
 
 static Status round_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value digits = call->args[1];
-        if (call->args[0].kind == VALUE_TENSOR && digits.kind != VALUE_NONE && !python_is_integral(digits))
+        Value digits = call->args[PY_ROUND_NDIGITS];
+        if (call->args[SELF].kind == VALUE_TENSOR && digits.kind != VALUE_NONE && !python_is_integral(digits))
                 return fail(STATUS_VALUE, "round(): argument 'ndigits' must be int, not %s",
                             value_kind_name(digits.kind));
-        if (call->args[0].kind == VALUE_TENSOR)
+        if (call->args[SELF].kind == VALUE_TENSOR)
                 return digits.kind == VALUE_NONE
-                               ? ATEN(emitter, "aten::round", out, call->args[0])
-                               : EMIT(emitter, "aten::round.decimals", out, call->args[0], digits);
+                               ? ATEN(emitter, "aten::round", out, call->args[SELF])
+                               : EMIT(emitter, "aten::round.decimals", out, call->args[SELF], digits);
         if (digits.kind != VALUE_NONE && !python_is_integral(digits))
                 return fail(STATUS_VALUE, "'%s' object cannot be interpreted as an integer",
                             value_kind_name(digits.kind));
-        return python_round(call->args[0], digits, out);
+        return python_round(call->args[SELF], digits, out);
 }
 
 // ---- max, min, sum, prod ----
 static Status pick(Emitter *emitter, const OpCall *call, PyBinary better, Value *out)
 {
-        const Seq *items = call->args[0].seq;
+        const Seq *items = call->args[PY_MAX_ARGS].seq;
         if (items->n == 0)
                 return fail(STATUS_VALUE, "%s() arg is an empty sequence", call->schema->name);
         Value best = items->items[0];
@@ -126,8 +126,8 @@ static Status sym_pick(Emitter *emitter, const OpCall *call, PyBinary better, Va
         _cleanup_(value_clear) Value best = value_none();
         TRY(pick(emitter, call, better, &best));
         bool real = false;
-        for (uint32_t i = 0; i < call->args[0].seq->n; i++)
-                real |= call->args[0].seq->items[i].kind == VALUE_FLOAT;
+        for (uint32_t i = 0; i < call->args[PY_MAX_ARGS].seq->n; i++)
+                real |= call->args[PY_MAX_ARGS].seq->items[i].kind == VALUE_FLOAT;
         *out = real && python_is_integral(best) ? value_float(python_float(best)) : value_ref(best);
         return STATUS_OK;
 }
@@ -159,12 +159,12 @@ static Status gather_with(Emitter *emitter, PyBinary op, Value items, Value star
 
 static Status sum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return gather_with(emitter, PY_ADD, call->args[0], call->args[1], out);
+        return gather_with(emitter, PY_ADD, call->args[PY_SUM_ITERABLE], call->args[PY_SUM_START], out);
 }
 
 static Status prod_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return gather_with(emitter, PY_MUL, call->args[0], call->args[1], out);
+        return gather_with(emitter, PY_MUL, call->args[PY_SUM_ITERABLE], call->args[PY_SUM_START], out);
 }
 
 // ---- math ----
@@ -184,7 +184,7 @@ static Status math_result(const OpCall *call, double argument, double result, Va
         static Status math_##name##_expand(Emitter *emitter, const OpCall *call, Value *out)                 \
         {                                                                                                    \
                 double a;                                                                                    \
-                TRY(real_of(emitter, call, 0, &a));                                                          \
+                TRY(real_of(emitter, call, SELF, &a));                                                       \
                 return math_result(call, a, name(a), out);                                                   \
         }
 MATH(sqrt)
@@ -201,10 +201,10 @@ MATH(fabs)
 static Status math_log_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double a, base = 0;
-        bool has_base = call->args[1].kind != VALUE_NONE;
-        TRY(real_of(emitter, call, 0, &a));
+        bool has_base = call->args[PY_LOG_BASE].kind != VALUE_NONE;
+        TRY(real_of(emitter, call, SELF, &a));
         if (has_base)
-                TRY(real_of(emitter, call, 1, &base));
+                TRY(real_of(emitter, call, PY_LOG_BASE, &base));
         if (has_base && !(base > 0 && base != 1))
                 return fail(STATUS_VALUE, "math domain error: log(%.17g, %.17g)", a, base);
         TRY(math_result(call, a, log(a), out));
@@ -216,15 +216,15 @@ static Status math_log_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status math_pow_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double a, b;
-        TRY(real_of(emitter, call, 0, &a));
-        TRY(real_of(emitter, call, 1, &b));
+        TRY(real_of(emitter, call, PY_LEFT, &a));
+        TRY(real_of(emitter, call, PY_RIGHT, &b));
         return python_binary(PY_POW, value_float(a), value_float(b), out);
 }
 
 static Status isnan_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double a;
-        TRY(real_of(emitter, call, 0, &a));
+        TRY(real_of(emitter, call, SELF, &a));
         *out = value_bool(isnan(a));
         return STATUS_OK;
 }
@@ -232,7 +232,7 @@ static Status isnan_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status isinf_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double a;
-        TRY(real_of(emitter, call, 0, &a));
+        TRY(real_of(emitter, call, SELF, &a));
         *out = value_bool(isinf(a));
         return STATUS_OK;
 }
@@ -259,26 +259,26 @@ static Status convert_sequence(Value value, ValueKind kind, Value *out)
 static Status list_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        return convert_sequence(call->args[0], VALUE_LIST, out);
+        return convert_sequence(call->args[SELF], VALUE_LIST, out);
 }
 
 static Status tuple_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        return convert_sequence(call->args[0], VALUE_TUPLE, out);
+        return convert_sequence(call->args[SELF], VALUE_TUPLE, out);
 }
 
 static Status size_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        return convert_sequence(call->args[0], VALUE_SIZE, out);
+        return convert_sequence(call->args[SELF], VALUE_SIZE, out);
 }
 
 static Status ite_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         bool chosen;
-        TRY(value_is_true(emitter, call->args[0], &chosen));
-        *out = value_ref(call->args[chosen ? 1 : 2]);
+        TRY(value_is_true(emitter, call->args[PY_ITE_CONDITION], &chosen));
+        *out = value_ref(call->args[chosen ? PY_ITE_THEN : PY_ITE_ELSE]);
         return STATUS_OK;
 }
 
@@ -287,12 +287,13 @@ static Status slice_expand(Emitter *emitter, const OpCall *call, Value *out)
         (void)emitter;
         Seq *seq;
         TRY(seq_new(3, &seq));
-        bool only_stop = call->args[1].kind == VALUE_ABSENT || (!arg_given(call, 1) && !arg_given(call, 2));
-        for (int i = 0; i < 3; i++)
+        bool only_stop = call->args[PY_SLICE_STOP].kind == VALUE_ABSENT ||
+                         (!arg_given(call, PY_SLICE_STOP) && !arg_given(call, PY_SLICE_STEP));
+        for (int i = PY_SLICE_START; i <= PY_SLICE_STEP; i++)
                 seq->items[i] = value_ref(call->args[i]);
         if (only_stop) {
-                seq->items[1] = seq->items[0];
-                seq->items[0] = value_none();
+                seq->items[PY_SLICE_STOP] = seq->items[PY_SLICE_START];
+                seq->items[PY_SLICE_START] = value_none();
         }
         *out = value_seq_take(VALUE_SLICE, seq);
         return STATUS_OK;

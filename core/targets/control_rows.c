@@ -24,34 +24,35 @@ static ValueSpan span_arg(const OpCall *call, int index)
 static Status cond_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const Graph *if_true, *if_false;
-        TRY(graph_arg(call, 1, &if_true));
-        TRY(graph_arg(call, 2, &if_false));
-        return emitter->vtbl->cond(emitter, call->args[0], if_true, if_false, span_arg(call, 3), out);
+        TRY(graph_arg(call, PY_COND_TRUE_FN, &if_true));
+        TRY(graph_arg(call, PY_COND_FALSE_FN, &if_false));
+        return emitter->vtbl->cond(emitter, call->args[PY_COND_PRED], if_true, if_false,
+                                   span_arg(call, PY_COND_OPERANDS), out);
 }
 
 static Status while_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const Graph *condition, *body;
-        TRY(graph_arg(call, 0, &condition));
-        TRY(graph_arg(call, 1, &body));
-        return emitter->vtbl->loop(emitter, condition, body, span_arg(call, 2), span_arg(call, 3), out);
+        TRY(graph_arg(call, PY_WHILE_COND_FN, &condition));
+        TRY(graph_arg(call, PY_WHILE_BODY_FN, &body));
+        return emitter->vtbl->loop(emitter, condition, body, span_arg(call, PY_WHILE_CARRIED),
+                                   span_arg(call, PY_WHILE_ADDITIONAL), out);
 }
 
 // There are no gradients: the body runs unchanged.
 static Status set_grad_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const Graph *body;
-        TRY(graph_arg(call, 1, &body));
-        return emitter->vtbl->call(emitter, body, span_arg(call, 2), out);
+        TRY(graph_arg(call, PY_SET_GRAD_FUNC, &body));
+        return emitter->vtbl->call(emitter, body, span_arg(call, PY_SET_GRAD_ARGS), out);
 }
 
 static Status autocast_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { BODY = 4, ARGS };
         const Graph *body;
-        TRY(graph_arg(call, BODY, &body));
+        TRY(graph_arg(call, PY_AUTOCAST_FUNC, &body));
         TRY(refuse_autocast(call));
-        return emitter->vtbl->call(emitter, body, span_arg(call, ARGS), out);
+        return emitter->vtbl->call(emitter, body, span_arg(call, PY_AUTOCAST_ARGS), out);
 }
 
 static const char *message_of(Value message, const char *if_none)
@@ -62,9 +63,9 @@ static const char *message_of(Value message, const char *if_none)
 static Status assert_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         bool held;
-        TRY(value_is_true(emitter, call->args[0], &held));
+        TRY(value_is_true(emitter, call->args[PY_ASSERT_CONDITION], &held));
         if (!held)
-                return fail(STATUS_RUN, "%s", message_of(call->args[1], "Assertion failed"));
+                return fail(STATUS_RUN, "%s", message_of(call->args[PY_ASSERT_MESSAGE], "Assertion failed"));
         *out = value_none();
         return STATUS_OK;
 }
@@ -72,9 +73,10 @@ static Status assert_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status assert_none_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        if (call->args[0].kind != VALUE_NONE)
+        if (call->args[PY_ASSERT_CONDITION].kind != VALUE_NONE)
                 return fail(STATUS_RUN, "%s",
-                            message_of(call->args[1], "Assertion failed: the value must be None"));
+                            message_of(call->args[PY_ASSERT_MESSAGE],
+                                       "Assertion failed: the value must be None"));
         *out = value_none();
         return STATUS_OK;
 }

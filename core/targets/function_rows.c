@@ -28,17 +28,16 @@ static Status vector_norm(Emitter *emitter, const VectorNorm *norm, Value *out)
 
 static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { INPUT, P, DIM, KEEPDIM, OUT, DTYPE };
-        Value p = call->args[P];
-        TRY(refuse_out(call, OUT));
+        Value p = call->args[PY_NORM_P];
+        TRY(refuse_out(call, PY_NORM_OUT));
         TRY(refuse_norm(call));
         if (p.kind == VALUE_STR || p.kind == VALUE_NONE)
                 p = value_float(2);
-        VectorNorm norm = { .input = call->args[INPUT],
+        VectorNorm norm = { .input = call->args[SELF],
                             .p = p,
-                            .dim = call->args[DIM],
-                            .keepdim = call->args[KEEPDIM],
-                            .dtype = call->args[DTYPE] };
+                            .dim = call->args[PY_NORM_DIM],
+                            .keepdim = call->args[PY_NORM_KEEPDIM],
+                            .dtype = call->args[PY_NORM_DTYPE] };
         return vector_norm(emitter, &norm, out);
 }
 
@@ -72,7 +71,7 @@ static Status unit_length(Emitter *emitter, Value x, Value dim, Value eps, Value
 // first, so a norm along a repeated dimension counts every repeat.
 static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const TensorMeta *x1 = arg_meta(call, 0), *x2 = arg_meta(call, 1);
+        const TensorMeta *x1 = arg_meta(call, PY_COSINE_X1), *x2 = arg_meta(call, PY_COSINE_X2);
         Promotion promotion = PROMOTION_INIT;
         Dtype dtype;
         int rank;
@@ -88,22 +87,23 @@ static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Val
         _cleanup_(value_clear) Value sizes = value_none(), a = value_none(), b = value_none(),
                                      unit_a = value_none(), unit_b = value_none(), product = value_none();
         TRY(value_ints_new(VALUE_LIST, size, (uint32_t)rank, &sizes));
-        TRY(common_operand(emitter, call->args[0], dtype, sizes, &a));
-        TRY(common_operand(emitter, call->args[1], dtype, sizes, &b));
-        TRY(unit_length(emitter, a, call->args[2], call->args[3], &unit_a));
-        TRY(unit_length(emitter, b, call->args[2], call->args[3], &unit_b));
+        TRY(common_operand(emitter, call->args[PY_COSINE_X1], dtype, sizes, &a));
+        TRY(common_operand(emitter, call->args[PY_COSINE_X2], dtype, sizes, &b));
+        TRY(unit_length(emitter, a, call->args[PY_COSINE_DIM], call->args[PY_COSINE_EPS], &unit_a));
+        TRY(unit_length(emitter, b, call->args[PY_COSINE_DIM], call->args[PY_COSINE_EPS], &unit_b));
         TRY(operator_binary(emitter, PY_MUL, unit_a, unit_b, &product));
-        return ATEN(emitter, "aten::sum", out, product, call->args[2]);
+        return ATEN(emitter, "aten::sum", out, product, call->args[PY_COSINE_DIM]);
 }
 
 // ---- deviations ----
 static Status deviation(Emitter *emitter, const OpCall *call, const char *base, Value *out)
 {
-        bool by_dim = call->n_args == 4;
-        Value dim = by_dim ? call->args[1] : value_none(),
-              keepdim = by_dim ? call->args[3] : value_bool(false);
-        Value correction = value_int(arg_bool(call, by_dim ? 2 : 1, true) ? 1 : 0);
-        return EMIT(emitter, base, out, call->args[0], dim, correction, keepdim);
+        bool by_dim = strcmp(call->schema->overload, "dim") == 0;
+        Value dim = by_dim ? call->args[PY_STD_DIM] : value_none(),
+              keepdim = by_dim ? call->args[PY_STD_KEEPDIM] : value_bool(false);
+        Value correction =
+                value_int(arg_bool(call, by_dim ? PY_STD_DIM_UNBIASED : PY_STD_UNBIASED, true) ? 1 : 0);
+        return EMIT(emitter, base, out, call->args[SELF], dim, correction, keepdim);
 }
 
 static Status std_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -120,8 +120,9 @@ static Status var_expand(Emitter *emitter, const OpCall *call, Value *out)
 // dims: 2 (the last two with the first two) or a pair of lists.
 static Status tensordot_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value a = call->args[0], b = call->args[1], dims = call->args[2];
-        TRY(refuse_out(call, 3));
+        Value a = call->args[PY_TENSORDOT_A], b = call->args[PY_TENSORDOT_B],
+              dims = call->args[PY_TENSORDOT_DIMS];
+        TRY(refuse_out(call, PY_TENSORDOT_OUT));
         if (value_is_sequence(dims) && dims.seq->n == 2 && value_is_sequence(dims.seq->items[0]))
                 return ATEN(emitter, "aten::tensordot", out, a, b, dims.seq->items[0], dims.seq->items[1]);
         int64_t n, left[MAX_RANK], right[MAX_RANK];
@@ -147,19 +148,21 @@ static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
         static const char *const modes[] = { "use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
                                              "donot_use_mm_for_euclid_dist" };
         for (int i = 0; i < 3; i++) {
-                if (strcmp(arg_text(call, 3), modes[i]) == 0)
-                        return ATEN(emitter, "aten::cdist", out, call->args[0], call->args[1], call->args[2],
+                if (strcmp(arg_text(call, PY_CDIST_COMPUTE_MODE), modes[i]) == 0)
+                        return ATEN(emitter, "aten::cdist", out, call->args[PY_CDIST_X1],
+                                    call->args[PY_CDIST_X2], call->args[PY_CDIST_P],
                                     i == 0 ? value_none() : value_int(i));
         }
-        return fail(STATUS_VALUE, "%.60s is not a valid value for compute_mode", arg_text(call, 3));
+        return fail(STATUS_VALUE, "%.60s is not a valid value for compute_mode",
+                    arg_text(call, PY_CDIST_COMPUTE_MODE));
 }
 
 // ---- tensors from numbers ----
 static Status tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value data = call->args[0];
-        Dtype dtype = arg_dtype(call, 1, DTYPE_NONE);
-        TRY(check_device(call->args[2]));
+        Value data = call->args[PY_TENSOR_DATA];
+        Dtype dtype = arg_dtype(call, PY_TENSOR_DTYPE, DTYPE_NONE);
+        TRY(check_device(call->args[PY_TENSOR_DEVICE]));
         if (data.kind == VALUE_TENSOR) {
                 bool copies = strcmp(call->schema->name, "tensor") == 0;
                 return EMIT(emitter, "aten::to.dtype", out, data,
@@ -173,7 +176,7 @@ static Status tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 static Status broadcast_shapes_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const Seq *shapes = call->args[0].seq;
+        const Seq *shapes = call->args[PY_BROADCAST_SHAPES].seq;
         int64_t size[MAX_RANK];
         int rank = 0;
         for (uint32_t i = 0; i < shapes->n; i++) {
@@ -217,12 +220,12 @@ static const PyRow rows[] = {
         { "torch.std .std", "py::std(Tensor input, bool unbiased=True) -> Tensor", .expand = std_expand,
           .needs = "aten::std.correction" },
         { "torch.std .std",
-          "py::std(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+          "py::std.dim(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
           .expand = std_expand, .needs = "aten::std.correction" },
         { "torch.var .var", "py::var(Tensor input, bool unbiased=True) -> Tensor", .expand = var_expand,
           .needs = "aten::var.correction" },
         { "torch.var .var",
-          "py::var(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+          "py::var.dim(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
           .expand = var_expand, .needs = "aten::var.correction" },
         { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor",
           .emits = "aten::einsum a0 a1" },

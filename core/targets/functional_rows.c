@@ -16,27 +16,27 @@ static int64_t implicit_softmax_dim(int rank)
 
 static Status softmax_with(Emitter *emitter, const OpCall *call, Value input, const char *base, Value *out)
 {
-        Value dim = call->args[1], dtype = call->args[3];
+        Value dim = call->args[PY_SOFTMAX_DIM], dtype = call->args[PY_SOFTMAX_DTYPE];
         if (dim.kind == VALUE_NONE)
-                dim = value_int(implicit_softmax_dim(call->args[0].tensor->meta.rank));
+                dim = value_int(implicit_softmax_dim(call->args[SELF].tensor->meta.rank));
         return dtype.kind == VALUE_NONE ? ATEN(emitter, base, out, input, dim)
                                         : ATEN(emitter, base, out, input, dim, dtype);
 }
 
 static Status softmax_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return softmax_with(emitter, call, call->args[0], "aten::softmax", out);
+        return softmax_with(emitter, call, call->args[SELF], "aten::softmax", out);
 }
 
 static Status log_softmax_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return softmax_with(emitter, call, call->args[0], "aten::log_softmax", out);
+        return softmax_with(emitter, call, call->args[SELF], "aten::log_softmax", out);
 }
 
 static Status softmin_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value negated = value_none();
-        TRY(ATEN(emitter, "aten::neg", &negated, call->args[0]));
+        TRY(ATEN(emitter, "aten::neg", &negated, call->args[SELF]));
         return softmax_with(emitter, call, negated, "aten::softmax", out);
 }
 
@@ -44,16 +44,16 @@ static Status softmin_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status dropout_with(Emitter *emitter, const OpCall *call, const char *base, Value *out)
 {
         double p;
-        TRY(arg_double(call, 1, &p));
+        TRY(arg_double(call, PY_DROPOUT_P, &p));
         if (!(p >= 0 && p <= 1))
                 return fail(STATUS_VALUE, "dropout probability has to be between 0 and 1, but got %g", p);
-        if (!arg_bool(call, 2, true) || p == 0) {
-                *out = value_ref(call->args[0]);
+        if (!arg_bool(call, PY_DROPOUT_TRAINING, true) || p == 0) {
+                *out = value_ref(call->args[SELF]);
                 return STATUS_OK;
         }
-        const Value args[] = { call->args[0], call->args[1], call->args[2] };
-        return arg_bool(call, 3, false) ? aten_inplace(emitter, base, args, 3, out)
-                                        : aten_call(emitter, base, args, 3, out);
+        const Value args[] = { call->args[SELF], call->args[PY_DROPOUT_P], call->args[PY_DROPOUT_TRAINING] };
+        return arg_bool(call, PY_DROPOUT_INPLACE, false) ? aten_inplace(emitter, base, args, 3, out)
+                                                         : aten_call(emitter, base, args, 3, out);
 }
 
 static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -81,33 +81,34 @@ static Status softsign_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value size = value_none();
         _cleanup_(value_clear) Value below = value_none();
-        TRY(ATEN(emitter, "aten::abs", &size, call->args[0]));
+        TRY(ATEN(emitter, "aten::abs", &size, call->args[SELF]));
         TRY(operator_binary(emitter, PY_ADD, size, value_int(1), &below));
-        return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
+        return operator_binary(emitter, PY_TRUEDIV, call->args[SELF], below, out);
 }
 
 static Status tanhshrink_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         _cleanup_(value_clear) Value bent = value_none();
-        TRY(ATEN(emitter, "aten::tanh", &bent, call->args[0]));
-        return operator_binary(emitter, PY_SUB, call->args[0], bent, out);
+        TRY(ATEN(emitter, "aten::tanh", &bent, call->args[SELF]));
+        return operator_binary(emitter, PY_SUB, call->args[SELF], bent, out);
 }
 
 static Status gelu_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return EMIT(emitter, "aten::gelu", out, call->args[0], call->args[1]);
+        return EMIT(emitter, "aten::gelu", out, call->args[SELF], call->args[PY_GELU_APPROXIMATE]);
 }
 
 // Outside training the slope is the mean of lower and upper.
 static Status rrelu_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         double lower, upper;
-        TRY(arg_double(call, 1, &lower));
-        TRY(arg_double(call, 2, &upper));
+        TRY(arg_double(call, PY_RRELU_LOWER, &lower));
+        TRY(arg_double(call, PY_RRELU_UPPER, &upper));
         TRY(refuse_rrelu(call));
-        const Value args[] = { call->args[0], value_float((lower + upper) / 2) };
-        return arg_bool(call, 4, false) ? aten_inplace(emitter, "aten::leaky_relu", args, 2, out)
-                                        : aten_call(emitter, "aten::leaky_relu", args, 2, out);
+        const Value args[] = { call->args[SELF], value_float((lower + upper) / 2) };
+        return arg_bool(call, PY_RRELU_INPLACE, false)
+                       ? aten_inplace(emitter, "aten::leaky_relu", args, 2, out)
+                       : aten_call(emitter, "aten::leaky_relu", args, 2, out);
 }
 
 // ---- normalisation ----
@@ -118,13 +119,13 @@ static Status normalize_expand(Emitter *emitter, const OpCall *call, Value *out)
         _cleanup_(value_clear) Value norm = value_none();
         _cleanup_(value_clear) Value below = value_none();
         int64_t dim;
-        TRY(refuse_out(call, 4));
-        TRY(arg_int(call, 2, &dim));
+        TRY(refuse_out(call, PY_NORMALIZE_OUT));
+        TRY(arg_int(call, PY_NORMALIZE_DIM, &dim));
         TRY(value_ints_new(VALUE_LIST, &dim, 1, &dims));
-        TRY(EMIT(emitter, "aten::linalg_vector_norm", &norm, call->args[0], call->args[1], dims,
-                 value_bool(true)));
-        TRY(ATEN(emitter, "aten::clamp_min", &below, norm, call->args[3]));
-        return operator_binary(emitter, PY_TRUEDIV, call->args[0], below, out);
+        TRY(EMIT(emitter, "aten::linalg_vector_norm", &norm, call->args[SELF], call->args[PY_NORMALIZE_P],
+                 dims, value_bool(true)));
+        TRY(ATEN(emitter, "aten::clamp_min", &below, norm, call->args[PY_NORMALIZE_EPS]));
+        return operator_binary(emitter, PY_TRUEDIV, call->args[SELF], below, out);
 }
 
 // Refuses a statistic over one element.
@@ -165,28 +166,31 @@ Status norm_check_spatial(const TensorMeta *input)
 
 static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { INPUT, MEAN, VARIANCE, WEIGHT, BIAS, TRAINING, MOMENTUM, EPS };
         const Value *args = call->args;
-        TRY(norm_check_batch(arg_meta(call, INPUT), arg_bool(call, TRAINING, false), arg_number(call, EPS)));
-        return ATEN(emitter, "aten::batch_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN],
-                    args[VARIANCE], args[TRAINING], args[MOMENTUM], args[EPS], value_bool(false));
+        TRY(norm_check_batch(arg_meta(call, SELF), arg_bool(call, PY_BATCH_NORM_TRAINING, false),
+                             arg_number(call, PY_BATCH_NORM_EPS)));
+        return ATEN(emitter, "aten::batch_norm", out, args[SELF], args[PY_BATCH_NORM_WEIGHT],
+                    args[PY_BATCH_NORM_BIAS], args[PY_BATCH_NORM_MEAN], args[PY_BATCH_NORM_VARIANCE],
+                    args[PY_BATCH_NORM_TRAINING], args[PY_BATCH_NORM_MOMENTUM], args[PY_BATCH_NORM_EPS],
+                    value_bool(false));
 }
 
 static Status instance_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { INPUT, MEAN, VARIANCE, WEIGHT, BIAS, USE_STATS, MOMENTUM, EPS };
         const Value *args = call->args;
-        if (arg_bool(call, USE_STATS, true))
-                TRY(norm_check_spatial(arg_meta(call, INPUT)));
-        return ATEN(emitter, "aten::instance_norm", out, args[INPUT], args[WEIGHT], args[BIAS], args[MEAN],
-                    args[VARIANCE], args[USE_STATS], args[MOMENTUM], args[EPS], value_bool(false));
+        if (arg_bool(call, PY_BATCH_NORM_TRAINING, true))
+                TRY(norm_check_spatial(arg_meta(call, SELF)));
+        return ATEN(emitter, "aten::instance_norm", out, args[SELF], args[PY_BATCH_NORM_WEIGHT],
+                    args[PY_BATCH_NORM_BIAS], args[PY_BATCH_NORM_MEAN], args[PY_BATCH_NORM_VARIANCE],
+                    args[PY_BATCH_NORM_TRAINING], args[PY_BATCH_NORM_MOMENTUM], args[PY_BATCH_NORM_EPS],
+                    value_bool(false));
 }
 
 static Status group_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const TensorMeta *meta = arg_meta(call, 0);
+        const TensorMeta *meta = arg_meta(call, SELF);
         int64_t groups, channels;
-        TRY(arg_int(call, 1, &groups));
+        TRY(arg_int(call, PY_GROUP_NORM_NUM_GROUPS, &groups));
         if (meta->rank >= 2 && groups > 0 && mul_i64(meta->size[0], meta->size[1], &channels) &&
             channels / groups == 1 && is_one_place(meta)) {
                 TensorMeta grouped = *meta;
@@ -194,8 +198,9 @@ static Status group_norm_expand(Emitter *emitter, const OpCall *call, Value *out
                 grouped.size[1] = groups;
                 return fail_counted("value per channel", grouped.rank, grouped.size, false);
         }
-        return ATEN(emitter, "aten::group_norm", out, call->args[0], call->args[1], call->args[2],
-                    call->args[3], call->args[4]);
+        return ATEN(emitter, "aten::group_norm", out, call->args[SELF], call->args[PY_GROUP_NORM_NUM_GROUPS],
+                    call->args[PY_GROUP_NORM_WEIGHT], call->args[PY_GROUP_NORM_BIAS],
+                    call->args[PY_GROUP_NORM_EPS]);
 }
 
 // *inout = base(*inout, b, c); n counts the arguments after the first.
@@ -213,10 +218,10 @@ static Status apply(Emitter *emitter, Value *inout, const char *base, uint32_t n
 // windows of channels, padded with zeros, of the input seen as [N, 1, C, everything else].
 static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value input = call->args[0];
+        Value input = call->args[SELF];
         const TensorMeta *meta = &input.tensor->meta;
         int64_t size;
-        TRY(arg_int(call, 1, &size));
+        TRY(arg_int(call, PY_LOCAL_NORM_SIZE, &size));
         if (meta->rank < 3)
                 return fail(STATUS_VALUE, "Expected 3D or higher dimensionality input (got %d dimensions)",
                             meta->rank);
@@ -249,19 +254,20 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
         TRY(apply(emitter, &below, "aten::constant_pad_nd", 2, pads, value_float(0)));
         TRY(apply(emitter, &below, "aten::avg_pool2d", 2, window, stride));
         TRY(apply(emitter, &below, "aten::reshape", 1, shape, value_none()));
-        TRY(apply(emitter, &below, "aten::mul", 1, call->args[2], value_none()));
-        TRY(apply(emitter, &below, "aten::add", 1, call->args[4], value_none()));
-        TRY(apply(emitter, &below, "aten::pow", 1, call->args[3], value_none()));
+        TRY(apply(emitter, &below, "aten::mul", 1, call->args[PY_LOCAL_NORM_ALPHA], value_none()));
+        TRY(apply(emitter, &below, "aten::add", 1, call->args[PY_LOCAL_NORM_K], value_none()));
+        TRY(apply(emitter, &below, "aten::pow", 1, call->args[PY_LOCAL_NORM_BETA], value_none()));
         return operator_binary(emitter, PY_TRUEDIV, input, below, out);
 }
 
 // ---- embedding ----
 static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { INPUT, WEIGHT, PADDING_IDX };
         TRY(refuse_embedding(call));
-        Value padding = arg_is_none(call, PADDING_IDX) ? value_int(-1) : call->args[PADDING_IDX];
-        return ATEN(emitter, "aten::embedding", out, call->args[WEIGHT], call->args[INPUT], padding);
+        Value padding = arg_is_none(call, PY_EMBEDDING_PADDING_IDX) ? value_int(-1)
+                                                                    : call->args[PY_EMBEDDING_PADDING_IDX];
+        return ATEN(emitter, "aten::embedding", out, call->args[PY_EMBEDDING_WEIGHT], call->args[SELF],
+                    padding);
 }
 
 #define INPLACE   "bool inplace=False) -> Tensor"

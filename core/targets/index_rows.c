@@ -343,7 +343,7 @@ static Status put_into(Emitter *emitter, const Indexing *indexing, Value from)
 
 static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value self = call->args[0], from = call->args[2];
+        Value self = call->args[PY_LEFT], from = call->args[PY_SETITEM_VALUE];
         if (self.kind == VALUE_DYNAMIC || from.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC,
                             "the target or the value of an assignment is not known before the run");
@@ -358,7 +358,7 @@ static Status setitem_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (from.kind != VALUE_TENSOR && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
                 TRY(number_check_fits(from, dtype));
         _cleanup_(indexing_deinit) Indexing indexing;
-        TRY(indexing_run(&indexing, emitter, self, &call->args[1]));
+        TRY(indexing_run(&indexing, emitter, self, &call->args[PY_RIGHT]));
         if (indexing.n_tensors == 0)
                 TRY(copy_into(emitter, indexing.result, from));
         else
@@ -413,11 +413,11 @@ static Status sequence_getitem(Emitter *emitter, Value self, Value index, Value 
 
 static Status getitem_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value self = call->args[0], index = call->args[1];
+        Value self = call->args[PY_LEFT], index = call->args[PY_RIGHT];
         if (self.kind == VALUE_DYNAMIC || index.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "an indexed object or its index is not known before the run");
         if (self.kind == VALUE_TENSOR)
-                return tensor_getitem(emitter, self, &call->args[1], out);
+                return tensor_getitem(emitter, self, &call->args[PY_RIGHT], out);
         if (value_is_sequence(self))
                 return sequence_getitem(emitter, self, index, out);
         if (self.kind == VALUE_DICT && index.kind == VALUE_STR) {

@@ -54,7 +54,7 @@ static void add_row_meaning(Meaning *meaning, const Overload *overload)
 {
         const Schema *schema = &overload->schema;
         const OpDef *op = overload->op;
-        bool on_anything = schema->n_args > 0 && schema->args[0].type == ARG_ANY;
+        bool on_anything = schema->n_args > 0 && schema->args[SELF].type == ARG_ANY;
         if (strcmp(schema->ns, "py") != 0) {
                 add_overload(meaning, overload);
         } else if (op_is_template(op)) {

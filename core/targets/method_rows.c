@@ -49,29 +49,29 @@ static Status take_to_positional(Value value, ToArgs *to)
 
 static Status to_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { SELF, ARGS, DTYPE, DEVICE, OTHER, NON_BLOCKING, COPY, FORMAT };
         Value self = call->args[SELF];
         if (self.kind != VALUE_TENSOR)
                 return fail(STATUS_VALUE, "'%s' object has no attribute 'to'", value_kind_name(self.kind));
         ToArgs to = { .dtype = self.tensor->meta.dtype,
                       .memory_format = value_none(),
-                      .copy = arg_bool(call, COPY, false) };
-        const Seq *args = call->args[ARGS].seq;
+                      .copy = arg_bool(call, PY_TO_COPY, false) };
+        const Seq *args = call->args[PY_TO_ARGS].seq;
         for (uint32_t i = 0; i < args->n; i++)
                 TRY(take_to_positional(args->items[i], &to));
-        TRY(check_device(call->args[DEVICE]));
-        if (call->args[OTHER].kind == VALUE_TENSOR)
-                to.dtype = call->args[OTHER].tensor->meta.dtype;
-        to.dtype = arg_dtype(call, DTYPE, to.dtype);
-        if (!arg_is_none(call, FORMAT))
-                to.memory_format = call->args[FORMAT];
+        TRY(check_device(call->args[PY_TO_DEVICE]));
+        if (call->args[PY_TO_OTHER].kind == VALUE_TENSOR)
+                to.dtype = call->args[PY_TO_OTHER].tensor->meta.dtype;
+        to.dtype = arg_dtype(call, PY_TO_DTYPE, to.dtype);
+        if (!arg_is_none(call, PY_TO_MEMORY_FORMAT))
+                to.memory_format = call->args[PY_TO_MEMORY_FORMAT];
         return convert(emitter, self, to.dtype, to.copy, to.memory_format, out);
 }
 
 #define CONVERSION(name, code)                                                                               \
         static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
         {                                                                                                    \
-                return convert(emitter, call->args[0], code, false, call->args[1], out);                     \
+                return convert(emitter, call->args[SELF], code, false,                                       \
+                               call->args[PY_CONVERSION_MEMORY_FORMAT], out);                                \
         }
 CONVERSION(float, DTYPE_F32)
 CONVERSION(double, DTYPE_F64)
@@ -87,12 +87,13 @@ CONVERSION(bool, DTYPE_BOOL)
 
 static Status type_as_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return convert(emitter, call->args[0], call->args[1].tensor->meta.dtype, false, value_none(), out);
+        return convert(emitter, call->args[SELF], call->args[PY_TYPE_AS_OTHER].tensor->meta.dtype, false,
+                       value_none(), out);
 }
 
 static Status type_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value dtype = call->args[1];
+        Value dtype = call->args[PY_TYPE_DTYPE];
         if (dtype.kind == VALUE_NONE)
                 return fail(
                         STATUS_UNSUPPORTED,
@@ -110,21 +111,21 @@ static Status type_expand(Emitter *emitter, const OpCall *call, Value *out)
                 };
                 for (size_t i = 0; i < ARRAY_LENGTH(legacy); i++) {
                         if (strcmp(dtype.str->text, legacy[i].name) == 0)
-                                return convert(emitter, call->args[0], legacy[i].dtype, false, value_none(),
-                                               out);
+                                return convert(emitter, call->args[SELF], legacy[i].dtype, false,
+                                               value_none(), out);
                 }
                 return fail(STATUS_VALUE, "invalid type: '%.60s'", dtype.str->text);
         }
         if (dtype.kind != VALUE_DTYPE)
                 return fail(STATUS_VALUE, "type(): argument 'dtype' must be torch.dtype, not %s",
                             value_kind_name(dtype.kind));
-        return convert(emitter, call->args[0], dtype.dtype, false, value_none(), out);
+        return convert(emitter, call->args[SELF], dtype.dtype, false, value_none(), out);
 }
 
 static Status same_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        *out = value_ref(call->args[0]);
+        *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 
@@ -162,12 +163,12 @@ static Status tolist_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         enum { TOLIST_MAX = 65536 };
         (void)emitter;
-        if (call->args[0].kind == VALUE_SIZE) {
-                *out = value_seq_take(VALUE_LIST, value_ref(call->args[0]).seq);
+        if (call->args[SELF].kind == VALUE_SIZE) {
+                *out = value_seq_take(VALUE_LIST, value_ref(call->args[SELF]).seq);
                 return STATUS_OK;
         }
         const Tensor *tensor;
-        TRY(arg_data(call, 0, &tensor));
+        TRY(arg_data(call, SELF, &tensor));
         if (meta_numel(&tensor->meta) > TOLIST_MAX)
                 return fail(STATUS_TOO_LARGE, "tolist() of %ld elements is over the limit of %d",
                             (long)meta_numel(&tensor->meta), TOLIST_MAX);
@@ -177,7 +178,7 @@ static Status tolist_expand(Emitter *emitter, const OpCall *call, Value *out)
 // ---- split, chunk ----
 static Status split_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value self = call->args[0], size = call->args[1], dim = call->args[2];
+        Value self = call->args[SELF], size = call->args[PY_SPLIT_SIZE], dim = call->args[PY_SPLIT_DIM];
         if (value_is_sequence(size))
                 return EMIT(emitter, "aten::split_with_sizes", out, self, size, dim);
         int64_t n;
@@ -189,12 +190,12 @@ static Status split_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status dict_get_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        Value self = call->args[0];
-        if (self.kind != VALUE_DICT || call->args[1].kind != VALUE_STR)
+        Value self = call->args[SELF];
+        if (self.kind != VALUE_DICT || call->args[PY_GET_KEY].kind != VALUE_STR)
                 return fail(STATUS_VALUE, "get() is a dict's method with a text as key, not for %s",
                             value_kind_name(self.kind));
-        const Value *found = dict_get(self.dict, call->args[1].str->text);
-        *out = value_ref(found != NULL ? *found : call->args[2]);
+        const Value *found = dict_get(self.dict, call->args[PY_GET_KEY].str->text);
+        *out = value_ref(found != NULL ? *found : call->args[PY_GET_DEFAULT]);
         return STATUS_OK;
 }
 
@@ -212,7 +213,7 @@ static Status item_pair(const struct DictItem *item, Value *out)
 
 static Status dict_part(const OpCall *call, DictPart part, Value *out)
 {
-        Value self = call->args[0];
+        Value self = call->args[SELF];
         if (self.kind != VALUE_DICT)
                 return fail(STATUS_VALUE, "'%s' object has no attribute '%s' that fxserve knows",
                             value_kind_name(self.kind), call->schema->name);

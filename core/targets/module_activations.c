@@ -6,15 +6,15 @@
 
 static Status softmax2d_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
-        int rank = call->args[0].kind == VALUE_TENSOR ? call->args[0].tensor->meta.rank : 0;
+        int rank = call->args[SELF].kind == VALUE_TENSOR ? call->args[SELF].tensor->meta.rank : 0;
         if (rank != 3 && rank != 4)
                 return fail(STATUS_SHAPE, "Softmax2d: expected input to be 3D or 4D, got %dD instead", rank);
-        return ATEN(emitter, "aten::softmax", out, call->args[0], value_int(-3));
+        return ATEN(emitter, "aten::softmax", out, call->args[SELF], value_int(-3));
 }
 
 static Status gelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
-        return EMIT(emitter, "aten::gelu", out, call->args[0], call->config[0]);
+        return EMIT(emitter, "aten::gelu", out, call->args[SELF], call->config[NN_GELU_APPROXIMATE]);
 }
 
 static Status rrelu_refuse(const ModuleCall *call)
@@ -29,10 +29,13 @@ static Status rrelu_refuse(const ModuleCall *call)
 static Status rrelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         TRY(rrelu_refuse(call));
-        const Value slope = value_float((python_float(call->config[0]) + python_float(call->config[1])) / 2);
-        return call->config[2].b ? aten_inplace(emitter, "aten::leaky_relu",
-                                                (const Value[]){ call->args[0], slope }, 2, out)
-                                 : ATEN(emitter, "aten::leaky_relu", out, call->args[0], slope);
+        const Value slope = value_float(
+                (python_float(call->config[NN_RRELU_LOWER]) + python_float(call->config[NN_RRELU_UPPER])) /
+                2);
+        return call->config[NN_RRELU_INPLACE].b
+                       ? aten_inplace(emitter, "aten::leaky_relu", (const Value[]){ call->args[SELF], slope },
+                                      2, out)
+                       : ATEN(emitter, "aten::leaky_relu", out, call->args[SELF], slope);
 }
 
 #define INPUT   "nn::forward(Tensor input) -> Tensor"

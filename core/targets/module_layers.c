@@ -8,15 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 
+// Positions in `state`: all classes here begin with the weight; norms have all of them.
+enum { STATE_WEIGHT, STATE_BIAS, STATE_RUNNING_MEAN, STATE_RUNNING_VAR, STATE_BATCHES };
+enum { OUTPUT_SIZE = 1 }; // of forward, in transposed convolutions
+
 static bool config_bool(Value value)
 {
         return value.kind == VALUE_BOOL && value.b;
 }
 
 // ---- convolution ----
-// config: in_channels out_channels kernel_size stride padding dilation groups bias padding_mode
-enum { CONV_KERNEL = 2, CONV_STRIDE, CONV_PADDING, CONV_DILATION, CONV_GROUPS, CONV_BIAS, CONV_MODE };
-
 static int64_t item_or_self(Value value, int index)
 {
         if (value_is_sequence(value))
@@ -29,14 +30,14 @@ static int64_t item_or_self(Value value, int index)
 static Status mode_padding(const Value *config, int n_spatial, Value *out)
 {
         int64_t pads[6] = { 0 };
-        Value padding = config[CONV_PADDING];
+        Value padding = config[NN_CONV_PADDING];
         for (int d = 0; d < n_spatial; d++) {
                 int64_t *pair = &pads[2 * (n_spatial - 1 - d)];
                 if (padding.kind != VALUE_STR) {
                         pair[0] = pair[1] = item_or_self(padding, d);
                 } else if (strcmp(padding.str->text, "same") == 0) {
-                        int64_t total = item_or_self(config[CONV_DILATION], d) *
-                                        (item_or_self(config[CONV_KERNEL], d) - 1);
+                        int64_t total = item_or_self(config[NN_CONV_DILATION], d) *
+                                        (item_or_self(config[NN_CONV_KERNEL], d) - 1);
                         pair[0] = total / 2;
                         pair[1] = total - total / 2;
                 }
@@ -49,17 +50,17 @@ static Status convolve(Emitter *emitter, const ModuleCall *call, int n_spatial, 
         const Value *config = call->config;
         char base[32];
         snprintf(base, sizeof(base), "aten::conv%dd", n_spatial);
-        const char *mode = config[CONV_MODE].str->text;
+        const char *mode = config[NN_CONV_PADDING_MODE].str->text;
         if (strcmp(mode, "zeros") == 0)
-                return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1],
-                            config[CONV_STRIDE], config[CONV_PADDING], config[CONV_DILATION],
-                            config[CONV_GROUPS]);
+                return ATEN(emitter, base, out, call->args[SELF], call->state[STATE_WEIGHT],
+                            call->state[STATE_BIAS], config[NN_CONV_STRIDE], config[NN_CONV_PADDING],
+                            config[NN_CONV_DILATION], config[NN_CONV_GROUPS]);
         _cleanup_(value_clear) Value pads = value_none();
         _cleanup_(value_clear) Value padded = value_none();
         TRY(mode_padding(config, n_spatial, &pads));
-        TRY(py_pad(emitter, call->args[0], pads, mode, value_none(), &padded));
-        return ATEN(emitter, base, out, padded, call->state[0], call->state[1], config[CONV_STRIDE],
-                    value_int(0), config[CONV_DILATION], config[CONV_GROUPS]);
+        TRY(py_pad(emitter, call->args[SELF], pads, mode, value_none(), &padded));
+        return ATEN(emitter, base, out, padded, call->state[STATE_WEIGHT], call->state[STATE_BIAS],
+                    config[NN_CONV_STRIDE], value_int(0), config[NN_CONV_DILATION], config[NN_CONV_GROUPS]);
 }
 
 static Status conv1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -77,19 +78,15 @@ static Status conv3d_run(Emitter *emitter, const ModuleCall *call, Value *out)
         return convolve(emitter, call, 3, out);
 }
 
-// config: in_channels out_channels kernel_size stride padding output_padding groups bias dilation
-// padding_mode
-enum { UP_KERNEL = 2, UP_STRIDE, UP_PADDING, UP_OUTPUT_PADDING, UP_GROUPS, UP_BIAS, UP_DILATION, UP_MODE };
-
 // The output padding that gives the output_size of the call.
 static Status output_padding(const ModuleCall *call, int n_spatial, Value *out)
 {
-        Value wanted = call->args[1];
+        Value wanted = call->args[OUTPUT_SIZE];
         if (wanted.kind == VALUE_NONE) {
-                *out = value_ref(call->config[UP_OUTPUT_PADDING]);
+                *out = value_ref(call->config[NN_UP_OUTPUT_PADDING]);
                 return STATUS_OK;
         }
-        const TensorMeta *meta = &call->args[0].tensor->meta;
+        const TensorMeta *meta = &call->args[SELF].tensor->meta;
         int64_t extra[3];
         int skip = (int)wanted.seq->n - n_spatial;
         if (skip != 0 && skip != meta->rank - n_spatial)
@@ -99,10 +96,10 @@ static Status output_padding(const ModuleCall *call, int n_spatial, Value *out)
                         n_spatial, meta->rank, n_spatial, meta->rank, wanted.seq->n);
         for (int d = 0; d < n_spatial; d++) {
                 int64_t in = meta->size[meta->rank - n_spatial + d], size = item_or_self(wanted, skip + d),
-                        stride = item_or_self(call->config[UP_STRIDE], d);
-                int64_t least = (in - 1) * stride - 2 * item_or_self(call->config[UP_PADDING], d) +
-                                item_or_self(call->config[UP_DILATION], d) *
-                                        (item_or_self(call->config[UP_KERNEL], d) - 1) +
+                        stride = item_or_self(call->config[NN_UP_STRIDE], d);
+                int64_t least = (in - 1) * stride - 2 * item_or_self(call->config[NN_UP_PADDING], d) +
+                                item_or_self(call->config[NN_UP_DILATION], d) *
+                                        (item_or_self(call->config[NN_UP_KERNEL], d) - 1) +
                                 1;
                 if (size < least || size > least + stride - 1)
                         return fail(STATUS_VALUE,
@@ -117,15 +114,16 @@ static Status output_padding(const ModuleCall *call, int n_spatial, Value *out)
 static Status convolve_transposed(Emitter *emitter, const ModuleCall *call, int n_spatial, Value *out)
 {
         const Value *config = call->config;
-        if (strcmp(config[UP_MODE].str->text, "zeros") != 0)
+        if (strcmp(config[NN_UP_PADDING_MODE].str->text, "zeros") != 0)
                 return fail(STATUS_VALUE, "Only `zeros` padding mode is supported for ConvTranspose%dd",
                             n_spatial);
         _cleanup_(value_clear) Value extra = value_none();
         TRY(output_padding(call, n_spatial, &extra));
         char base[32];
         snprintf(base, sizeof(base), "aten::conv_transpose%dd", n_spatial);
-        return ATEN(emitter, base, out, call->args[0], call->state[0], call->state[1], config[UP_STRIDE],
-                    config[UP_PADDING], extra, config[UP_GROUPS], config[UP_DILATION]);
+        return ATEN(emitter, base, out, call->args[SELF], call->state[STATE_WEIGHT], call->state[STATE_BIAS],
+                    config[NN_UP_STRIDE], config[NN_UP_PADDING], extra, config[NN_UP_GROUPS],
+                    config[NN_UP_DILATION]);
 }
 
 static Status conv_transpose1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -144,13 +142,9 @@ static Status conv_transpose3d_run(Emitter *emitter, const ModuleCall *call, Val
 }
 
 // ---- normalisation ----
-// config: num_features eps momentum affine track_running_stats bias; state:
-// weight bias running_mean running_var num_batches_tracked
-enum { NORM_FEATURES, NORM_EPS, NORM_MOMENTUM, NORM_AFFINE, NORM_TRACK };
-
 static Status check_rank(const ModuleCall *call, int low, int high)
 {
-        int rank = call->args[0].kind == VALUE_TENSOR ? call->args[0].tensor->meta.rank : -1;
+        int rank = call->args[SELF].kind == VALUE_TENSOR ? call->args[SELF].tensor->meta.rank : -1;
         if (rank >= low && rank <= high)
                 return STATUS_OK;
         if (low == high)
@@ -163,9 +157,9 @@ static Status check_rank(const ModuleCall *call, int low, int high)
 static Status count_batch(Emitter *emitter, const ModuleCall *call, Value *out_momentum)
 {
         _cleanup_(value_clear) Value counted = value_none();
-        Value momentum = call->config[NORM_MOMENTUM];
-        if (call->state[4].kind == VALUE_TENSOR)
-                TRY(operator_inplace(emitter, PY_ADD, call->state[4], value_int(1), &counted));
+        Value momentum = call->config[NN_NORM_MOMENTUM];
+        if (call->state[STATE_BATCHES].kind == VALUE_TENSOR)
+                TRY(operator_inplace(emitter, PY_ADD, call->state[STATE_BATCHES], value_int(1), &counted));
         *out_momentum = momentum.kind == VALUE_NONE ? value_float(0) : momentum;
         if (momentum.kind != VALUE_NONE || counted.kind != VALUE_TENSOR)
                 return STATUS_OK;
@@ -179,15 +173,16 @@ static Status batch_norm_run(Emitter *emitter, const ModuleCall *call, int low, 
 {
         TRY(check_rank(call, low, high));
         const Value *state = call->state;
-        bool training = call->module->training,
-             tracks = state[2].kind == VALUE_TENSOR && state[3].kind == VALUE_TENSOR;
-        Value momentum =
-                call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
-        if (training && config_bool(call->config[NORM_TRACK]))
+        bool training = call->module->training, tracks = state[STATE_RUNNING_MEAN].kind == VALUE_TENSOR &&
+                                                         state[STATE_RUNNING_VAR].kind == VALUE_TENSOR;
+        Value momentum = call->config[NN_NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0)
+                                                                           : call->config[NN_NORM_MOMENTUM];
+        if (training && config_bool(call->config[NN_NORM_TRACK]))
                 TRY(count_batch(emitter, call, &momentum));
-        TRY(norm_check_batch(&call->args[0].tensor->meta, training || !tracks, call->config[NORM_EPS]));
-        return ATEN(emitter, "aten::batch_norm", out, call->args[0], state[0], state[1], state[2], state[3],
-                    value_bool(training || !tracks), momentum, call->config[NORM_EPS], value_bool(false));
+        TRY(norm_check_batch(&call->args[SELF].tensor->meta, training || !tracks, call->config[NN_NORM_EPS]));
+        return ATEN(emitter, "aten::batch_norm", out, call->args[SELF], state[STATE_WEIGHT],
+                    state[STATE_BIAS], state[STATE_RUNNING_MEAN], state[STATE_RUNNING_VAR],
+                    value_bool(training || !tracks), momentum, call->config[NN_NORM_EPS], value_bool(false));
 }
 
 static Status batch_norm1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -209,11 +204,11 @@ static Status instance_norm_run(Emitter *emitter, const ModuleCall *call, int n_
 {
         TRY(check_rank(call, n_spatial + 1, n_spatial + 2));
         const Value *state = call->state;
-        Value input = call->args[0];
+        Value input = call->args[SELF];
         bool batched = input.tensor->meta.rank == n_spatial + 2;
-        bool use_stats = call->module->training || !config_bool(call->config[NORM_TRACK]);
-        Value momentum =
-                call->config[NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0) : call->config[NORM_MOMENTUM];
+        bool use_stats = call->module->training || !config_bool(call->config[NN_NORM_TRACK]);
+        Value momentum = call->config[NN_NORM_MOMENTUM].kind == VALUE_NONE ? value_float(0)
+                                                                           : call->config[NN_NORM_MOMENTUM];
         _cleanup_(value_clear) Value one = value_none();
         _cleanup_(value_clear) Value normed = value_none();
         if (!batched)
@@ -221,11 +216,12 @@ static Status instance_norm_run(Emitter *emitter, const ModuleCall *call, int n_
         if (use_stats)
                 TRY(norm_check_spatial(batched ? &input.tensor->meta : &one.tensor->meta));
         if (batched)
-                return ATEN(emitter, "aten::instance_norm", out, input, state[0], state[1], state[2],
-                            state[3], value_bool(use_stats), momentum, call->config[NORM_EPS],
-                            value_bool(false));
-        TRY(ATEN(emitter, "aten::instance_norm", &normed, one, state[0], state[1], state[2], state[3],
-                 value_bool(use_stats), momentum, call->config[NORM_EPS], value_bool(false)));
+                return ATEN(emitter, "aten::instance_norm", out, input, state[STATE_WEIGHT],
+                            state[STATE_BIAS], state[STATE_RUNNING_MEAN], state[STATE_RUNNING_VAR],
+                            value_bool(use_stats), momentum, call->config[NN_NORM_EPS], value_bool(false));
+        TRY(ATEN(emitter, "aten::instance_norm", &normed, one, state[STATE_WEIGHT], state[STATE_BIAS],
+                 state[STATE_RUNNING_MEAN], state[STATE_RUNNING_VAR], value_bool(use_stats), momentum,
+                 call->config[NN_NORM_EPS], value_bool(false)));
         return EMIT(emitter, "aten::squeeze.dim", out, normed, value_int(0));
 }
 
@@ -258,29 +254,30 @@ static Status shape_config(Value shape, Value *out)
 static Status layer_norm_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         _cleanup_(value_clear) Value shape = value_none();
-        TRY(shape_config(call->config[0], &shape));
-        return ATEN(emitter, "aten::layer_norm", out, call->args[0], shape, call->state[0], call->state[1],
-                    call->config[1]);
+        TRY(shape_config(call->config[NN_LAYER_NORM_SHAPE], &shape));
+        return ATEN(emitter, "aten::layer_norm", out, call->args[SELF], shape, call->state[STATE_WEIGHT],
+                    call->state[STATE_BIAS], call->config[NN_LAYER_NORM_EPS]);
 }
 
 static Status rms_norm_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         _cleanup_(value_clear) Value shape = value_none();
-        TRY(shape_config(call->config[0], &shape));
-        return ATEN(emitter, "aten::rms_norm", out, call->args[0], shape, call->state[0], call->config[1]);
+        TRY(shape_config(call->config[NN_LAYER_NORM_SHAPE], &shape));
+        return ATEN(emitter, "aten::rms_norm", out, call->args[SELF], shape, call->state[STATE_WEIGHT],
+                    call->config[NN_LAYER_NORM_EPS]);
 }
 
 // ---- the rest ----
 static Status identity_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         (void)emitter;
-        *out = value_ref(call->args[0]);
+        *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 
 static Status dropout_refuse(const ModuleCall *call)
 {
-        Value p = call->config[0];
+        Value p = call->config[NN_DROPOUT_P];
         if (call->module->training && value_is_number(p) && python_float(p) != 0)
                 return fail(STATUS_UNSUPPORTED,
                             "%s in training mode draws random numbers, which this version does not do; call "
@@ -293,13 +290,13 @@ static Status dropout_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         (void)emitter;
         TRY(dropout_refuse(call));
-        *out = value_ref(call->args[0]);
+        *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 
 static Status embedding_refuse(const ModuleCall *call)
 {
-        if (call->config[3].kind != VALUE_NONE)
+        if (call->config[NN_EMBEDDING_MAX_NORM].kind != VALUE_NONE)
                 return fail(STATUS_UNSUPPORTED, "Embedding with max_norm rescales its weights at every call, "
                                                 "which this version does not do");
         return STATUS_OK;
@@ -308,8 +305,10 @@ static Status embedding_refuse(const ModuleCall *call)
 static Status embedding_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
         TRY(embedding_refuse(call));
-        Value padding = call->config[2].kind == VALUE_NONE ? value_int(-1) : call->config[2];
-        return ATEN(emitter, "aten::embedding", out, call->state[0], call->args[0], padding);
+        Value padding = call->config[NN_EMBEDDING_PADDING_IDX].kind == VALUE_NONE
+                                ? value_int(-1)
+                                : call->config[NN_EMBEDDING_PADDING_IDX];
+        return ATEN(emitter, "aten::embedding", out, call->state[STATE_WEIGHT], call->args[SELF], padding);
 }
 
 #define INPUT "nn::forward(Tensor input) -> Tensor"

@@ -6,14 +6,15 @@
 
 #include <stdio.h>
 
-// config: kernel_size stride padding dilation return_indices ceil_mode
 static Status max_pool_run(Emitter *emitter, const ModuleCall *call, int n_spatial, Value *out)
 {
         const Value *config = call->config;
         char base[48];
-        snprintf(base, sizeof(base), "aten::max_pool%dd%s", n_spatial, config[4].b ? "_with_indices" : "");
-        Value stride = config[1].kind == VALUE_NONE ? config[0] : config[1];
-        return ATEN(emitter, base, out, call->args[0], config[0], stride, config[2], config[3], config[5]);
+        snprintf(base, sizeof(base), "aten::max_pool%dd%s", n_spatial,
+                 config[NN_MAX_POOL_INDICES].b ? "_with_indices" : "");
+        Value kernel = config[NN_MAX_POOL_KERNEL], stride = config[NN_MAX_POOL_STRIDE];
+        return ATEN(emitter, base, out, call->args[SELF], kernel, stride.kind == VALUE_NONE ? kernel : stride,
+                    config[NN_MAX_POOL_PADDING], config[NN_MAX_POOL_DILATION], config[NN_MAX_POOL_CEIL_MODE]);
 }
 
 static Status max_pool1d_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -36,8 +37,9 @@ static Status adaptive_run(Emitter *emitter, const ModuleCall *call, const char 
 {
         char base[48];
         snprintf(base, sizeof(base), "aten::adaptive_%s_pool%dd", kind, n_spatial);
-        bool indices = kind[0] == 'm' && call->config[1].b;
-        return py_adaptive_pool(emitter, base, indices, call->args[0], call->config[0], out);
+        bool indices = kind[0] == 'm' && call->config[NN_ADAPTIVE_INDICES].b;
+        return py_adaptive_pool(emitter, base, indices, call->args[SELF],
+                                call->config[NN_ADAPTIVE_OUTPUT_SIZE], out);
 }
 
 #define ADAPTIVE(kind, n)                                                                                    \

@@ -25,8 +25,8 @@ static Status pad_run(Emitter *emitter, const ModuleCall *call, const char *mode
 {
         const char *type = call->module->type;
         _cleanup_(value_clear) Value pads = value_none();
-        TRY(padding_list(call->config[0], type[strlen(type) - 2] - '0', &pads)); // "...Pad2d"
-        return py_pad(emitter, call->args[0], pads, mode, fill, out);
+        TRY(padding_list(call->config[NN_PAD_PADDING], type[strlen(type) - 2] - '0', &pads)); // "...Pad2d"
+        return py_pad(emitter, call->args[SELF], pads, mode, fill, out);
 }
 
 static Status zero_pad_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -36,7 +36,7 @@ static Status zero_pad_run(Emitter *emitter, const ModuleCall *call, Value *out)
 
 static Status constant_pad_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
-        return pad_run(emitter, call, "constant", call->config[1], out);
+        return pad_run(emitter, call, "constant", call->config[NN_PAD_VALUE], out);
 }
 
 static Status reflection_pad_run(Emitter *emitter, const ModuleCall *call, Value *out)
@@ -58,14 +58,20 @@ static Status circular_pad_run(Emitter *emitter, const ModuleCall *call, Value *
 static Status upsample(Emitter *emitter, const ModuleCall *call, Value mode, Value align, Value recompute,
                        Value *out)
 {
-        const Value args[] = { call->args[0], call->config[0], call->config[1],  mode,
-                               align,         recompute,       value_bool(false) };
+        const Value args[] = { call->args[SELF],
+                               call->config[NN_UPSAMPLE_SIZE],
+                               call->config[NN_UPSAMPLE_SCALE],
+                               mode,
+                               align,
+                               recompute,
+                               value_bool(false) };
         return py_interpolate(emitter, args, out);
 }
 
 static Status upsample_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
-        return upsample(emitter, call, call->config[2], call->config[3], call->config[4], out);
+        return upsample(emitter, call, call->config[NN_UPSAMPLE_MODE], call->config[NN_UPSAMPLE_ALIGN],
+                        call->config[NN_UPSAMPLE_RECOMPUTE], out);
 }
 
 static Status upsampling_nearest_run(Emitter *emitter, const ModuleCall *call, Value *out)

@@ -110,10 +110,10 @@ Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint3
         }
         _cleanup_(value_clear) Value result = value_none();
         TRY(aten_call(emitter, base, args, n_args, &result));
-        if (result.kind != VALUE_TENSOR || args[0].kind != VALUE_TENSOR)
-                return fail(STATUS_VALUE, "%s cannot write to %s", base, value_kind_name(args[0].kind));
-        TRY(emitter->vtbl->write(emitter, args[0].tensor, result.tensor));
-        *out = value_ref(args[0]);
+        if (result.kind != VALUE_TENSOR || args[SELF].kind != VALUE_TENSOR)
+                return fail(STATUS_VALUE, "%s cannot write to %s", base, value_kind_name(args[SELF].kind));
+        TRY(emitter->vtbl->write(emitter, args[SELF].tensor, result.tensor));
+        *out = value_ref(args[SELF]);
         return STATUS_OK;
 }
 
@@ -121,12 +121,12 @@ Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint3
 #define BINARY(name, code, traits)                                                                           \
         static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
         {                                                                                                    \
-                return operator_binary(emitter, code, call->args[0], call->args[1], out);                    \
+                return operator_binary(emitter, code, call->args[PY_LEFT], call->args[PY_RIGHT], out);       \
         }
 #define INPLACE(name, schema, code, traits)                                                                  \
         static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
         {                                                                                                    \
-                return operator_inplace(emitter, code, call->args[0], call->args[1], out);                   \
+                return operator_inplace(emitter, code, call->args[PY_LEFT], call->args[PY_RIGHT], out);      \
         }
 #include "core/targets/operators.def"
 #undef BINARY
@@ -135,7 +135,7 @@ Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint3
 static Status unary(Emitter *emitter, const char *base, Status (*python)(Value, Value *), const OpCall *call,
                     Value *out)
 {
-        Value a = call->args[0];
+        Value a = call->args[SELF];
         if (a.kind == VALUE_DYNAMIC)
                 return fail(STATUS_DYNAMIC, "the operand of %s is not known before the run",
                             call->schema->name);
@@ -160,19 +160,20 @@ static Status invert_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status pos_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        if (call->args[0].kind != VALUE_TENSOR && !value_is_number(call->args[0]))
+        if (call->args[SELF].kind != VALUE_TENSOR && !value_is_number(call->args[SELF]))
                 return fail(STATUS_VALUE, "bad operand type for unary +: '%s'",
-                            value_kind_name(call->args[0].kind));
-        if (call->args[0].kind == VALUE_TENSOR && call->args[0].tensor->meta.dtype == DTYPE_BOOL)
+                            value_kind_name(call->args[SELF].kind));
+        if (call->args[SELF].kind == VALUE_TENSOR && call->args[SELF].tensor->meta.dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "The `+` operator, on a bool tensor is not supported.");
-        *out = call->args[0].kind == VALUE_BOOL ? value_int(call->args[0].b) : value_ref(call->args[0]);
+        *out = call->args[SELF].kind == VALUE_BOOL ? value_int(call->args[SELF].b)
+                                                   : value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 
 static Status not_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         bool truth;
-        TRY(value_is_true(emitter, call->args[0], &truth));
+        TRY(value_is_true(emitter, call->args[SELF], &truth));
         *out = value_bool(!truth);
         return STATUS_OK;
 }
@@ -180,7 +181,7 @@ static Status not_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status truth_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         bool truth;
-        TRY(value_is_true(emitter, call->args[0], &truth));
+        TRY(value_is_true(emitter, call->args[SELF], &truth));
         *out = value_bool(truth);
         return STATUS_OK;
 }
@@ -195,20 +196,20 @@ static bool same_object(Value a, Value b)
 static Status is_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        *out = value_bool(same_object(call->args[0], call->args[1]));
+        *out = value_bool(same_object(call->args[PY_LEFT], call->args[PY_RIGHT]));
         return STATUS_OK;
 }
 
 static Status is_not_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        *out = value_bool(!same_object(call->args[0], call->args[1]));
+        *out = value_bool(!same_object(call->args[PY_LEFT], call->args[PY_RIGHT]));
         return STATUS_OK;
 }
 
 static Status contains_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value a = call->args[0], b = call->args[1];
+        Value a = call->args[PY_LEFT], b = call->args[PY_RIGHT];
         bool found = false;
         if (a.kind == VALUE_DICT && b.kind == VALUE_STR) {
                 found = dict_get(a.dict, b.str->text) != NULL;

@@ -2,6 +2,7 @@
 // Inside targets/: rows with a Python signature, templates that forward to operators, and calls
 // with overload choice.
 #pragma once
+#include "core/targets/arguments.h"
 #include "core/targets/python_number.h"
 #include "core/targets/targets.h"
 

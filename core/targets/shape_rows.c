@@ -11,14 +11,15 @@
 // ---- pooling ----
 static Status max_pool_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        enum { INPUT, KERNEL, STRIDE, PADDING, DILATION, CEIL, INDICES };
         char base[64];
         snprintf(base, sizeof(base), "aten::%s%s", call->schema->name,
-                 arg_bool(call, INDICES, false) ? "_with_indices" : "");
+                 arg_bool(call, PY_MAX_POOL_INDICES, false) ? "_with_indices" : "");
         // Without a stride argument the stride is the window's size.
-        Value stride = arg_is_none(call, STRIDE) ? call->args[KERNEL] : call->args[STRIDE];
-        return ATEN(emitter, base, out, call->args[INPUT], call->args[KERNEL], stride, call->args[PADDING],
-                    call->args[DILATION], call->args[CEIL]);
+        Value stride = arg_is_none(call, PY_MAX_POOL_STRIDE) ? call->args[PY_MAX_POOL_KERNEL]
+                                                             : call->args[PY_MAX_POOL_STRIDE];
+        return ATEN(emitter, base, out, call->args[SELF], call->args[PY_MAX_POOL_KERNEL], stride,
+                    call->args[PY_MAX_POOL_PADDING], call->args[PY_MAX_POOL_DILATION],
+                    call->args[PY_MAX_POOL_CEIL_MODE]);
 }
 
 // (7, None) -> (7, the input's own width).
@@ -60,8 +61,9 @@ static Status adaptive_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         char base[64];
         snprintf(base, sizeof(base), "aten::%s", call->schema->name);
-        bool indices = call->n_args > 2 && arg_bool(call, 2, false);
-        return py_adaptive_pool(emitter, base, indices, call->args[0], call->args[1], out);
+        bool indices = call->n_args > PY_ADAPTIVE_INDICES && arg_bool(call, PY_ADAPTIVE_INDICES, false);
+        return py_adaptive_pool(emitter, base, indices, call->args[SELF], call->args[PY_ADAPTIVE_OUTPUT_SIZE],
+                                out);
 }
 
 // ---- padding ----
@@ -103,7 +105,8 @@ Status py_pad(Emitter *emitter, Value input, Value pad, const char *mode, Value 
 
 static Status pad_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return py_pad(emitter, call->args[0], call->args[1], arg_text(call, 2), call->args[3], out);
+        return py_pad(emitter, call->args[SELF], call->args[PY_PAD_PAD], arg_text(call, PY_PAD_MODE),
+                      call->args[PY_PAD_VALUE], out);
 }
 
 // ---- resizing ----
@@ -272,15 +275,16 @@ static Status resize_run(Emitter *emitter, const Resize *resize, Value *out)
 
 Status py_interpolate(Emitter *emitter, const Value *args, Value *out)
 {
-        enum { INPUT, SIZE, SCALE, MODE, ALIGN, RECOMPUTE, ANTIALIAS };
-        Resize resize = { .input = args[INPUT],
-                          .size = args[SIZE],
-                          .scale = args[SCALE],
-                          .mode = args[MODE].str->text,
-                          .align_corners = args[ALIGN],
-                          .recompute = args[RECOMPUTE].kind == VALUE_BOOL && args[RECOMPUTE].b,
-                          .antialias = args[ANTIALIAS].kind == VALUE_BOOL && args[ANTIALIAS].b,
-                          .n_spatial = args[INPUT].tensor->meta.rank - 2 };
+        Resize resize = { .input = args[SELF],
+                          .size = args[PY_RESIZE_SIZE],
+                          .scale = args[PY_RESIZE_SCALE],
+                          .mode = args[PY_RESIZE_MODE].str->text,
+                          .align_corners = args[PY_RESIZE_ALIGN],
+                          .recompute =
+                                  args[PY_RESIZE_RECOMPUTE].kind == VALUE_BOOL && args[PY_RESIZE_RECOMPUTE].b,
+                          .antialias =
+                                  args[PY_RESIZE_ANTIALIAS].kind == VALUE_BOOL && args[PY_RESIZE_ANTIALIAS].b,
+                          .n_spatial = args[SELF].tensor->meta.rank - 2 };
         return resize_run(emitter, &resize, out);
 }
 
@@ -291,8 +295,11 @@ static Status interpolate_expand(Emitter *emitter, const OpCall *call, Value *ou
 
 static Status upsample_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        const Value args[] = { call->args[0], call->args[1], call->args[2],    call->args[3],
-                               call->args[4], value_none(),  value_bool(false) };
+        const Value args[] = {
+                call->args[SELF],           call->args[PY_RESIZE_SIZE],  call->args[PY_RESIZE_SCALE],
+                call->args[PY_RESIZE_MODE], call->args[PY_RESIZE_ALIGN], value_none(),
+                value_bool(false)
+        };
         return py_interpolate(emitter, args, out);
 }
 
@@ -303,18 +310,19 @@ static Status grid_sample_expand(Emitter *emitter, const OpCall *call, Value *ou
                 "zeros", "border", "reflection"
         };
         int mode = 0, padding = 0;
-        while (mode < 3 && strcmp(modes[mode], arg_text(call, 2)) != 0)
+        while (mode < 3 && strcmp(modes[mode], arg_text(call, PY_GRID_SAMPLE_MODE)) != 0)
                 mode++;
-        while (padding < 3 && strcmp(paddings[padding], arg_text(call, 3)) != 0)
+        while (padding < 3 && strcmp(paddings[padding], arg_text(call, PY_GRID_SAMPLE_PADDING_MODE)) != 0)
                 padding++;
         if (mode == 3 || padding == 3)
                 return fail(STATUS_VALUE,
                             "grid_sample(): mode is bilinear, nearest or bicubic and padding_mode zeros, "
                             "border or reflection; got "
                             "\"%.40s\", \"%.40s\"",
-                            arg_text(call, 2), arg_text(call, 3));
-        return ATEN(emitter, "aten::grid_sampler", out, call->args[0], call->args[1], value_int(mode),
-                    value_int(padding), value_bool(arg_bool(call, 4, false)));
+                            arg_text(call, PY_GRID_SAMPLE_MODE), arg_text(call, PY_GRID_SAMPLE_PADDING_MODE));
+        return ATEN(emitter, "aten::grid_sampler", out, call->args[SELF], call->args[PY_GRID_SAMPLE_GRID],
+                    value_int(mode), value_int(padding),
+                    value_bool(arg_bool(call, PY_GRID_SAMPLE_ALIGN, false)));
 }
 
 #define MAX_POOL(n)                                                                                          \

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/map.h"
+#include "core/ops/arguments_check.h"
 #include "core/targets/module_table.h"
 
 static const PyTable *const tables[] = { &py_operator_rows,   &py_builtin_rows, &py_attribute_rows,
@@ -30,6 +31,7 @@ static struct {
         StringMap derived;   // "relu": overloads of aten::relu
         StringMap overloads; // "torch.ops.aten.relu.default"
         StringMap internal;  // "fxserve.stats": not listed
+        StringMap rows;      // "py::relu": all rows of PyRow by schema, left out or not
 } names;
 
 // ---- building ----
@@ -118,17 +120,17 @@ static Status row_overload(const PyRow *row, const Overload **out_overload)
                 op->expand = template_expand;
                 op->row = template;
         }
-        *out_overload = NULL;
-        if (!found || !ops_present(row->needs))
-                return STATUS_OK;
         TRY(schema_parse(row->schema, &names.arena, &overload->schema));
         overload->op = op;
-        overload->name = arena_format(&names.arena, "%s::%s", overload->schema.ns, overload->schema.name);
+        const Schema *schema = &overload->schema;
+        bool is_default = strcmp(schema->overload, "default") == 0;
+        overload->name = arena_format(&names.arena, "%s::%s%s%s", schema->ns, schema->name,
+                                      is_default ? "" : ".", is_default ? "" : schema->overload);
         overload->target = overload->name;
         if (overload->name == NULL)
                 return fail_memory();
-        *out_overload = overload;
-        return STATUS_OK;
+        *out_overload = found && ops_present(row->needs) ? overload : NULL;
+        return entry_add(&names.rows, overload->name, overload);
 }
 
 static Status add_row(const PyRow *row)
@@ -158,7 +160,7 @@ static Status add_operator(const Overload *overload)
         if (strcmp(schema->ns, "aten") != 0)
                 return STATUS_OK;
         TRY(entry_add(&names.derived, schema->name, overload));
-        if (schema->n_args > 0 && strcmp(schema->args[0].name, "self") == 0)
+        if (schema->n_args > 0 && strcmp(schema->args[SELF].name, "self") == 0)
                 TRY(entry_add(&names.methods, schema->name, overload));
         return STATUS_OK;
 }
@@ -211,6 +213,31 @@ static Status add_aliases(void)
         return STATUS_OK;
 }
 
+// "nn::Conv2d": the constructor's arguments of torch.nn.Conv2d.
+static const Schema *find_schema(const char *name, uint32_t index)
+{
+        if (strncmp(name, "nn::", 4) == 0) {
+                char type[96];
+                snprintf(type, sizeof(type), "torch.nn.%s", name + 4);
+                const ModuleEntry *entry = index == 0 ? module_entry(type) : NULL;
+                return entry == NULL ? NULL : &entry->config;
+        }
+        const TargetEntry *entry = string_map_get(&names.rows, name);
+        return entry == NULL || index >= entry->target.n_overloads ? NULL
+                                                                   : &entry->target.overloads[index]->schema;
+}
+
+static const ArgumentRow arguments[] = {
+#define FAMILY(schemas_)                 { .schemas = schemas_ },
+#define ARG(constant, position_, names_) { .position = position_, .names = names_ },
+#define OPTIONAL_ARG(constant, position_, names_)                                                            \
+        { .position = position_, .names = names_, .optional = true },
+#include "core/targets/arguments.def"
+#undef FAMILY
+#undef ARG
+#undef OPTIONAL_ARG
+};
+
 Status targets_init(void)
 {
         if (names.ready)
@@ -226,6 +253,7 @@ Status targets_init(void)
         TRY(add_aliases());
         TRY(append_derived());
         TRY(module_classes_init());
+        TRY(arguments_check("core/targets/arguments.def", arguments, ARRAY_LENGTH(arguments), find_schema));
         names.ready = true;
         return STATUS_OK;
 }

@@ -210,7 +210,7 @@ static Status call_template(Emitter *emitter, const Template *template, const Ca
         _cleanup_(value_clear) Value result = value_none();
         TRY(overloads_call(emitter, template->op, template->overloads, template->n_overloads, call, &result));
         if (inplace)
-                return write_back(emitter, call->args[0], result, out);
+                return write_back(emitter, call->args[SELF], result, out);
         if (!value_is_sequence(result) || result.seq->n == 0)
                 return fail(STATUS_INTERNAL, "%s has one result", template->op);
         *out = value_ref(result.seq->items[0]);

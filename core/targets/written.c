@@ -107,7 +107,7 @@ static uint32_t overload_writes(const Node *node, const Overload *overload)
         if ((overload->op->traits & TRAIT_STATISTICS) != 0 &&
             (asks(node, schema, "training", false) || asks(node, schema, "use_input_stats", true)))
                 return NODE_WRITES;
-        bool first = overload->inplace || (schema->n_args > 0 && schema->args[0].is_written) ||
+        bool first = overload->inplace || (schema->n_args > 0 && schema->args[SELF].is_written) ||
                      asks(node, schema, "inplace", false);
         return first ? NODE_WRITES_FIRST : 0;
 }

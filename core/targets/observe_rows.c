@@ -22,7 +22,7 @@ static Status stats_of_leaf(void *context, const Value *leaf, Value *out)
 
 static Status stats_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return value_map(call->args[0], stats_of_leaf, emitter, out);
+        return value_map(call->args[SELF], stats_of_leaf, emitter, out);
 }
 
 // ---- copies ----
@@ -37,7 +37,7 @@ static Status copy_leaf(void *context, const Value *leaf, Value *out)
 
 static Status copy_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return value_map(call->args[0], copy_leaf, emitter, out);
+        return value_map(call->args[SELF], copy_leaf, emitter, out);
 }
 
 // ---- arguments ----
@@ -83,7 +83,7 @@ static Status describe_leaf(void *context, const Value *leaf, Value *out)
 
 static Status describe_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        TRY(value_map(call->args[0], describe_leaf, emitter, out));
+        TRY(value_map(call->args[SELF], describe_leaf, emitter, out));
         return value_check_nesting(*out);
 }
 

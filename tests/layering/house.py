@@ -8,6 +8,7 @@ passed, N failed`.
   routes     no route's id outside its row (api/routes.def) and the tests
   operators  no operator's name in core outside core/ops and core/targets: passes ask for traits and
              roles (core/ops/op.h)
+  positions  no argument's position as a number outside core/*/arguments.def
   headers    every header compiles alone
   budget     lengths of functions and files (.def tables and tests aside) and, in tests too, the
              number of parameters, as BUDGET below has them; CONTRIBUTING.md says the same numbers
@@ -176,6 +177,39 @@ def operators(sources):
     return findings
 
 
+# Rooms whose code reads bound arguments.
+ARGUMENT_ROOMS = ("core/ops", "core/targets", "core/passes", "core/compile", "core/program", "core/interp",
+                  "core/eval")
+CALL_TYPE = r"(?:OpCall|ModuleCall|RecordedCall)"
+
+
+def positions(sources):
+    """Arguments are read by the names of arguments.def, which are checked against the schemas when the
+    program starts: a position is no number, neither where a call's arrays are indexed, nor where a
+    function takes a position behind the call, nor in a member of a row called *_arg."""
+    texts = {p: re.sub(r"//[^\n]*", "", read(p)) for p in sources if room_of(p) in ARGUMENT_ROOMS}
+    takers, rows = set(), set()
+    for text in texts.values():
+        takers |= set(re.findall(rf"\b(\w+)\([^()]*\b{CALL_TYPE} \*call,\s+int (?:index|arg|position|\w+_arg)\b",
+                                 text))
+        rows |= {name for name, members in re.findall(r"^typedef struct (\w+) \{([^}]*)\} \1;", text, re.M)
+                 if re.search(r"\b\w+_arg\b", members)}
+    number = r"(?:[^,();]*\? )?-?\d"
+    patterns = [re.compile(rf"\b(?:{'|'.join(takers)})\((?:[^(),]+,\s+)*?&?[\w>.-]*call(?:->call)?,\s+{number}"),
+                re.compile(rf"\bout_(?:view|same)\(&?call, [^,]+, {number}"),
+                re.compile(r"(?<!Value )\b(?:args|config|state)\[\d"),
+                re.compile(rf"\b\w+_arg = {number}")]
+    tables = re.compile(rf"^(?:static )?const (?:{'|'.join(rows)}) [^;]*;", re.M)
+    findings = [] if takers and rows else ["core/ops: nothing that takes a position was found"]
+    for path, text in texts.items():
+        findings += [f"{path}: {found.group()}: name the argument (arguments.def)"
+                     for pattern in patterns for found in pattern.finditer(text)]
+        findings += [f"{path}: {found}: name the positions or their members (arguments.def)"
+                     for table in tables.findall(text)
+                     for found in re.findall(r"\w+ = \{(?:[^{}]*,)?\s*-?\d+\s*[,}]", table)]
+    return findings
+
+
 def headers(sources):
     findings = []
     for path in (p for p in sources if p.endswith(".h") and room_of(p) in HEIGHT):
@@ -324,6 +358,7 @@ def formatting(sources):
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
     checks = [("arrows", arrows), ("insides", insides), ("routes", route_ids), ("operators", operators),
+              ("positions", positions),
               ("headers", headers), ("budget", budget), ("words", words), ("width", width),
               ("format", formatting)]
     failed = left_out = 0

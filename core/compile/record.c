@@ -47,7 +47,7 @@ static Status record_inputs(Recorder *recorder, const Graph *graph, ValueSpan in
                         continue;
                 InputLeaves leaves = { .recorder = recorder, .name = graph->nodes[i]->name };
                 TRY(value_map(inputs.items[at], input_leaf, &leaves, &out_inputs[at]));
-                if (at < RUNTIME_SCALARS_MAX && (recorder->open >> at & 1) != 0)
+                if (at < RUNTIME_SCALARS_MAX && (recorder->scalars >> at & 1) != 0)
                         out_inputs[at].tag = at + 1; // record_number.c
                 at++;
         }
@@ -133,8 +133,8 @@ typedef struct Attempt {
         const RecordOptions *options;
         const RunContext *poll; // may be NULL
         Split *split;
-        uint64_t open; // bit i: placeholder i is a number whose value is left open
-        bool again;    // out: more nodes have to be left to the tail
+        uint64_t scalars; // bit i: placeholder i is a runtime scalar
+        bool again;       // out: more nodes have to be left to the tail
 } Attempt;
 
 static Status keep(const Attempt *attempt, Recorder *recorder, Value result, const Value *fetched)
@@ -193,8 +193,8 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
         TRY(recording_new(attempt->graph, &recording));
         Recorder recorder;
         recorder_init(&recorder, recording, attempt->poll);
-        recorder.open = attempt->open;
-        recorder.base.runtime_scalars = attempt->open != 0;
+        recorder.scalars = attempt->scalars;
+        recorder.base.runtime_scalars = attempt->scalars != 0;
         if (attempt->options->max_calls != 0)
                 recorder.max_calls = attempt->options->max_calls;
         attempt->again = false;
@@ -203,7 +203,7 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
         split_start(attempt->split, NULL); // drops the split's tensors of this recording
         recorder_deinit(&recorder);
         TRY(status);
-        recording->by_value = ~(attempt->open & ~recorder.read);
+        recording->by_value = ~(attempt->scalars & ~recorder.scalars_read);
         *out_recording = take_ptr(recording);
         return STATUS_OK;
 }
@@ -221,7 +221,7 @@ static Status record_split(Attempt attempt, bool *out_closed, Recording **out_re
         for (int i = 0; i < MAX_ATTEMPTS; i++) {
                 _cleanup_(recording_freep) Recording *recording = NULL;
                 Status status = record_once(&attempt, &recording);
-                if (attempt.open != 0 &&
+                if (attempt.scalars != 0 &&
                     ((status != STATUS_OK && !is_ours(status)) || split_asks_number(split))) {
                         *out_closed = true;
                         return STATUS_OK;
@@ -240,10 +240,10 @@ Status record_graph(const Graph *graph, const RecordOptions *options, const RunC
 {
         Attempt attempt = { .graph = graph, .options = options, .poll = poll };
         bool closed = false;
-        attempt.open = runtime_scalars(graph, options->inputs, options->fetch, options->n_fetch);
+        attempt.scalars = runtime_scalars(graph, options->inputs, options->fetch, options->n_fetch);
         TRY(record_split(attempt, &closed, out_recording));
         if (!closed)
                 return STATUS_OK;
-        attempt.open = 0; // all of them count by value
+        attempt.scalars = 0; // all of them count by value
         return record_split(attempt, &closed, out_recording);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// record_number.c: runtime scalars. An input number whose value stays open becomes a 0-dim wrapped
-// tensor in an input slot of its own when the first operator takes it. The number's tag
-// (Value.tag) is its placeholder's position + 1.
+// record_number.c: runtime scalars. When the first operator takes one, it becomes a 0-dim
+// wrapped tensor in an input slot of its own. The number's tag (Value.tag) is its placeholder's
+// position + 1.
 #include "core/compile/recorder.h"
 
 Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
@@ -34,5 +34,5 @@ Status record_number(Emitter *emitter, Value number, Tensor **out_tensor)
 
 void record_number_read(Emitter *emitter, Value number)
 {
-        recorder_of(emitter)->read |= (uint64_t)1 << (number.tag - 1);
+        recorder_of(emitter)->scalars_read |= (uint64_t)1 << (number.tag - 1);
 }

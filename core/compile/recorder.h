@@ -19,8 +19,8 @@ typedef struct Recorder {
         uint32_t n_views, views_capacity;
         uint32_t max_calls, max_values;
         bool state_unknown;                   // the state's bytes are not looked at
-        uint64_t open;                        // bit i: placeholder i is a number whose value is left open ...
-        uint64_t read;                        // ... but was read all the same
+        uint64_t scalars;                     // bit i: placeholder i is a runtime scalar ...
+        uint64_t scalars_read;                // ... whose value was read
         Tensor *numbers[RUNTIME_SCALARS_MAX]; // live, counted: by placeholder
 } Recorder;
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// runtime_scalars.c: a number may stay open if every node that reads it passes it unchanged to an
-// operator. The number then reaches emit() with its tag, or an access that reports the read.
-// Containers, child graphs, modules, rows with a Python body of their own and the output node may
-// use the value in any way, so they close it.
+// runtime_scalars.c: an input number is a runtime scalar if every node that reads it passes it
+// unchanged to an operator. The number then reaches emit() with its tag, or an access that reports
+// the read. Containers, child graphs, modules, rows with a Python body of their own and the output
+// node may use the value in any way: a number that they read counts by value.
 #include "core/compile/runtime_scalars.h"
 
 #include "core/targets/targets.h"
 
-static bool hands_on(const Node *node)
+static bool passes_numbers_on(const Node *node)
 {
         const Target *target = node->resolved;
         if ((node->op != OP_CALL_FUNCTION && node->op != OP_CALL_METHOD) || target == NULL)
                 return false;
         for (uint32_t i = 0; i < target->n_overloads; i++) {
-                if (!op_leaves_open(target->overloads[i]))
+                if (!op_takes_runtime_scalars(target->overloads[i]))
                         return false;
         }
         return true;
@@ -43,11 +43,11 @@ static void note_direct(Reading *reading, Value value)
 }
 
 // The numbers whose values `node` may need.
-static uint64_t closed_by(const Node *node, const uint32_t *place)
+static uint64_t values_needed_by(const Node *node, const uint32_t *place)
 {
         Reading reading = { .place = place };
         (void)node_visit_inputs(node, note_read, &reading);
-        if (reading.read == 0 || !hands_on(node) || reading.twice)
+        if (reading.read == 0 || !passes_numbers_on(node) || reading.twice)
                 return reading.read;
         for (uint32_t i = 0; i < node->args.seq->n; i++)
                 note_direct(&reading, node->args.seq->items[i]);
@@ -58,29 +58,29 @@ static uint64_t closed_by(const Node *node, const uint32_t *place)
 
 uint64_t runtime_scalars(const Graph *graph, ValueSpan inputs, const Node *const *fetch, uint32_t n_fetch)
 {
-        uint64_t open = 0;
+        uint64_t scalars = 0;
         for (uint32_t i = 0; i < inputs.n && i < RUNTIME_SCALARS_MAX; i++) {
                 if (inputs.items[i].kind == VALUE_FLOAT || inputs.items[i].kind == VALUE_INT)
-                        open |= (uint64_t)1 << i;
+                        scalars |= (uint64_t)1 << i;
         }
-        _cleanup_(freep) uint32_t *place = open == 0 ? NULL : new_array(graph->n_nodes, sizeof(*place));
+        _cleanup_(freep) uint32_t *place = scalars == 0 ? NULL : new_array(graph->n_nodes, sizeof(*place));
         if (place == NULL)
                 return 0;
         uint32_t at = 0;
         for (uint32_t i = 0; i < graph->n_nodes && at < RUNTIME_SCALARS_MAX; i++) {
                 if (graph->nodes[i]->op != OP_PLACEHOLDER)
                         continue;
-                if ((open >> at & 1) != 0)
+                if ((scalars >> at & 1) != 0)
                         place[i] = at + 1;
                 at++;
         }
-        for (uint32_t i = 0; i < graph->n_nodes && open != 0; i++)
-                open &= ~closed_by(graph->nodes[i], place);
+        for (uint32_t i = 0; i < graph->n_nodes && scalars != 0; i++)
+                scalars &= ~values_needed_by(graph->nodes[i], place);
         for (uint32_t i = 0; i < n_fetch; i++) {
                 if (place[fetch[i]->index] != 0)
-                        open &= ~((uint64_t)1 << (place[fetch[i]->index] - 1));
+                        scalars &= ~((uint64_t)1 << (place[fetch[i]->index] - 1));
         }
-        return open;
+        return scalars;
 }
 
 const char *runtime_scalar_name(const Graph *graph, uint32_t at)

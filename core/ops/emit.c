@@ -278,7 +278,7 @@ static const Overload *tensor_twin(const Overload *overload)
         return NULL;
 }
 
-static bool stays_open(const Overload *overload, uint32_t i)
+static bool takes_runtime_scalar(const Overload *overload, uint32_t i)
 {
         const SchemaArg *arg = &overload->schema.args[i];
         // a Python row reports the numbers it reads (emitter_number_read), or gets no runtime
@@ -293,12 +293,12 @@ static const Overload *with_runtime_scalars(Emitter *emitter, const Overload *ov
         uint32_t n = overload->schema.n_args;
         for (uint32_t i = 0; i < n; i++) {
                 const Overload *twin =
-                        args[i].tag == 0 || stays_open(overload, i) ? NULL : tensor_twin(overload);
-                if (twin != NULL && twin->schema.n_args == n && stays_open(twin, i))
+                        args[i].tag == 0 || takes_runtime_scalar(overload, i) ? NULL : tensor_twin(overload);
+                if (twin != NULL && twin->schema.n_args == n && takes_runtime_scalar(twin, i))
                         overload = twin;
         }
         for (uint32_t i = 0; i < n; i++) {
-                if (args[i].tag != 0 && !stays_open(overload, i))
+                if (args[i].tag != 0 && !takes_runtime_scalar(overload, i))
                         emitter_number_read(emitter, args[i]);
                 for (uint32_t k = 0; value_is_sequence(args[i]) && k < args[i].seq->n; k++)
                         emitter_number_read(emitter, args[i].seq->items[k]);

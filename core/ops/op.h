@@ -66,8 +66,8 @@ enum OpTraits {
         TRAIT_COPIES = 1 << 6,
         // Writes running statistics in training mode, though the schema does not say so.
         TRAIT_STATISTICS = 1 << 7,
-        // A Python row that passes numbers to operators unread, so they may be runtime scalars.
-        TRAIT_LEAVES_OPEN = 1 << 8,
+        // A Python row that passes numbers to operators unread: they may be runtime scalars.
+        TRAIT_RUNTIME_SCALARS = 1 << 8,
         // A view of self's own geometry: the in-place twin moves nothing.
         TRAIT_SAME_GEOMETRY = 1 << 9,
 };
@@ -271,7 +271,7 @@ typedef enum OpAlias {
 } OpAlias;
 OpAlias op_alias(const Overload *overload);
 // Whether a number among the arguments may be a runtime scalar: the row reads none itself.
-bool op_leaves_open(const Overload *overload);
+bool op_takes_runtime_scalars(const Overload *overload);
 // How many cases recorded from PyTorch test it (golden_cases.def).
 uint32_t op_golden_cases(const Overload *overload);
 const Overload *op_at(uint32_t index);

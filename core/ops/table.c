@@ -226,9 +226,10 @@ OpAlias op_alias(const Overload *overload)
         return fresh || !gives_tensors ? ALIAS_FRESH : ALIAS_MAY_SHARE;
 }
 
-bool op_leaves_open(const Overload *overload)
+bool op_takes_runtime_scalars(const Overload *overload)
 {
-        return strcmp(overload->schema.ns, "aten") == 0 || (overload->op->traits & TRAIT_LEAVES_OPEN) != 0;
+        return strcmp(overload->schema.ns, "aten") == 0 ||
+               (overload->op->traits & TRAIT_RUNTIME_SCALARS) != 0;
 }
 
 const Overload *op_at(uint32_t index)

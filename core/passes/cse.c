@@ -151,7 +151,7 @@ static uint64_t hash_call(const RecordedCall *call)
         return hash;
 }
 
-static Status replace_call(Recording *recording, Standing *standing, RecordedCall *call, RecordedCall *by)
+static Status replace_call(Recording *recording, BufferValues *values, RecordedCall *call, RecordedCall *by)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 if ((call->outs[k] == NULL) != (by->outs[k] == NULL))
@@ -162,7 +162,8 @@ static Status replace_call(Recording *recording, Standing *standing, RecordedCal
                         continue;
                 // Views of the replaced tensor become views of the other.
                 if (call->computes && !recorded_is_constant(call->outs[k]))
-                        standing_move(standing, call->outs[k]->tensor.storage, by->outs[k]->tensor.storage);
+                        buffer_values_move(values, call->outs[k]->tensor.storage,
+                                           by->outs[k]->tensor.storage);
                 call->outs[k]->instead = by->outs[k];
         }
         for (uint32_t i = 0; i < call->n_nodes; i++)
@@ -177,10 +178,10 @@ Status pass_merge_equal(Recording *recording, PassContext *context)
         while (n_slots < 2 * (size_t)recording->n_calls)
                 n_slots *= 2;
         _cleanup_(freep) RecordedCall **slots = new_array(n_slots, sizeof(*slots));
-        _cleanup_(standing_deinit) Standing standing = { 0 };
+        _cleanup_(buffer_values_deinit) BufferValues values = { 0 };
         if (slots == NULL)
                 return fail_memory();
-        TRY(standing_find(recording, &standing));
+        TRY(buffer_values_find(recording, &values));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (i % 64 == 0)
@@ -193,7 +194,7 @@ Status pass_merge_equal(Recording *recording, PassContext *context)
                 if (slots[slot] == NULL)
                         slots[slot] = call;
                 else
-                        TRY(replace_call(recording, &standing, call, slots[slot]));
+                        TRY(replace_call(recording, &values, call, slots[slot]));
         }
         TRY(recording_substitute(recording));
         recording_compact(recording);
@@ -212,8 +213,8 @@ static bool same_place(const Tensor *a, const Tensor *b)
 Status pass_remove_copies(Recording *recording, PassContext *context)
 {
         (void)context;
-        _cleanup_(standing_deinit) Standing standing = { 0 };
-        TRY(standing_find(recording, &standing));
+        _cleanup_(buffer_values_deinit) BufferValues values = { 0 };
+        TRY(buffer_values_find(recording, &values));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (!op_has(&call->call, TRAIT_COPIES) || !call->computes || call->call.n_outs != 1 ||
@@ -223,7 +224,7 @@ Status pass_remove_copies(Recording *recording, PassContext *context)
                          *to = call->outs[0];
                 if (recorded_is_constant(to) || !same_place(&from->tensor, &to->tensor))
                         continue;
-                standing_move(&standing, to->tensor.storage, from->tensor.storage);
+                buffer_values_move(&values, to->tensor.storage, from->tensor.storage);
                 to->instead = from;
                 call->removed = true;
         }

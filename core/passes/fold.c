@@ -44,7 +44,7 @@ static bool can_fold(const RecordedCall *call, const PassContext *context)
                context->folded_bytes + n_bytes <= FOLD_TOTAL_BYTES;
 }
 
-static bool take_result(Standing *standing, Recorded *value, Value result, PassContext *context)
+static bool take_result(BufferValues *values, Recorded *value, Value result, PassContext *context)
 {
         if (value == NULL)
                 return true;
@@ -52,11 +52,11 @@ static bool take_result(Standing *standing, Recorded *value, Value result, PassC
                 return false;
         context->folded_bytes += result.tensor->storage->n_bytes;
         // views of it are constants as well
-        standing_move(standing, value->tensor.storage, result.tensor->storage);
+        buffer_values_move(values, value->tensor.storage, result.tensor->storage);
         return true;
 }
 
-static Status fold(Standing *standing, RecordedCall *call, Emitter *eager, PassContext *context)
+static Status fold(BufferValues *values, RecordedCall *call, Emitter *eager, PassContext *context)
 {
         _cleanup_(value_clear) Value result = value_none();
         Status status = emit(eager, call->overload, call->call.args, call->call.given, &result);
@@ -69,7 +69,7 @@ static Status fold(Standing *standing, RecordedCall *call, Emitter *eager, PassC
         if (n != call->call.n_outs)
                 return STATUS_OK;
         for (uint32_t k = 0; k < n; k++) {
-                if (!take_result(standing, call->outs[k], items[k], context))
+                if (!take_result(values, call->outs[k], items[k], context))
                         return fail(STATUS_INTERNAL, "%s: folded to something else than a tensor",
                                     call->call.schema->name);
         }
@@ -84,13 +84,13 @@ Status pass_fold_constants(Recording *recording, PassContext *context)
         ctx.budget = NULL;
         ctx.pool = NULL;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
-        _cleanup_(standing_deinit) Standing standing = { 0 };
-        TRY(standing_find(recording, &standing));
+        _cleanup_(buffer_values_deinit) BufferValues values = { 0 };
+        TRY(buffer_values_find(recording, &values));
         TRY(eager_open(recording->graph, &ctx, &eager));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 TRY(run_poll(context->poll));
                 if (can_fold(recording->calls[i], context))
-                        TRY(fold(&standing, recording->calls[i], eager_emitter(eager), context));
+                        TRY(fold(&values, recording->calls[i], eager_emitter(eager), context));
         }
         recording_compact(recording);
         return STATUS_OK;

@@ -175,47 +175,47 @@ Status recording_substitute(Recording *recording)
         return STATUS_OK;
 }
 
-Status standing_find(const Recording *recording, Standing *out_standing)
+Status buffer_values_find(const Recording *recording, BufferValues *out_values)
 {
-        Standing standing = { .first = new_array(recording->n_buffers, sizeof(Recorded *)),
-                              .next = new_array(recording->n_values, sizeof(Recorded *)) };
-        if (standing.first == NULL || standing.next == NULL) {
-                standing_deinit(&standing);
+        BufferValues values = { .first = new_array(recording->n_buffers, sizeof(Recorded *)),
+                                .next = new_array(recording->n_values, sizeof(Recorded *)) };
+        if (values.first == NULL || values.next == NULL) {
+                buffer_values_deinit(&values);
                 return fail_memory();
         }
         for (uint32_t i = 0; i < recording->n_values; i++) {
                 Recorded *value = recording->values[i];
                 if (recorded_is_constant(value))
                         continue;
-                standing.next[i] = standing.first[recorded_buffer(value)->index];
-                standing.first[recorded_buffer(value)->index] = value;
+                values.next[i] = values.first[recorded_buffer(value)->index];
+                values.first[recorded_buffer(value)->index] = value;
         }
-        *out_standing = standing;
+        *out_values = values;
         return STATUS_OK;
 }
 
-void standing_deinit(Standing *standing)
+void buffer_values_deinit(BufferValues *values)
 {
-        free(standing->first);
-        free(standing->next);
-        *standing = (Standing){ 0 };
+        free(values->first);
+        free(values->next);
+        *values = (BufferValues){ 0 };
 }
 
-void standing_move(Standing *standing, const Storage *from, Storage *to)
+void buffer_values_move(BufferValues *values, const Storage *from, Storage *to)
 {
         const Buffer *left = buffer_of(from), *taken = buffer_of(to);
         Recorded *next;
-        for (Recorded *value = standing->first[left->index]; value != NULL; value = next) {
-                next = standing->next[value->index];
+        for (Recorded *value = values->first[left->index]; value != NULL; value = next) {
+                next = values->next[value->index];
                 storage_ref(to);
                 storage_unref(value->tensor.storage);
                 value->tensor.storage = to;
                 if (taken == NULL)
                         continue;
-                standing->next[value->index] = standing->first[taken->index];
-                standing->first[taken->index] = value;
+                values->next[value->index] = values->first[taken->index];
+                values->first[taken->index] = value;
         }
-        standing->first[left->index] = NULL;
+        values->first[left->index] = NULL;
 }
 
 // From the back: no call moves to a lower position than its own before all in front of it are read.

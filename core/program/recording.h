@@ -198,14 +198,14 @@ static inline bool recorded_writes_self(const RecordedCall *call)
 // Puts the replacement wherever a replaced value stands, in live calls and results.
 Status recording_substitute(Recording *recording);
 // The values on each buffer, as of when it was made. For passes that move values and add none.
-typedef struct Standing {
+typedef struct BufferValues {
         Recorded **first; // by buffer
         Recorded **next;  // by value
-} Standing;
-Status standing_find(const Recording *recording, Standing *out_standing);
-void standing_deinit(Standing *standing);
+} BufferValues;
+Status buffer_values_find(const Recording *recording, BufferValues *out_values);
+void buffer_values_deinit(BufferValues *values);
 // Moves all values on the buffer of `from` to `to`, at the same offsets.
-void standing_move(Standing *standing, const Storage *from, Storage *to);
+void buffer_values_move(BufferValues *values, const Storage *from, Storage *to);
 
 typedef struct RecordedGroup { // some calls, in order, with their inputs and outputs
         RecordedCall *const *calls;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN, generations 2 and 3 (generation.h). Primitives are immutable and shared; dnnl_memory
-// objects are not, because running sets their data pointers: each primitive keeps a few sets of
-// them ("seats"), claimed by whoever runs. The scratchpad is always the caller's: the library's own
-// one is tied to the thread that made the primitive.
+// oneDNN, generations 2 and 3 (generation.h). Primitives are immutable and shared by all runs.
+// dnnl_memory objects are not, because a run sets their data pointers. So each primitive keeps up
+// to MAX_EXECUTIONS sets of them, and a run takes a free set. The scratchpad is always the
+// caller's: the library's own scratchpad is tied to the thread that made the primitive.
 #include "core/kernels/dnnl/generation.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 #include <omp.h>
 #endif
 
-enum { MAX_SEATS = 32, MAX_ARGS = 6, NAME_BYTES = 64 };
+enum { MAX_EXECUTIONS = 32, MAX_ARGS = 6, NAME_BYTES = 64 };
 
 typedef enum Role { ROLE_A, ROLE_B, ROLE_OUT, ROLE_SCRATCH, ROLE_CONSTANT } Role;
 
@@ -23,10 +23,10 @@ typedef struct Argument {
         void *data;        // ROLE_CONSTANT: borrowed from the primitive's own buffers
 } Argument;
 
-typedef struct Seat {
+typedef struct Execution { // what one run needs for itself
         dnnl_stream_t stream;
         dnnl_exec_arg_t args[MAX_ARGS];
-} Seat;
+} Execution;
 
 struct DnnlPrimitive {
         dnnl_primitive_t primitive;
@@ -36,8 +36,9 @@ struct DnnlPrimitive {
         Storage *weights; // packed; may be shared with others
         void *bias;       // a copy
         char name[NAME_BYTES];
-        _Atomic int busy[MAX_SEATS];
-        Seat *seats[MAX_SEATS]; // made at first use; owned by whoever holds busy[i]
+        _Atomic int busy[MAX_EXECUTIONS];
+        // made at first use; belongs to the run that has set busy[i]
+        Execution *executions[MAX_EXECUTIONS];
 };
 
 #ifdef __SANITIZE_THREAD__
@@ -78,71 +79,73 @@ static void use_threads(int n_threads)
 #endif
 }
 
-// ---- seats ----
-static void seat_free(Seat *seat, int n_args)
+// ---- executions ----
+static void execution_free(Execution *execution, int n_args)
 {
-        if (seat == NULL)
+        if (execution == NULL)
                 return;
         for (int i = 0; i < n_args; i++)
-                if (seat->args[i].memory != NULL)
-                        dnnl_memory_destroy(seat->args[i].memory);
-        if (seat->stream != NULL)
-                dnnl_stream_destroy(seat->stream);
-        free(seat);
+                if (execution->args[i].memory != NULL)
+                        dnnl_memory_destroy(execution->args[i].memory);
+        if (execution->stream != NULL)
+                dnnl_stream_destroy(execution->stream);
+        free(execution);
 }
 
-static Seat *seat_new(const DnnlPrimitive *primitive)
+static Execution *execution_new(const DnnlPrimitive *primitive)
 {
-        Seat *seat = dnnl_check_heap() == STATUS_OK ? calloc(1, sizeof(*seat)) : NULL;
-        if (seat == NULL)
+        Execution *execution = dnnl_check_heap() == STATUS_OK ? calloc(1, sizeof(*execution)) : NULL;
+        if (execution == NULL)
                 return NULL;
-        bool ok = dnnl_stream_create(&seat->stream, the_engine(), dnnl_stream_default_flags) == dnnl_success;
+        bool ok = dnnl_stream_create(&execution->stream, the_engine(), dnnl_stream_default_flags) ==
+                  dnnl_success;
         for (int i = 0; i < primitive->n_args && ok; i++) {
                 const Argument *argument = &primitive->args[i];
-                seat->args[i].arg = argument->index;
-                ok = dnnl_memory_create(&seat->args[i].memory, argument->layout, the_engine(),
+                execution->args[i].arg = argument->index;
+                ok = dnnl_memory_create(&execution->args[i].memory, argument->layout, the_engine(),
                                         argument->data) == dnnl_success;
         }
         if (ok)
-                return seat;
-        seat_free(seat, primitive->n_args);
+                return execution;
+        execution_free(execution, primitive->n_args);
         return NULL;
 }
 
 static int claim(DnnlPrimitive *primitive)
 {
-        for (int i = 0; i < MAX_SEATS; i++)
+        for (int i = 0; i < MAX_EXECUTIONS; i++)
                 if (atomic_load_explicit(&primitive->busy[i], memory_order_relaxed) == 0 &&
                     atomic_exchange_explicit(&primitive->busy[i], 1, memory_order_acquire) == 0)
                         return i;
         return -1;
 }
 
-static dnnl_status_t execute(const DnnlPrimitive *primitive, Seat *seat, const void *a, const void *b,
-                             void *out, void *scratch)
+static dnnl_status_t execute(const DnnlPrimitive *primitive, Execution *execution, const void *a,
+                             const void *b, void *out, void *scratch)
 {
         void *handles[] = { (void *)(uintptr_t)a, (void *)(uintptr_t)b, out, scratch };
         for (int i = 0; i < primitive->n_args; i++)
                 if (primitive->args[i].role != ROLE_CONSTANT)
-                        dnnl_memory_set_data_handle(seat->args[i].memory, handles[primitive->args[i].role]);
-        dnnl_status_t status =
-                dnnl_primitive_execute(primitive->primitive, seat->stream, primitive->n_args, seat->args);
-        return status == dnnl_success ? dnnl_stream_wait(seat->stream) : status;
+                        dnnl_memory_set_data_handle(execution->args[i].memory,
+                                                    handles[primitive->args[i].role]);
+        dnnl_status_t status = dnnl_primitive_execute(primitive->primitive, execution->stream,
+                                                      primitive->n_args, execution->args);
+        return status == dnnl_success ? dnnl_stream_wait(execution->stream) : status;
 }
 
 Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch)
 {
         use_threads(primitive->n_threads);
         int place = claim(primitive);
-        Seat *seat = place < 0 ? seat_new(primitive) : primitive->seats[place];
-        if (seat == NULL)
-                seat = seat_new(primitive);
+        Execution *execution = place < 0 ? execution_new(primitive) : primitive->executions[place];
+        if (execution == NULL)
+                execution = execution_new(primitive);
         if (place >= 0)
-                primitive->seats[place] = seat;
+                primitive->executions[place] = execution;
         dnnl_status_t status =
-                seat == NULL ? dnnl_out_of_memory : execute(primitive, seat, a, b, out, scratch);
+                execution == NULL ? dnnl_out_of_memory : execute(primitive, execution, a, b, out, scratch);
         if (place < 0)
-                seat_free(seat, primitive->n_args);
+                execution_free(execution, primitive->n_args);
         else
                 atomic_store_explicit(&primitive->busy[place], 0, memory_order_release);
         if (status == dnnl_success)
@@ -400,8 +403,8 @@ void dnnl_primitive_free(void *pointer)
         DnnlPrimitive *primitive = pointer;
         if (primitive == NULL)
                 return;
-        for (int i = 0; i < MAX_SEATS; i++)
-                seat_free(primitive->seats[i], primitive->n_args);
+        for (int i = 0; i < MAX_EXECUTIONS; i++)
+                execution_free(primitive->executions[i], primitive->n_args);
         if (primitive->primitive != NULL)
                 dnnl_primitive_destroy(primitive->primitive);
         storage_unref(primitive->weights);

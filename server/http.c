@@ -156,7 +156,7 @@ static bool submit(Exchange *exchange)
         }
         if (job_submit(job) != STATUS_OK)
                 return refuse(exchange);
-        away_add(exchange);
+        pending_add(exchange);
         // before the loop can see the job finished; both happen on this thread
         transport_suspend(exchange->connection);
         return true;
@@ -283,7 +283,7 @@ static void on_finished(uv_async_t *async)
                 Exchange *exchange = job->exchange;
                 if (!job_reap(job)) {
                         exchange->done = true;
-                        away_remove(exchange);
+                        pending_remove(exchange);
                         transport_resume(exchange->connection);
                 }
                 job = next;

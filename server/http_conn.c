@@ -9,12 +9,12 @@
 // Otherwise the client gets 408 and the connection ends. Other connections are on no list and cost
 // nothing.
 //
-// A request whose job is on a worker, parked or queued ("away": its connection is suspended) is
-// checked every SWEEP_MS. Past its deadline it is answered 504 at once, with a stand-in for the
-// job, which is detached. After WATCH_NS its socket is watched; a client that leaves (or closes its
-// sending side, which looks the same) cancels its job. The watch is one epoll descriptor of its
-// own, so that nothing has to be closed asynchronously. A socket leaves it before it is resumed,
-// because descriptor numbers are reused.
+// A request is pending while its job is on a worker, parked or queued; its connection is suspended.
+// Pending requests are checked every SWEEP_MS. Past its deadline a request is answered 504 at once,
+// with a stand-in for the job, which is detached. After WATCH_NS its socket is watched; a client
+// that leaves (or closes its sending side, which looks the same) cancels its job. The watch is one
+// epoll descriptor of its own, so that nothing has to be closed asynchronously. A socket leaves it
+// before its connection is resumed, because descriptor numbers are reused.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -198,28 +198,28 @@ void *conn_opened(void *context, TransportConnection *connection, int fd)
         return conn;
 }
 
-// ---- requests whose jobs are away ----
-void away_add(Exchange *exchange)
+// ---- pending requests ----
+void pending_add(Exchange *exchange)
 {
         Http *http = exchange->http;
-        exchange->away_ns = clock_ns();
-        exchange->away_previous = http->away_last;
-        exchange->away_next = NULL;
-        *(http->away_last != NULL ? &http->away_last->away_next : &http->away) = exchange;
-        http->away_last = exchange;
-        if (!uv_is_active((uv_handle_t *)&http->away_timer))
-                uv_timer_start(&http->away_timer, away_sweep, SWEEP_MS, SWEEP_MS);
+        exchange->pending_ns = clock_ns();
+        exchange->pending_previous = http->pending_last;
+        exchange->pending_next = NULL;
+        *(http->pending_last != NULL ? &http->pending_last->pending_next : &http->pending) = exchange;
+        http->pending_last = exchange;
+        if (!uv_is_active((uv_handle_t *)&http->pending_timer))
+                uv_timer_start(&http->pending_timer, pending_sweep, SWEEP_MS, SWEEP_MS);
 }
 
-void away_remove(Exchange *exchange)
+void pending_remove(Exchange *exchange)
 {
         Http *http = exchange->http;
-        *(exchange->away_previous != NULL ? &exchange->away_previous->away_next : &http->away) =
-                exchange->away_next;
-        *(exchange->away_next != NULL ? &exchange->away_next->away_previous : &http->away_last) =
-                exchange->away_previous;
-        exchange->away_next = exchange->away_previous = NULL;
-        exchange->away_ns = 0;
+        *(exchange->pending_previous != NULL ? &exchange->pending_previous->pending_next : &http->pending) =
+                exchange->pending_next;
+        *(exchange->pending_next != NULL ? &exchange->pending_next->pending_previous : &http->pending_last) =
+                exchange->pending_previous;
+        exchange->pending_next = exchange->pending_previous = NULL;
+        exchange->pending_ns = 0;
         if (exchange->watched)
                 epoll_ctl(http->watch_fd, EPOLL_CTL_DEL, exchange->conn->fd, NULL);
         exchange->watched = false;
@@ -243,26 +243,26 @@ static void answer_deadline(Exchange *exchange)
              (long long)((atomic_load(&job->deadline_ns) - job->received_ns) / 1000000));
         prepare_refusal(exchange);
         job_detach(job);
-        away_remove(exchange);
+        pending_remove(exchange);
         transport_resume(exchange->connection);
 }
 
-void away_sweep(uv_timer_t *timer)
+void pending_sweep(uv_timer_t *timer)
 {
         Http *http = timer->data;
         int64_t now = clock_ns();
         bool any = false;
-        for (Exchange *exchange = http->away, *next; exchange != NULL; exchange = next) {
-                next = exchange->away_next;
+        for (Exchange *exchange = http->pending, *next; exchange != NULL; exchange = next) {
+                next = exchange->pending_next;
                 int64_t deadline_ns = atomic_load(&exchange->job->deadline_ns);
                 if (deadline_ns != 0 && now >= deadline_ns) {
                         answer_deadline(exchange);
                         any = true;
-                } else if (!exchange->watched && now - exchange->away_ns >= WATCH_NS) {
+                } else if (!exchange->watched && now - exchange->pending_ns >= WATCH_NS) {
                         watch(exchange);
                 }
         }
-        if (http->away == NULL)
+        if (http->pending == NULL)
                 uv_timer_stop(timer);
         if (any)
                 http_turn(http);
@@ -288,11 +288,11 @@ Status conn_start(Http *http)
         if (http->watch_fd < 0)
                 return fail(STATUS_INTERNAL, "the HTTP server could not be started");
         uv_timer_init(http->options.loop, &http->slow_timer);
-        uv_timer_init(http->options.loop, &http->away_timer);
+        uv_timer_init(http->options.loop, &http->pending_timer);
         idle_start(http);
         drain_start(http);
         uv_poll_init(http->options.loop, &http->watch, http->watch_fd);
-        http->slow_timer.data = http->away_timer.data = http->watch.data = http;
+        http->slow_timer.data = http->pending_timer.data = http->watch.data = http;
         uv_poll_start(&http->watch, UV_READABLE, on_gone);
         return STATUS_OK;
 }
@@ -306,7 +306,7 @@ static void on_closed(uv_handle_t *handle)
 void conn_stop(Http *http)
 {
         uv_close((uv_handle_t *)&http->slow_timer, NULL);
-        uv_close((uv_handle_t *)&http->away_timer, NULL);
+        uv_close((uv_handle_t *)&http->pending_timer, NULL);
         idle_stop(http);
         drain_stop(http);
         uv_close((uv_handle_t *)&http->watch, on_closed);

@@ -37,9 +37,9 @@ typedef struct Exchange {
         bool counted;
         char allow[64];
         char token_name[AUTH_NAME_MAX + 1]; // "": without a token
-        // In the list of requests whose job is on a worker, parked or queued.
-        struct Exchange *away_next, *away_previous;
-        int64_t away_ns;
+        // In the list of pending requests: those whose job is on a worker, parked or queued.
+        struct Exchange *pending_next, *pending_previous;
+        int64_t pending_ns;
         bool watched;
 } Exchange;
 
@@ -94,8 +94,9 @@ struct Http {
         Conn *idle_first, *idle_last;
         uv_timer_t idle_timer;
         bool pools_known;
-        Exchange *away, *away_last; // requests whose jobs are away, oldest first
-        uv_timer_t slow_timer, away_timer;
+        // requests whose job is on a worker, parked or queued; oldest first
+        Exchange *pending, *pending_last;
+        uv_timer_t slow_timer, pending_timer;
         uint32_t n_slow_sweeps;
         int watch_fd; // epoll: sockets of those requests
         uv_poll_t watch;
@@ -137,9 +138,9 @@ void conn_starts_reply(Conn *conn);
 void conn_settle(Conn *conn);
 void conn_sweep_slow(uv_timer_t *timer);
 // The exchange's job leaves the loop thread; it is back (or was replaced).
-void away_add(Exchange *exchange);
-void away_remove(Exchange *exchange);
-void away_sweep(uv_timer_t *timer);
+void pending_add(Exchange *exchange);
+void pending_remove(Exchange *exchange);
+void pending_sweep(uv_timer_t *timer);
 Status conn_start(Http *http);
 void conn_stop(Http *http);
 

@@ -160,7 +160,7 @@ static bool advance(const Drive *drive)
                 int64_t end = clock_ns();
                 job->step_ns[job->step] += end - now;
                 now = end;
-                if (next == NEXT_AWAY) {
+                if (next == NEXT_ON_WORKER) {
                         job->began_ns = 0;
                         return false;
                 }

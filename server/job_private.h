@@ -5,8 +5,8 @@
 #include "server/job.h"
 
 // PARKED: the job belongs to the thread that publishes its object or cancels it; it may not be
-// touched. AWAY: it cannot continue on the loop thread.
-typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_AWAY } Next;
+// touched. ON_WORKER: it cannot continue on the loop thread.
+typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_ON_WORKER } Next;
 
 typedef struct Drive {
         Job *job;

@@ -41,7 +41,7 @@ static Status wait_for_graph(const Drive *drive, Next *next)
                 if (job->graph == NULL) { // it is looked up again: it may be deleted until then
                         job->version = graph_version_unref(job->version);
                         job->step = STEP_ENVELOPE;
-                        *next = NEXT_AWAY;
+                        *next = NEXT_ON_WORKER;
                 }
                 return STATUS_OK;
         }
@@ -116,7 +116,7 @@ static Status step_derive(const Drive *drive, Next *next)
                         return STATUS_OK;
         }
         if (drive->worker == NULL) {
-                *next = NEXT_AWAY;
+                *next = NEXT_ON_WORKER;
                 return STATUS_OK;
         }
         TRY(wait_for_called(drive, next, &all));
@@ -152,7 +152,7 @@ static Status step_program(const Drive *drive, Next *next)
                 if (engine_plan_ready(drive->engine, plan) && is_brief(&drive->job->run))
                         return STATUS_OK;
                 engine_unplan(plan);
-                *next = NEXT_AWAY;
+                *next = NEXT_ON_WORKER;
                 return STATUS_OK;
         }
         if (ticket->is_settled)

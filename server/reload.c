@@ -45,7 +45,7 @@ struct Reload {
         uv_loop_t *loop;
         uv_timer_t timer;
         uv_work_t work;
-        bool forced, away_forced, stopped;
+        bool forced, round_forced, stopped;
 };
 
 // ---- looking and reading, on any thread ----
@@ -92,7 +92,7 @@ static void do_round(uv_work_t *work)
 {
         Reload *reload = work->data;
         for (int i = 0; i < reload->n_sources; i++)
-                if (look(&reload->sources[i]) || reload->away_forced)
+                if (look(&reload->sources[i]) || reload->round_forced)
                         read_source(&reload->sources[i]);
 }
 
@@ -128,9 +128,9 @@ static void end_round(uv_work_t *work, int status)
 static void begin_round(uv_timer_t *timer)
 {
         Reload *reload = timer->data;
-        reload->away_forced = reload->forced;
+        reload->round_forced = reload->forced;
         reload->forced = false;
-        for (int i = 0; reload->away_forced && i < reload->n_sources; i++)
+        for (int i = 0; reload->round_forced && i < reload->n_sources; i++)
                 // a reload by signal reports failures again
                 reload->sources[i].complaint[0] = '\0';
         uv_queue_work(reload->loop, &reload->work, do_round, end_round);

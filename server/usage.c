@@ -18,7 +18,7 @@ struct Usage {
         char *folder;
         uv_loop_t *loop;
         uv_work_t work;
-        bool away;
+        bool counting;
         _Atomic bool stopped;
         int64_t next_ns; // not before this
         int64_t bytes, free_bytes;
@@ -48,7 +48,7 @@ static void counted(uv_work_t *work, int status)
 {
         Usage *usage = work->data;
         (void)status;
-        usage->away = false;
+        usage->counting = false;
         usage->bytes = usage->found_bytes;
         usage->free_bytes = usage->found_free_bytes;
         usage->next_ns = clock_ns() + MAX(OLD_NS, REST * usage->took_ns);
@@ -56,10 +56,10 @@ static void counted(uv_work_t *work, int status)
 
 static void begin(Usage *usage)
 {
-        if (usage->loop == NULL || usage->folder == NULL || usage->away || atomic_load(&usage->stopped))
+        if (usage->loop == NULL || usage->folder == NULL || usage->counting || atomic_load(&usage->stopped))
                 return;
         usage->work.data = usage;
-        usage->away = uv_queue_work(usage->loop, &usage->work, count, counted) == 0;
+        usage->counting = uv_queue_work(usage->loop, &usage->work, count, counted) == 0;
 }
 
 Status usage_new(const char *folder, Usage **out_usage)

@@ -28,6 +28,9 @@ extern const char json_type[], text_type[];
 
 // Status 200 and the content type; returns the body to be written.
 Text *answer_begin(const Answer *answer, const char *content_type);
+// For replies that depend only on the stored graph: sets its tag, and checks whether the client
+// already has it. Then the reply is complete (304).
+Status answer_unchanged(const Answer *answer, bool *out_unchanged);
 
 // The handlers that routes.def names.
 #define ROUTE(id, method, path, words, kind, scope, body, needs, statuses, reply, handler, parameters)       \

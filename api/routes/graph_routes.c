@@ -42,9 +42,7 @@ static void add_tag(const Answer *answer, const GraphVersion *version, const cha
         api_reply_header(answer->reply, "ETag", "\"%s%s\"", condition_tag(&version->stored).hex, suffix);
 }
 
-// For replies that depend only on the stored graph: sets its tag, and checks whether the client
-// already has it. Then the reply is complete (304).
-static Status check_unchanged(const Answer *answer, bool *out_unchanged)
+Status answer_unchanged(const Answer *answer, bool *out_unchanged)
 {
         const char *suffix;
         TRY(condition_check_get(answer->call, condition_tag(&answer->version->stored).hex, &suffix));
@@ -380,7 +378,7 @@ Status get_text(const Answer *answer)
         if (stage == TEXT_AUTHORED && param_text(answer->call, PARAM_PROGRAM) != NULL)
                 return fail(STATUS_VALUE, "\"program\" goes with stage=aten, optimised or program");
         if (stage == TEXT_AUTHORED) // the other stages belong to a program
-                TRY(check_unchanged(answer, &unchanged));
+                TRY(answer_unchanged(answer, &unchanged));
         if (unchanged)
                 return STATUS_OK;
         Text *out = answer_begin(answer, form == GRAPH_FORM_JSON ? json_type : text_type);
@@ -394,7 +392,7 @@ Status get_text(const Answer *answer)
 Status get_example(const Answer *answer)
 {
         bool unchanged;
-        TRY(check_unchanged(answer, &unchanged));
+        TRY(answer_unchanged(answer, &unchanged));
         if (unchanged)
                 return STATUS_OK;
         return example_write(answer->graph, answer->version->stats, answer_begin(answer, json_type));
@@ -427,7 +425,7 @@ Status get_weights(const Answer *answer)
         int as;
         bool unchanged;
         TRY(param_choice(answer->call, PARAM_WEIGHTS_AS, &as));
-        TRY(check_unchanged(answer, &unchanged));
+        TRY(answer_unchanged(answer, &unchanged));
         if (unchanged)
                 return STATUS_OK;
         Budget budget; // no tensor outlives it: the reply's tensors are no longer charged

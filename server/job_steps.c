@@ -69,6 +69,7 @@ static Status step_inputs(const Drive *drive, Next *next)
         task->version = job->version == NULL ? NULL : graph_version_ref(job->version);
         task->received_ns = job->received_ns;
         TRY(call_inflate(&job->call));
+        job->run.recipe.engine = drive->engine;
         TRY(run_decode(&job->call, &job->run));
         job->call.body = storage_unref(job->call.body);
         task->ctx.deadline_ns = task->received_ns + task->deadline_ms * 1000000;
@@ -232,6 +233,7 @@ static Status step_encode(const Drive *drive, Next *next)
         profile->queue_ns = job->queue_ns;
         // results may be weights themselves, so the pages are checked again
         TRY(check_pages(job, task->graph, run_encode(&job->run, &job->reply)));
+        TRY(run_keep(&job->context, &job->run));
         engine_record(drive->engine, task->authored == NULL ? job->version : NULL, profile);
         return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &task->ctx, &job->reply);
 }

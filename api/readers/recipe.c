@@ -6,6 +6,9 @@
 #include "api/readers/fx_json_parts.h"
 #include "api/readers/rules.h"
 #include "core/base/limits.h"
+#include "core/engine/kept.h"
+
+#define RUN_VALUE_WANTED "a value of an earlier run is {\"run\": \"<X-Request-Id>\", \"node\": \"relu\"}"
 
 typedef struct RecipeReader {
         JsonReader *json;
@@ -49,19 +52,98 @@ static Status keep_raw(RecipeReader *reader)
         return STATUS_OK;
 }
 
-static Status keep_tensor(RecipeReader *reader)
+static Status read_kept(JsonReader *json, Engine *engine, Budget *budget, Tensor **out_tensor)
 {
-        Recipe *recipe = reader->recipe;
-        Tensor *tensor;
-        TRY(array_reserve(&recipe->hidden, &recipe->hidden_capacity, recipe->n_hidden + 1, sizeof(Value)));
-        TRY(tensor_json_read(reader->json, DTYPE_NONE, reader->budget, &tensor, NULL));
-        recipe->hidden[recipe->n_hidden++] = value_tensor_take(tensor);
+        const char *run = NULL, *node = NULL, *key;
+        TRY(json_enter_object(json));
+        for (bool more;;) {
+                TRY(json_next_key(json, &key, &more));
+                if (!more)
+                        break;
+                bool is_run = strcmp(key, "run") == 0;
+                if ((!is_run && strcmp(key, "node") != 0) || json_peek(json) != JSON_STRING)
+                        return fail(STATUS_VALUE, RUN_VALUE_WANTED);
+                TRY(json_read_string(json, is_run ? &run : &node, NULL));
+        }
+        if (run == NULL || node == NULL)
+                return fail(STATUS_VALUE, RUN_VALUE_WANTED);
+        if (engine == NULL)
+                return fail(STATUS_VALUE,
+                            "a value of an earlier run is for the rules of a run; what is stored "
+                            "holds its tensors itself");
+        return engine_kept(engine, run, node, budget, out_tensor);
+}
+
+Status recipe_read_tensor(JsonReader *json, Engine *engine, Budget *budget, Tensor **out_tensor)
+{
+        if (json_opens_with(json, "run") || json_opens_with(json, "node"))
+                return read_kept(json, engine, budget, out_tensor);
+        return tensor_json_read(json, DTYPE_NONE, budget, out_tensor, NULL);
+}
+
+static Status add_tensor(Recipe *recipe, Tensor *take_tensor)
+{
+        const Tensor *tensor = take_tensor;
+        Status status =
+                array_reserve(&recipe->hidden, &recipe->hidden_capacity, recipe->n_hidden + 1, sizeof(Value));
+        if (status != STATUS_OK) {
+                tensor_unref(take_tensor);
+                return status;
+        }
+        recipe->hidden[recipe->n_hidden++] = value_tensor_take(take_tensor);
         text_addf(&recipe->text, "{\"dtype\":\"%s\",\"shape\":[", dtype_info[tensor->meta.dtype].name);
         for (int d = 0; d < tensor->meta.rank; d++) {
                 text_add(&recipe->text, d == 0 ? "" : ",");
                 text_add_int(&recipe->text, tensor->meta.size[d]);
         }
         text_add(&recipe->text, "]}");
+        return text_status(&recipe->text);
+}
+
+static Status keep_tensor(RecipeReader *reader)
+{
+        Tensor *tensor;
+        TRY(recipe_read_tensor(reader->json, reader->recipe->engine, reader->budget, &tensor));
+        return add_tensor(reader->recipe, tensor);
+}
+
+// ---- partial runs ----
+
+Status recipe_give(Recipe *given, const char *node, Tensor *take_tensor)
+{
+        text_add(&given->text, given->n_hidden == 0 ? "" : ",");
+        text_add_json(&given->text, node);
+        text_add_char(&given->text, ':');
+        return add_tensor(given, take_tensor);
+}
+
+Status recipe_begin_with(Recipe *recipe, Recipe *given, const char *until)
+{
+        Text text = { 0 };
+        uint32_t n = given->n_hidden;
+        TRY(array_reserve(&recipe->hidden, &recipe->hidden_capacity, recipe->n_hidden + n, sizeof(Value)));
+        if (n > 0)
+                text_addf(&text, "\"initial_env\":{%s}", given->text.data);
+        if (until != NULL) {
+                text_add(&text, text.n == 0 ? "\"until\":" : ",\"until\":");
+                text_add_json(&text, until);
+        }
+        if (recipe->text.n > 0 && text.n > 0)
+                text_add_char(&text, ',');
+        text_add_n(&text, recipe->text.data, recipe->text.n);
+        if (text_status(&text) != STATUS_OK) {
+                text_deinit(&text);
+                return fail_memory();
+        }
+        text_deinit(&recipe->text);
+        recipe->text = text;
+        if (n > 0) {
+                memmove(recipe->hidden + n, recipe->hidden, recipe->n_hidden * sizeof(Value));
+                memcpy(recipe->hidden, given->hidden, n * sizeof(Value));
+        }
+        recipe->n_hidden += n;
+        recipe->n_given = n;
+        given->n_hidden = 0;
         return STATUS_OK;
 }
 

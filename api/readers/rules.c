@@ -6,6 +6,7 @@
 #include <string.h>
 #include "api/readers/fx_json_parts.h"
 #include "core/base/limits.h"
+#include "core/edit/partial.h"
 
 typedef struct RuleReader {
         FxReader fx;
@@ -214,16 +215,19 @@ static Status read_passthrough(RuleReader *reader)
 }
 
 // The text holds what the pass before wrote: dtype and shape of a tensor.
+static void spec_of(const TensorMeta *meta, TensorSpec *out_spec)
+{
+        *out_spec = (TensorSpec){ .dtype = meta->dtype, .rank = meta->rank };
+        for (int d = 0; d < meta->rank; d++)
+                out_spec->size[d].value = meta->size[d];
+}
+
 static Status read_hidden(RuleReader *reader)
 {
         if (reader->n_constants >= reader->recipe->n_hidden)
                 return fail(STATUS_INTERNAL, "a recipe with fewer tensors than its text says");
         const TensorMeta *meta = &reader->recipe->hidden[reader->n_constants++].tensor->meta;
-        TensorSpec *spec = &reader->rule->constant;
-        spec->dtype = meta->dtype;
-        spec->rank = meta->rank;
-        for (int d = 0; d < meta->rank; d++)
-                spec->size[d].value = meta->size[d];
+        spec_of(meta, &reader->rule->constant);
         return json_skip(reader->fx.json);
 }
 
@@ -457,6 +461,20 @@ static Status read_rules(RuleReader *reader, RuleList *list)
         }
 }
 
+// Their tensors come first.
+static Status read_given(RuleReader *reader, RuleList *list)
+{
+        bool more;
+        TRY(json_enter_object(reader->fx.json));
+        for (;; list->n_given++) {
+                TRY(json_next_key(reader->fx.json, &list->given[list->n_given], &more));
+                if (!more)
+                        return STATUS_OK;
+                TRY(json_skip(reader->fx.json));
+                reader->n_constants++;
+        }
+}
+
 static Status read_members(RuleReader *reader, RuleList *list)
 {
         const char *key;
@@ -466,7 +484,14 @@ static Status read_members(RuleReader *reader, RuleList *list)
                 TRY(json_next_key(reader->fx.json, &key, &more));
                 if (!more)
                         return STATUS_OK;
-                TRY(strcmp(key, "overrides") == 0 ? read_rules(reader, list) : json_skip(reader->fx.json));
+                if (strcmp(key, "overrides") == 0)
+                        TRY(read_rules(reader, list));
+                else if (strcmp(key, "initial_env") == 0)
+                        TRY(read_given(reader, list));
+                else if (strcmp(key, "until") == 0)
+                        TRY(json_read_string(reader->fx.json, &list->until, NULL));
+                else
+                        TRY(json_skip(reader->fx.json));
         }
 }
 
@@ -490,10 +515,11 @@ Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *c
         reader.fx.templates = true;
         arena_init(&reader.fx.scratch, (size_t)limits.max_envelope * 4);
         list.items = arena_array(&list.arena, recipe->n_rules + 1, sizeof(EditRule));
+        list.given = arena_array(&list.arena, recipe->n_given + 1, sizeof(char *));
         text_addf(&text, "{");
         text_add_n(&text, recipe->text.data, recipe->text.n);
         text_add(&text, "}");
-        Status status = list.items == NULL ? fail_memory() : text_status(&text);
+        Status status = list.items == NULL || list.given == NULL ? fail_memory() : text_status(&text);
         if (status == STATUS_OK)
                 status = read_text(&text, &reader, &list);
         arena_deinit(&reader.fx.scratch);
@@ -501,6 +527,19 @@ Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *c
         *out_list = list;
         list = (RuleList){ .n = 0 };
         arena_init(&list.arena, 0);
+        return STATUS_OK;
+}
+
+// Before the rules, which match what is left to run.
+static Status begin_partial(Edit *edit, const RuleList *list, const Recipe *recipe)
+{
+        if (list->until != NULL)
+                TRY(failure_at_argument(edit_stop_after(edit, list->until), "until"));
+        for (uint32_t i = 0; i < list->n_given; i++) {
+                TensorSpec spec;
+                spec_of(&recipe->hidden[i].tensor->meta, &spec);
+                TRY(failure_at_argument(edit_give_value(edit, list->given[i], &spec), "initial_env"));
+        }
         return STATUS_OK;
 }
 
@@ -517,6 +556,7 @@ Status recipe_derive(const Recipe *recipe, const Graph *base, const Graph *const
                         rule->state = recipe->hidden[n_values++].tensor;
         }
         TRY(edit_new(base, &edit));
+        TRY(begin_partial(edit, &rules, recipe));
         TRY(edit_apply_rules(edit, rules.items, rules.n));
         return edit_finish(edit, out_graph);
 }

@@ -6,6 +6,7 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/edit/rule.h"
+#include "core/engine/engine.h"
 
 typedef struct Recipe {
         // members of an object without its braces, without white space. In place of a tensor stand
@@ -16,8 +17,17 @@ typedef struct Recipe {
         char **called; // names of other graphs, in this order too; owned
         uint32_t n_called, called_capacity;
         uint32_t n_rules;
+        uint32_t n_given; // of `hidden`, the first ones: values of "initial_env"
+        Engine *engine;   // whose kept values may be named; NULL: none
 } Recipe;
 void recipe_deinit(Recipe *recipe);
+// Reads a tensor, or the value that an earlier run kept: {"run": "<id>", "node": "relu"}.
+Status recipe_read_tensor(JsonReader *reader, Engine *engine, Budget *budget, Tensor **out_tensor);
+// Puts the partial run in front of the recipe: values of nodes (a recipe's text and tensors,
+// without the key; may be empty) and the last node (or NULL).
+Status recipe_begin_with(Recipe *recipe, Recipe *given, const char *until);
+// The value of one more node for `given`. Takes the tensor, also on failure.
+Status recipe_give(Recipe *given, const char *node, Tensor *take_tensor);
 // Reads the value of "overrides". Tensors are charged to `budget`.
 Status recipe_read_overrides(JsonReader *reader, Budget *budget, Recipe *recipe);
 
@@ -25,6 +35,9 @@ typedef struct RuleList {
         Arena arena;
         EditRule *items;
         uint32_t n;
+        const char **given; // names of the nodes whose values are given, one per value
+        uint32_t n_given;
+        const char *until; // NULL: the run goes to its end
 } RuleList;
 void rule_list_deinit(RuleList *list);
 // `called` holds the graphs with the recipe's names, in their order. The list borrows them and the

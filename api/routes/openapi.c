@@ -165,11 +165,15 @@ static const ErrorText error_texts[] = {
 
 static void add_run_body(Text *out)
 {
-        text_add(out,
-                 "\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": "
-                 "{\"inputs\": {\"description\": \"by argument name, or one entry per argument\", "
-                 "\"type\": [\"object\", \"array\"]}, \"overrides\": {\"description\": \"rules that replace "
-                 "calls of the graph for this run\", \"type\": \"array\"}");
+        text_add(
+                out,
+                "\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": "
+                "{\"inputs\": {\"description\": \"by argument name, or one entry per argument\", "
+                "\"type\": [\"object\", \"array\"]}, \"overrides\": {\"description\": \"rules that replace "
+                "calls of the graph for this run, or observe them\", \"type\": \"array\"}, \"initial_env\": "
+                "{\"description\": \"values of nodes, which are not run\", \"type\": \"object\"}, \"until\": "
+                "{\"description\": \"the last node to run\", \"type\": \"string\"}, \"keep\": "
+                "{\"description\": \"values outlive the run\", \"enum\": [\"all\"]}");
         for (size_t i = 1; i < PARAM_COUNT; i++)
                 if (parameters[i].place == IN_BOTH) {
                         text_addf(out, ", \"%s\": ", parameters[i].name);

@@ -27,6 +27,7 @@ void run_call_deinit(RunCall *run)
         free(run->called);
         free(run->called_graphs);
         recipe_deinit(&run->recipe);
+        recipe_deinit(&run->given);
 }
 
 // ---- options ----
@@ -118,14 +119,18 @@ Status run_decode(const ApiCall *call, RunCall *run)
         if (call->body == NULL || call->body->n_bytes == 0)
                 run->sent = RUN_SENT_NO_BODY;
         else
-                return codec_of(call)->decode(run);
-        return STATUS_OK;
+                TRY(codec_of(call)->decode(run));
+        return run_settle_partial(run);
 }
 
 // ---- run ----
 Status run_bind(RunCall *run)
 {
-        Status status = run_task_bind(&run->task);
+        RunTask *task = &run->task;
+        if (run->keep)
+                TRY(run_task_keep(task, run->until != NULL ? run->until->index + 1
+                                                           : run_task_authored(task)->n_nodes));
+        Status status = run_task_bind(task);
         return status == STATUS_OK ? status : run_add_hints(run, status);
 }
 
@@ -195,6 +200,8 @@ Status run_encode(RunCall *run, ApiReply *reply)
                                 : output_list_of_nodes(asked, task->result.fetched, task->n_fetch, &list);
         if (status == STATUS_OK)
                 status = check_numel(&list);
+        if (status == STATUS_OK && run->keep)
+                status = run_task_check_kept(task);
         reply->status = 200;
         if (status == STATUS_OK)
                 status = run->replies->encode(run, &list, reply);

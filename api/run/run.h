@@ -24,6 +24,9 @@ typedef struct RunCall {
         bool bare;
         int64_t encode_began_ns;
         Recipe recipe;         // of the graph that the body asks for; without text: its base
+        Recipe given;          // values of "initial_env", before they are part of the recipe
+        const Node *until;     // of the authored graph; NULL: the run goes to its end
+        bool keep;             // values outlive the run
         bool found_called;     // `called` is filled in
         GraphVersion **called; // by the recipe's names; counted
         Graph **called_graphs; // decoded; counted, NULL: not yet
@@ -55,5 +58,7 @@ Status run_derive(const ApiContext *context, RunCall *run);
 // run_task_bind and run_task_execute; failures add a hint at what was probably meant.
 Status run_bind(RunCall *run);
 Status run_execute(RunCall *run, Frame *frame);
+// After a run with "keep", when the profile has its id.
+Status run_keep(const ApiContext *context, const RunCall *run);
 // The reply; profile members must be set by then except encode and total, which this sets.
 Status run_encode(RunCall *run, ApiReply *reply);

@@ -94,9 +94,10 @@ static ParameterId member_named(const char *key)
 
 static Status fail_member(const char *key, bool graph_allowed, const RunCall *run)
 {
-        Status status =
-                fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; a run body has: %sinputs, overrides",
-                     key, graph_allowed ? "graph, " : "");
+        Status status = fail(
+                STATUS_UNKNOWN_MEMBER,
+                "unknown member \"%.64s\"; a run body has: %sinputs, overrides, initial_env, until, keep",
+                key, graph_allowed ? "graph, " : "");
         for (ParameterId id = 1; id < PARAM_COUNT; id++)
                 if (parameters[id].place == IN_BOTH)
                         failure_append(", %s", parameters[id].name);
@@ -118,6 +119,10 @@ static Status read_number(JsonReader *reader, ParameterId id, RunCall *run)
 static Status read_option(JsonReader *reader, const char *key, bool graph_allowed, RunCall *run)
 {
         const char *text;
+        bool known;
+        TRY(run_read_partial(reader, key, run, &known));
+        if (known)
+                return STATUS_OK;
         ParameterId id = member_named(key);
         if (id == PARAM_NONE)
                 return fail_member(key, graph_allowed, run);

@@ -143,8 +143,10 @@ Status json_encode(RunCall *run, const OutputList *list, ApiReply *reply)
                 text_add_char(out, '\n');
                 return check_size(out);
         }
-        if (run->task.graph->rules != NULL)
+        bool partial = run->until != NULL || run->recipe.n_given > 0; // rules or not
+        if (run->task.graph->rules != NULL && (run->task.graph->n_rules > 0 || !partial))
                 TRY(observed_write(run, out));
+        run_write_kept(run, out);
         if (run->profile_in_reply) {
                 text_add(out, ", \"profile\": ");
                 profile_write_json(run->task.profile, out);

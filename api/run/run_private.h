@@ -70,6 +70,14 @@ Status run_write_plain(Value value, Text *out);
 // `, "data": ...` or `, "b64": ...`, in the encoding that the reply has.
 Status run_write_data(RunCall *run, const Tensor *tensor, Text *out);
 
+// ---- partial runs (run_partial.c) ----
+// Reads the value of "initial_env", "until" or "keep"; *out_known: the key is one of them.
+Status run_read_partial(JsonReader *reader, const char *key, RunCall *run, bool *out_known);
+// With the whole request read.
+Status run_settle_partial(RunCall *run);
+// `, "kept": {...}` when the run keeps its values.
+void run_write_kept(const RunCall *run, Text *out);
+
 // ---- options ----
 // A named value of PARAM_MODE, PARAM_ENCODING or PARAM_REPLY.
 Status run_take_choice(RunCall *run, ParameterId id, const char *name);

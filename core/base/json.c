@@ -84,6 +84,18 @@ JsonType json_peek(JsonReader *reader)
         return type_at(reader);
 }
 
+bool json_opens_with(JsonReader *reader, const char *key)
+{
+        if (json_peek(reader) != JSON_OBJECT)
+                return false;
+        const char *at = reader->at + 1;
+        size_t n = strlen(key);
+        while (at < reader->end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+                at++;
+        return (size_t)(reader->end - at) >= n + 2 && at[0] == '"' && memcmp(at + 1, key, n) == 0 &&
+               at[n + 1] == '"';
+}
+
 static const char *type_name(JsonType type)
 {
         static const char *const names[] = { "nothing",  "null",     "true",      "false",  "a number",

@@ -35,6 +35,9 @@ DEFINE_CLEANUP(JsonReader, json_close)
 // returns the failure.
 JsonType json_peek(JsonReader *reader);
 
+// Whether the next value is an object whose first key is this one. Consumes nothing.
+bool json_opens_with(JsonReader *reader, const char *key);
+
 // Objects: enter, then while (next) read the value of `*out_key`; leaving happens when next sets
 // *out_more = false.
 //   TRY(json_enter_object(r));  for (;;) { TRY(json_next_key(r, &key, &more)); if (!more) break;

@@ -111,6 +111,8 @@ static bool target_matches(const Wanted *wanted, const Node *node)
 static bool matches(const Wanted *wanted, const Node *node)
 {
         const EditMatch *match = wanted->match;
+        if (edit_node_of(node)->hidden) // a value that was given: no node runs for it
+                return false;
         if (match->has_op && node->op != match->op)
                 return false;
         if (match->name != NULL && !glob_matches(match->name, node->name))

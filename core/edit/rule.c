@@ -75,13 +75,28 @@ static Status match_rule(Applying *applying, const EditRule *rule, Matched *out)
         return out->hits == NULL ? fail_memory() : STATUS_OK;
 }
 
-// Before the first action: readers that observe a node get what its readers get.
-static Status observe(const Applying *applying, const EditRule *rule, const Matched *matched)
+static Status at_rule(Status status, uint32_t at)
 {
-        for (uint32_t i = 0; i < matched->n && (rule->observe | rule->halt_on) != 0; i++) {
-                TRY(edit_step(applying->edit));
-                TRY(edit_observe(applying->edit, matched->nodes[i], rule->observe, rule->halt_on,
-                                 &matched->hits[i]));
+        char place[32];
+        snprintf(place, sizeof(place), "overrides[%u]", at);
+        return failure_at_argument(status, place);
+}
+
+// Before the first action, so that readers that observe a node get what its readers get. What an
+// output node returns is known only after the last one.
+static Status observe(const Applying *applying, bool outputs)
+{
+        for (uint32_t r = 0; r < applying->n_rules; r++) {
+                const EditRule *rule = &applying->rules[r];
+                const Matched *matched = &applying->matched[r];
+                for (uint32_t i = 0; i < matched->n && (rule->observe | rule->halt_on) != 0; i++) {
+                        if ((matched->nodes[i]->op == OP_OUTPUT) != outputs)
+                                continue;
+                        TRY(at_rule(edit_step(applying->edit), r));
+                        TRY(at_rule(edit_observe(applying->edit, matched->nodes[i], rule->observe,
+                                                 rule->halt_on, &matched->hits[i]),
+                                    r));
+                }
         }
         return STATUS_OK;
 }
@@ -302,13 +317,6 @@ static void note_rule(const Applying *applying, uint32_t at, RuleTrace *out)
         }
 }
 
-static Status at_rule(Status status, uint32_t at)
-{
-        char place[32];
-        snprintf(place, sizeof(place), "overrides[%u]", at);
-        return failure_at_argument(status, place);
-}
-
 static Status apply(Applying *applying)
 {
         Graph *work = applying->edit->work;
@@ -321,16 +329,13 @@ static Status apply(Applying *applying)
                 if (status != STATUS_OK)
                         return at_rule(status, i);
         }
-        for (uint32_t i = 0; i < applying->n_rules; i++) {
-                Status status = observe(applying, &applying->rules[i], &applying->matched[i]);
-                if (status != STATUS_OK)
-                        return at_rule(status, i);
-        }
+        TRY(observe(applying, false));
         for (uint32_t i = 0; i < applying->n_rules; i++) {
                 Status status = act(applying, &applying->rules[i], &applying->matched[i]);
                 if (status != STATUS_OK)
                         return at_rule(status, i);
         }
+        TRY(observe(applying, true));
         for (; work->n_rules < applying->n_rules; work->n_rules++)
                 note_rule(applying, work->n_rules, &work->rules[work->n_rules]);
         return STATUS_OK;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/compile/check.h"
+#include "core/engine/kept.h"
 #include "core/engine/private.h"
 
 const char *const graph_state_names[] = { "ready", "ready", "damaged" };
@@ -202,6 +203,7 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         engine->log_context = options->log_context;
         TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
         TRY(programs_open(engine));
+        TRY(kept_ring_open(&engine->kept));
         TRY(profile_ring_open((uint32_t)limits.max_profiles, (size_t)limits.max_profile_memory,
                               &engine->profiles));
         TRY(stats_pool_open((size_t)limits.max_profile_memory, &engine->statistics));
@@ -228,6 +230,7 @@ Engine *engine_close(Engine *engine)
         string_map_deinit(&engine->graphs);
         string_map_deinit(&engine->contents);
         profile_ring_close(engine->profiles);
+        kept_ring_close(engine->kept);
         engine_close_idle(engine);
         programs_close(engine);
         registry_close(engine->decoded);

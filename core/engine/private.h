@@ -46,6 +46,7 @@ struct Engine {
         uint32_t n_idle;
         bool no_warm_up;
         ProfileRing *profiles;
+        struct KeptRing *kept;
         StatsPool *statistics;
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;

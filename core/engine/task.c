@@ -32,6 +32,7 @@ void run_task_deinit(RunTask *task)
         free(task->user);
         free(task->fetch);
         free(task->asked);
+        free(task->kept);
         free(task->ctx.halt);
         graph_version_unref(task->version);
 }
@@ -164,6 +165,59 @@ Status run_task_derive(RunTask *task, Graph *take_graph, ValueSpan hidden)
         return derive_inputs(task, hidden);
 }
 
+// ---- kept values ----
+
+static bool computes(const Graph *graph, const Node *node)
+{
+        const Signature *signature = &graph->signature;
+        if (node->op != OP_PLACEHOLDER)
+                return node_is_call(node);
+        for (uint32_t i = 0; i < signature->n_inputs; i++)
+                if (signature->inputs[i].placeholder == node)
+                        return signature->inputs[i].kind != INPUT_STATE;
+        return true;
+}
+
+Status run_task_keep(RunTask *task, uint32_t n_nodes)
+{
+        const Graph *authored = run_task_authored(task);
+        uint32_t n = task->n_fetch + task->n_watched;
+        task->kept = new_array(n_nodes, sizeof(*task->kept));
+        if (task->kept == NULL)
+                return fail_memory();
+        TRY(array_reserve(&task->fetch, &task->fetch_capacity, n + n_nodes, sizeof(*task->fetch)));
+        for (uint32_t i = 0; i < n_nodes; i++) {
+                const Node *node = authored->nodes[i];
+                const Node *there = !computes(authored, node) ? NULL
+                                    : task->authored == NULL  ? node
+                                                              : node_in_derived(task->graph, node->name);
+                if (there == NULL)
+                        continue;
+                task->kept[task->n_kept] = node;
+                task->fetch[n + task->n_kept++] = there;
+        }
+        return STATUS_OK;
+}
+
+Status run_task_check_kept(const RunTask *task)
+{
+        const Value *values = task->result.fetched + task->n_fetch + task->n_watched;
+        int64_t total = 0;
+        for (uint32_t i = 0; i < task->n_kept; i++) {
+                const Tensor *tensor = values[i].kind == VALUE_TENSOR ? values[i].tensor : NULL;
+                int64_t n = 0;
+                if (tensor != NULL)
+                        TRY(meta_span(&tensor->meta, &n));
+                total += n * (tensor == NULL ? 0 : dtype_info[tensor->meta.dtype].bytes);
+                if (total > limits.max_kept_bytes)
+                        return fail(STATUS_TOO_LARGE,
+                                    "the run's values are more than %lld bytes; it cannot keep them "
+                                    "(--max-kept-bytes, FXSERVE_MAX_KEPT_BYTES)",
+                                    (long long)limits.max_kept_bytes);
+        }
+        return STATUS_OK;
+}
+
 // ---- binding ----
 
 // For the profile: "x: float32[1, 10], n: int".
@@ -189,7 +243,7 @@ Status run_task_bind(RunTask *task)
 {
         RunRequest request = { .inputs = { task->inputs, task->n_inputs },
                                .fetch = task->fetch,
-                               .n_fetch = task->n_fetch + task->n_watched,
+                               .n_fetch = task->n_fetch + task->n_watched + task->n_kept,
                                .mode = task->mode };
         TRY(run_profile_new(task->graph, task->graph->n_nodes, &task->profile));
         describe_inputs(task, task->profile->signature, sizeof(task->profile->signature));

@@ -27,6 +27,9 @@ typedef struct RunTask {
         // behind the first n_fetch of `fetch` and of the result's values: nodes that observe
         // others, in the order of the graph's rules
         uint32_t n_watched;
+        // behind these, nodes whose values outlive the run; the authored ones. NULL: none
+        const Node **kept;
+        uint32_t n_kept;
         Budget budget;  // of tensors: inputs and everything that the run makes
         RunContext ctx; // cancel, deadline, seed
         PlannedRun plan;
@@ -52,6 +55,12 @@ static inline const Graph *run_task_authored(const RunTask *task)
 {
         return task->authored != NULL ? task->authored : task->graph;
 }
+
+// Before binding: all nodes that compute something are kept, the first `n_nodes` of the authored
+// graph. Weights are not.
+Status run_task_keep(RunTask *task, uint32_t n_nodes);
+// STATUS_TOO_LARGE: what was kept is over limits.max_kept_bytes.
+Status run_task_check_kept(const RunTask *task);
 
 // Inputs against the signature: makes plan and profile (its id, names and times are the caller's).
 // Only here it shows which inputs are missing.

@@ -3,6 +3,7 @@
 #include "api/readers/steps_parts.h"
 #include "core/edit/passes.h"
 #include "core/edit/pattern.h"
+#include "core/engine/transform.h"
 #include "core/graph/print.h"
 
 // ---- passes ----
@@ -28,6 +29,30 @@ Status step_remove_dropout(Step *step)
 {
         uint32_t n;
         return edit_remove_dropout(step->edit, &n);
+}
+
+Status step_constant_fold(Step *step)
+{
+        return engine_constant_fold(step->edit);
+}
+
+Status step_fuse(Step *step)
+{
+        return engine_fuse(step->edit);
+}
+
+Status step_shape_prop(Step *step)
+{
+        const StepValue *shapes = &step->values[MEMBER_SHAPES];
+        TRY(engine_shape_prop(&step->steps->edit, shapes->shapes, shapes->n));
+        step->edit = step->steps->edit;
+        return STATUS_OK;
+}
+
+Status step_extract_subgraph(Step *step)
+{
+        const StepValue *inputs = &step->values[MEMBER_INPUTS], *outputs = &step->values[MEMBER_OUTPUTS];
+        return edit_extract_subgraph(step->edit, inputs->nodes, inputs->n, outputs->nodes, outputs->n);
 }
 
 // ---- patterns ----

@@ -12,11 +12,10 @@ typedef struct SavedSteps {
 } SavedSteps;
 
 typedef struct Steps {
-        Edit *edit;
+        Edit *edit;              // the caller's; passes may close it and put another in its place
         const SavedSteps *saved; // NULL: none
         Text *report;            // NULL: none is written
         uint32_t depth;          // of saved lists within saved lists; begin with 0
-        int64_t n_visits;        // nodes seen by all steps so far; begin with 0
 } Steps;
 
 // Carries out all steps of `text`, a JSON list, and lints after each. Adds to the report what each

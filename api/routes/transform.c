@@ -140,8 +140,10 @@ static Status transform(const Answer *answer, const TransformBody *body)
         if (body->store_as != NULL && !body->dry_run)
                 return fail(STATUS_NOT_YET, "\"store_as\" is not there yet; leave the member out");
         TRY(edit_new(answer->graph, &edit));
-        Steps steps = { .edit = edit, .report = &report };
-        TRY(steps_run(&steps, body->steps, body->n_steps));
+        Steps steps = { .edit = take_ptr(edit), .report = &report };
+        Status status = steps_run(&steps, body->steps, body->n_steps);
+        edit = steps.edit;
+        TRY(status);
         TRY(edit_finish(edit, &made));
         return write_reply(answer, made, &report);
 }

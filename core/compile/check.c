@@ -20,47 +20,6 @@ typedef struct Checker {
         CheckReport *report;
 } Checker;
 
-// ---- what the exporter recorded ----
-static bool meta_of_spec(const TensorSpec *spec, TensorMeta *out_meta)
-{
-        int64_t size[MAX_RANK], n;
-        if (spec == NULL || spec->rank < 0 || spec->rank > MAX_RANK || spec->dtype >= DTYPE_COUNT)
-                return false;
-        for (int d = 0; d < spec->rank; d++) {
-                size[d] = spec->size[d].value;
-                if (size[d] < 0)
-                        return false;
-        }
-        meta_init(out_meta, spec->dtype, spec->rank, size);
-        return meta_span(out_meta, &n) == STATUS_OK;
-}
-
-static Status tensor_of_spec(Recorder *recorder, const TensorSpec *spec, Value *out)
-{
-        TensorMeta meta;
-        Tensor *tensor;
-        *out = (Value){ .kind = VALUE_DYNAMIC };
-        if (!meta_of_spec(spec, &meta))
-                return STATUS_OK;
-        Status status = recorder_unknown(recorder, &meta, &tensor);
-        if (status == STATUS_OK)
-                *out = value_tensor_take(tensor);
-        return status_class(status) == STATUS_CLASS_INTERNAL ? status : STATUS_OK;
-}
-
-static Status input_value(Recorder *recorder, const Input *input, Value *out)
-{
-        *out = (Value){ .kind = input->kind == INPUT_STATE ? VALUE_ABSENT : VALUE_DYNAMIC };
-        if (input->kind == INPUT_LITERAL)
-                *out = value_ref(input->literal);
-        else if (input->kind == INPUT_USER && input->value_kind == VALUE_INT &&
-                 input->spec.dtype == DTYPE_I64 && input->spec.size[0].value >= 0)
-                *out = value_int(input->spec.size[0].value);
-        else if (input->kind == INPUT_USER && input->value_kind == VALUE_TENSOR)
-                return tensor_of_spec(recorder, &input->spec, out);
-        return STATUS_OK;
-}
-
 // ---- nodes that fail ----
 static Status note_unsupported(CheckReport *report, const Node *node)
 {
@@ -83,7 +42,7 @@ static Status mend(void *context, const Node *node, Status status, Value *out)
         const Recording *recording = checker->recorder.recording;
         if (recording->n_calls >= MAX_CALLS || recording->n_values >= MAX_VALUES)
                 return fail(STATUS_CANCELLED, "the graph is too large to be checked to its end");
-        return tensor_of_spec(&checker->recorder, node->spec, out);
+        return recorder_of_spec(&checker->recorder, node->spec, out);
 }
 
 static Status walk_inputs(Checker *checker, const Graph *graph, Value *inputs)
@@ -93,7 +52,7 @@ static Status walk_inputs(Checker *checker, const Graph *graph, Value *inputs)
         WalkMend mender = { mend, checker };
         WalkOptions options = { .inputs = { inputs, signature->n_inputs }, .mend = &mender };
         for (uint32_t i = 0; i < signature->n_inputs; i++)
-                TRY(input_value(&checker->recorder, &signature->inputs[i], &inputs[i]));
+                TRY(recorder_input(&checker->recorder, &signature->inputs[i], &inputs[i]));
         TRY(walk_graph(&checker->recorder.base, graph, &options, &result, NULL));
         value_unref(result);
         return STATUS_OK;

@@ -155,3 +155,44 @@ void recorder_deinit(Recorder *recorder)
         for (uint32_t i = 0; i < RUNTIME_SCALARS_MAX; i++)
                 tensor_unref(recorder->numbers[i]);
 }
+
+// ---- values of which only sizes are known ----
+static bool meta_of_spec(const TensorSpec *spec, TensorMeta *out_meta)
+{
+        int64_t size[MAX_RANK], n;
+        if (spec == NULL || spec->rank < 0 || spec->rank > MAX_RANK || spec->dtype >= DTYPE_COUNT)
+                return false;
+        for (int d = 0; d < spec->rank; d++) {
+                size[d] = spec->size[d].value;
+                if (size[d] < 0)
+                        return false;
+        }
+        meta_init(out_meta, spec->dtype, spec->rank, size);
+        return meta_span(out_meta, &n) == STATUS_OK;
+}
+
+Status recorder_of_spec(Recorder *recorder, const TensorSpec *spec, Value *out)
+{
+        TensorMeta meta;
+        Tensor *tensor;
+        *out = (Value){ .kind = VALUE_DYNAMIC };
+        if (!meta_of_spec(spec, &meta))
+                return STATUS_OK;
+        Status status = recorder_unknown(recorder, &meta, &tensor);
+        if (status == STATUS_OK)
+                *out = value_tensor_take(tensor);
+        return status_class(status) == STATUS_CLASS_INTERNAL ? status : STATUS_OK;
+}
+
+Status recorder_input(Recorder *recorder, const Input *input, Value *out)
+{
+        *out = (Value){ .kind = input->kind == INPUT_STATE ? VALUE_ABSENT : VALUE_DYNAMIC };
+        if (input->kind == INPUT_LITERAL)
+                *out = value_ref(input->literal);
+        else if (input->kind == INPUT_USER && input->value_kind == VALUE_INT &&
+                 input->spec.dtype == DTYPE_I64 && input->spec.size[0].value >= 0)
+                *out = value_int(input->spec.size[0].value);
+        else if (input->kind == INPUT_USER && input->value_kind == VALUE_TENSOR)
+                return recorder_of_spec(recorder, &input->spec, out);
+        return STATUS_OK;
+}

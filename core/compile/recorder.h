@@ -36,6 +36,11 @@ void recorder_deinit(Recorder *recorder);
 // A live tensor (counted) on a buffer of its own, with unknown numbers. STATUS_TOO_LARGE over
 // --max-run-memory.
 Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor);
+// The same with the sizes that an exporter recorded, hints included; VALUE_DYNAMIC where they are
+// not known.
+Status recorder_of_spec(Recorder *recorder, const TensorSpec *spec, Value *out);
+// An input with the sizes that the exporter recorded; VALUE_ABSENT for state.
+Status recorder_input(Recorder *recorder, const Input *input, Value *out);
 // A live tensor (counted) with the geometry of `value`, on its buffer's storage.
 Status recorder_live_tensor(const Recorded *value, Tensor **out_tensor);
 // The value that a live tensor stands for now. Tensors unknown to the recorder are literals, or

@@ -44,6 +44,16 @@ Status edit_step(Edit *edit)
                 return fail(STATUS_TOO_LARGE,
                             "the recipe has more than %lld steps (max_edit_steps in GET /v1)",
                             (long long)limits.max_edit_steps);
+        return edit_visit(edit, (int64_t)edit->n_nodes + 1);
+}
+
+Status edit_visit(Edit *edit, int64_t n)
+{
+        edit->n_visits += n;
+        if (edit->n_visits > limits.max_edit_visits)
+                return fail(STATUS_TOO_LARGE,
+                            "the steps look at more than %lld nodes together (max_edit_visits in GET /v1)",
+                            (long long)limits.max_edit_visits);
         return STATUS_OK;
 }
 
@@ -262,5 +272,16 @@ Status edit_finish(Edit *edit, Graph **out_graph)
         check_report_deinit(&report);
         TRY(status);
         *out_graph = take_ptr(work);
+        return STATUS_OK;
+}
+
+Status edit_reopen(Edit *edit, Graph **out_graph, Edit **out_edit)
+{
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        TRY(edit_finish(edit, &graph));
+        TRY(edit_new(graph, out_edit));
+        (*out_edit)->n_steps = edit->n_steps;
+        (*out_edit)->n_visits = edit->n_visits;
+        *out_graph = take_ptr(graph);
         return STATUS_OK;
 }

@@ -22,6 +22,9 @@ DEFINE_CLEANUP(Edit, edit_free)
 // Counts one step of a client's recipe: STATUS_TOO_LARGE after limits.max_edit_steps. To be called
 // once per step.
 Status edit_step(Edit *edit);
+// Counts nodes that are looked at, by the steps (edit_step counts all) and by passes that look at
+// all nodes again and again: STATUS_TOO_LARGE after limits.max_edit_visits.
+Status edit_visit(Edit *edit, int64_t n);
 // What torch.fx's Graph.lint refuses, as graph_lint.
 Status edit_lint(Edit *edit);
 // Resolves the working copy as it is, for functions that read effects (node_is_impure). Calls that
@@ -31,6 +34,10 @@ Status edit_resolve(Edit *edit);
 // unknown configuration fail as they do at upload. The session ends in any case but is still to be
 // freed.
 Status edit_finish(Edit *edit, Graph **out_graph);
+
+// Finishes the session and begins another on the graph that it made, with the counts of the first,
+// which is still to be freed.
+Status edit_reopen(Edit *edit, Graph **out_graph, Edit **out_edit);
 
 // ---- looking ----
 const Graph *edit_base(const Edit *edit);
@@ -133,6 +140,16 @@ Status edit_inline(Edit *edit, Node *node);
 // are shared. STATUS_LINT if a way between two of them leads through other nodes.
 // STATUS_UNSUPPORTED if another order could change what a call in between writes.
 Status edit_outline(Edit *edit, Node *const *nodes, uint32_t n, const char *path, Node **out_call);
+// The child graph that edit_outline would make, without making it.
+typedef struct EditChild {
+        Graph *graph;   // finished; counted
+        Node **results; // of the working copy, in the order of the child's results
+        uint32_t n_results;
+} EditChild;
+void edit_child_deinit(EditChild *child);
+Status edit_child(Edit *edit, Node *const *nodes, uint32_t n, EditChild *out_child);
+// Takes away the module or the entry of the state at `path`, unless some node reads it.
+Status edit_drop_unread(Edit *edit, const char *path);
 // A path of its own for a module: `wish`, or with _1, _2 ... behind it. In the session's memory.
 Status edit_free_path(Edit *edit, const char *wish, const char **out_path);
 
@@ -144,6 +161,9 @@ Status edit_add_output(Edit *edit, Value take_value);
 Status edit_remove_output(Edit *edit, uint32_t index);
 
 // ---- shapes ----
+// What is known of the node's result, copied. It is dropped when the node, or one that it reads,
+// changes later.
+Status edit_set_spec(Edit *edit, Node *node, const TensorSpec *spec);
 // What an input is, for passes that follow sizes through the graph.
 typedef struct EditShape {
         const Node *placeholder;

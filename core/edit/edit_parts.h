@@ -46,7 +46,7 @@ struct Edit {
         uint32_t n_outputs, outputs_capacity;
         uint32_t n_hidden; // hidden inputs made
         uint64_t walk;     // number of the last walk that marked nodes
-        int64_t n_steps;
+        int64_t n_steps, n_visits;
         Node **gone; // erased since the last edit_step
         uint32_t n_gone, gone_capacity;
 };
@@ -81,6 +81,13 @@ Status edit_make_node(Edit *edit, Opcode op, const char *borrow_name, const char
                       EditNode **out_node);
 void edit_link(Edit *edit, EditNode *node, EditNode *before, EditNode *after);
 Status edit_keep_text(Edit *edit, const char *text, const char **out_copy); // NULL stays NULL
+
+// ---- constants.c ----
+// The tensor's numbers as `dtype`, in memory of their own.
+Status edit_own_tensor(const Tensor *from, Dtype dtype, Tensor **out_tensor);
+
+// ---- passes.c ----
+bool edit_any_call_writes(const Edit *edit); // after edit_resolve
 
 // ---- copy.c ----
 Status edit_copy_base(Edit *edit);

@@ -88,14 +88,26 @@ static Status check_new(const EditNew *new)
         return STATUS_OK;
 }
 
+static Status keep_spec(Edit *edit, EditNode *node, const TensorSpec *spec)
+{
+        node->node.spec = arena_alloc(&edit->work->arena, sizeof(TensorSpec));
+        return node->node.spec == NULL ? fail_memory() : edit_copy_spec(edit, spec, node->node.spec);
+}
+
 static Status keep_meta(Edit *edit, EditNode *node, const EditNew *new)
 {
         TRY(edit_keep_text(edit, new->type, &node->node.type));
         TRY(edit_keep_text(edit, new->notes, &node->node.notes));
-        if (new->spec == NULL)
-                return STATUS_OK;
-        node->node.spec = arena_alloc(&edit->work->arena, sizeof(TensorSpec));
-        return node->node.spec == NULL ? fail_memory() : edit_copy_spec(edit, new->spec, node->node.spec);
+        return new->spec == NULL ? STATUS_OK : keep_spec(edit, node, new->spec);
+}
+
+Status edit_set_spec(Edit *edit, Node *node, const TensorSpec *spec)
+{
+        TRY(edit_check_node(edit, node));
+        TRY(keep_spec(edit, edit_node_of(node), spec));
+        edit_node_of(node)->spec_known = true;
+        edit_note_step(edit, edit_node_of(node));
+        return STATUS_OK;
 }
 
 static Status insert(Edit *edit, EditNode *before, EditNode *after, const EditNew *take_new, Node **out_node)

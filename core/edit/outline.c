@@ -5,7 +5,6 @@
 // set, directly or not, move behind the call; a node of the set that reads one of those shows that
 // the set cannot be one call. The call stands where the last of the set stood.
 #include <string.h>
-#include "core/base/limits.h"
 #include "core/edit/edit_parts.h"
 #include "core/targets/targets.h"
 
@@ -21,19 +20,7 @@ typedef struct Outlining {
         Node **results;         // inside, read outside
         uint32_t n_arguments, n_results;
         Node **copies; // by node index: in the child
-        int64_t n_steps;
 } Outlining;
-
-static Status count_steps(Outlining *outlining, int64_t n)
-{
-        outlining->n_steps += n;
-        if (outlining->n_steps > limits.max_match_steps)
-                return fail(STATUS_TOO_LARGE,
-                            "the child graph takes more than %lld comparisons of paths (max_match_steps in "
-                            "GET /v1); name fewer nodes",
-                            (long long)limits.max_match_steps);
-        return STATUS_OK;
-}
 
 // ---- the set ----
 
@@ -98,7 +85,7 @@ static Status examine(Outlining *outlining)
                 }
                 TRY(mark_readers(outlining, node));
         }
-        return check_order(outlining);
+        return STATUS_OK;
 }
 
 // ---- what the child takes and gives ----
@@ -215,7 +202,7 @@ static Status copy_module(Graph *child, const Module *from)
 static Status copy_tree(Outlining *outlining, const char *path)
 {
         const Graph *work = outlining->edit->work;
-        TRY(count_steps(outlining, (int64_t)work->n_modules + work->n_state));
+        TRY(edit_visit(outlining->edit, (int64_t)work->n_modules + work->n_state));
         for (uint32_t i = 1; i < work->n_modules; i++) {
                 if (is_below(work->modules[i]->path, path))
                         TRY(copy_module(outlining->child, work->modules[i]));
@@ -232,10 +219,9 @@ static Status copy_tree(Outlining *outlining, const char *path)
         return STATUS_OK;
 }
 
-static Status drop_unread(Outlining *outlining, const char *path)
+Status edit_drop_unread(Edit *edit, const char *path)
 {
-        Edit *edit = outlining->edit;
-        TRY(count_steps(outlining, (int64_t)edit->n_nodes + edit->work->n_modules + edit->work->n_state));
+        TRY(edit_visit(edit, (int64_t)edit->n_nodes + edit->work->n_modules + edit->work->n_state));
         for (const EditNode *node = edit->first; node != NULL; node = node->after) {
                 bool lifted = node->input != NULL && node->input->kind == INPUT_STATE &&
                               is_related(node->input->path, path);
@@ -305,7 +291,7 @@ static Status put_results(const Outlining *outlining, Node *call, Node **out_las
 }
 
 // From the end to the front, so that no erased node is read. The base of paths stays in the arena.
-static Status erase_set(Outlining *outlining)
+static Status erase_set(const Outlining *outlining)
 {
         EditNode *before, *stop = outlining->first->before;
         for (EditNode *node = outlining->last; node != stop; node = before) {
@@ -315,7 +301,7 @@ static Status erase_set(Outlining *outlining)
                 const char *path = names_path(&node->node) ? node->node.target : NULL;
                 TRY(edit_erase(outlining->edit, &node->node));
                 if (path != NULL)
-                        TRY(drop_unread(outlining, path));
+                        TRY(edit_drop_unread(outlining->edit, path));
         }
         return STATUS_OK;
 }
@@ -346,8 +332,7 @@ static Status outline(Outlining *outlining, Node **out_call)
 {
         Node *call, *last;
         EditModule module = { .type = "torch.fx.GraphModule", .graph = outlining->child };
-        TRY(examine(outlining));
-        TRY(fill_child(outlining));
+        TRY(check_order(outlining));
         TRY(edit_add_module(outlining->edit, outlining->path, &module));
         TRY(insert_call(outlining, &call));
         TRY(put_results(outlining, call, &last));
@@ -365,36 +350,71 @@ static Status check_path(const Edit *edit, const char *path)
         return STATUS_OK;
 }
 
+static void outlining_deinit(Outlining *outlining)
+{
+        graph_unref(outlining->child);
+        free(outlining->inside);
+        free(outlining->after);
+        free(outlining->taken);
+        free(outlining->arguments);
+        free(outlining->results);
+        free(outlining->copies);
+}
+
+static Status make_arrays(Outlining *outlining)
+{
+        size_t n = 0;
+        for (EditNode *node = outlining->edit->first; node != NULL; node = node->after)
+                node->node.index = (uint32_t)n++;
+        outlining->inside = new_array(n, sizeof(bool));
+        outlining->after = new_array(n, sizeof(bool));
+        outlining->taken = new_array(n, sizeof(bool));
+        outlining->arguments = new_array(n, sizeof(Node *));
+        outlining->results = new_array(n, sizeof(Node *));
+        outlining->copies = new_array(n, sizeof(Node *));
+        bool made = outlining->inside != NULL && outlining->after != NULL && outlining->taken != NULL &&
+                    outlining->arguments != NULL && outlining->results != NULL && outlining->copies != NULL;
+        return made ? STATUS_OK : fail_memory();
+}
+
+// Fills in all of it, the child included, and changes nothing.
+static Status prepare(Outlining *outlining, Node *const *nodes, uint32_t n)
+{
+        TRY(edit_lint(outlining->edit));
+        TRY(edit_resolve(outlining->edit));
+        TRY(make_arrays(outlining));
+        TRY(graph_new(GRAPH_FX_JSON, &outlining->child));
+        TRY(mark_set(outlining, nodes, n));
+        TRY(examine(outlining));
+        return fill_child(outlining);
+}
+
 Status edit_outline(Edit *edit, Node *const *nodes, uint32_t n, const char *path, Node **out_call)
 {
         TRY(check_path(edit, path));
-        TRY(edit_lint(edit));
-        TRY(edit_resolve(edit));
         Outlining outlining = { .edit = edit, .path = path };
-        uint32_t n_nodes = 0;
-        for (EditNode *node = edit->first; node != NULL; node = node->after)
-                node->node.index = n_nodes++;
-        outlining.inside = new_array(n_nodes, sizeof(bool));
-        outlining.after = new_array(n_nodes, sizeof(bool));
-        outlining.taken = new_array(n_nodes, sizeof(bool));
-        outlining.arguments = new_array(n_nodes, sizeof(Node *));
-        outlining.results = new_array(n_nodes, sizeof(Node *));
-        outlining.copies = new_array(n_nodes, sizeof(Node *));
-        Status status = outlining.inside == NULL || outlining.after == NULL || outlining.taken == NULL ||
-                                        outlining.arguments == NULL || outlining.results == NULL ||
-                                        outlining.copies == NULL
-                                ? fail_memory()
-                                : graph_new(GRAPH_FX_JSON, &outlining.child);
-        if (status == STATUS_OK)
-                status = mark_set(&outlining, nodes, n);
+        Status status = prepare(&outlining, nodes, n);
         if (status == STATUS_OK)
                 status = outline(&outlining, out_call);
-        graph_unref(outlining.child);
-        free(outlining.inside);
-        free(outlining.after);
-        free(outlining.taken);
-        free(outlining.arguments);
-        free(outlining.results);
-        free(outlining.copies);
+        outlining_deinit(&outlining);
+        return status;
+}
+
+void edit_child_deinit(EditChild *child)
+{
+        graph_unref(child->graph);
+        free(child->results);
+}
+
+Status edit_child(Edit *edit, Node *const *nodes, uint32_t n, EditChild *out_child)
+{
+        Outlining outlining = { .edit = edit };
+        Status status = prepare(&outlining, nodes, n);
+        if (status == STATUS_OK) {
+                *out_child = (EditChild){ .graph = take_ptr(outlining.child),
+                                          .results = take_ptr(outlining.results),
+                                          .n_results = outlining.n_results };
+        }
+        outlining_deinit(&outlining);
         return status;
 }

@@ -42,7 +42,7 @@ static Status call_text(Arena *arena, const Node *node, const char **out_text)
         return *out_text == NULL ? fail_memory() : STATUS_OK;
 }
 
-static bool any_call_writes(const Edit *edit)
+bool edit_any_call_writes(const Edit *edit)
 {
         for (const EditNode *node = edit->first; node != NULL; node = node->after) {
                 uint32_t effects = node_is_call(&node->node) ? node_effects(edit->work, &node->node) : 0;
@@ -78,7 +78,7 @@ Status edit_cse(Edit *edit, uint32_t *out_n)
         TRY(edit_lint(edit));
         TRY(edit_resolve(edit));
         *out_n = 0;
-        if (any_call_writes(edit))
+        if (edit_any_call_writes(edit))
                 return STATUS_OK;
         Arena arena;
         arena_init(&arena, 0);

@@ -94,7 +94,7 @@ static void run_fails(Edit *take_edit, const char *list, Status want, const char
 
 Test(edit_cases, steps_look_at_a_bounded_number_of_nodes)
 {
-        limits.max_edit_visits = 20; // each step: 6 nodes and itself
+        limits.max_edit_visits = 20; // each step: 6 nodes and one more
         Steps steps = { .edit = chain_of(4) };
         cr_expect_eq(steps_run(&steps, "[{\"lint\": true}, {\"lint\": true}]", 32), STATUS_OK);
         edit_free(steps.edit);

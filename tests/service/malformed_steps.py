@@ -13,7 +13,8 @@ def rows():
     for name, body, status, code, word in list(body_rows()) + list(big_rows()):
         yield name, body if isinstance(body, (str, bytes)) else json.dumps(body), status, code, word
     for name, step, status, code, word in (list(step_rows()) + list(edit_rows()) + list(value_rows())
-                                           + list(module_rows()) + list(pattern_rows())):
+                                           + list(module_rows()) + list(pattern_rows())
+                                           + list(pass_rows())):
         yield name, json.dumps({"steps": [step]}), status, code, word
 
 
@@ -165,3 +166,21 @@ def pattern_rows():
            "1 vs 2")
     yield ("literals ignored by a number", {"match": GRAPH, "ignore_literals": 1}, 400, "malformed",
            "ignore_literals")
+
+
+def pass_rows():
+    def part(**members):
+        return {"pass": "extract_subgraph", **members}
+
+    yield "a part without inputs", part(outputs=["relu"]), 400, "malformed", "inputs"
+    yield "a part with an input that is not there", part(inputs=["y"], outputs=["relu"]), 400, "lint", "y"
+    yield "a part with an input twice", part(inputs=["x", "x"], outputs=["relu"]), 400, "lint", "twice"
+    yield "a part that begins at the output", part(inputs=["output"], outputs=["relu"]), 400, "lint", "output"
+    yield "a part that ends at the output", part(inputs=["x"], outputs=["output"]), 400, "lint", "output"
+    yield "a part that lacks an input", part(inputs=[], outputs=["relu"]), 400, "lint", "x"
+    for name, shapes in (("a list", []), ("of a call", {"relu": [1]}), ("of a node that is not there", {"y": [1]}),
+                         ("that are negative", {"x": [-1]}), ("that are fractions", {"x": [0.5]}),
+                         ("of nine dimensions", {"x": [1] * 9}), ("of an unknown dtype", {"x": {"dtype": "f"}}),
+                         ("without sizes", {"x": {"dtype": "float32"}}), ("with an unknown member", {"x": {"y": 1}}),
+                         ("that overflow", {"x": [1 << 31] * 8}), ("beyond int64", {"x": [1 << 70]})):
+        yield f"shapes {name}", {"pass": "shape_prop", "shapes": shapes}, (400, 413), None, "shape_prop"

@@ -17,8 +17,8 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.fx.experimental.const_fold import _inline_module
-from torch.fx.experimental.optimization import remove_dropout
+from torch.fx.experimental.const_fold import _inline_module, split_const_subgraphs
+from torch.fx.experimental.optimization import extract_subgraph, fuse, remove_dropout
 from torch.fx.subgraph_rewriter import replace_pattern_with_filters
 from torch.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
 
@@ -158,7 +158,23 @@ PASSES = {
     "eliminate_dead_code": dead_code,
     "cse": lambda gm: CSEPass(banned_ops=get_CSE_banned_ops())(gm).graph_module,
     "remove_dropout": remove_dropout,
+    "constant_fold": split_const_subgraphs,
+    "fuse": fuse,
 }
+
+
+def extract(gm, step):
+    """With the nodes between inputs and outputs, which PyTorch's function wants to be told."""
+    nodes = {node.name: node for node in gm.graph.nodes}
+    inputs, outputs = [[nodes[name] for name in step[key]] for key in ("inputs", "outputs")]
+    needed, todo = set(inputs), list(outputs)
+    while todo:
+        node = todo.pop()
+        if node not in needed:
+            needed.add(node)
+            todo += node.all_input_nodes
+    return extract_subgraph(gm, [node for node in gm.graph.nodes if node in needed - set(inputs)], inputs,
+                            outputs)
 
 
 def apply(gm, step):
@@ -167,6 +183,8 @@ def apply(gm, step):
         replace_pattern_with_filters(gm, step.pattern, step.replacement,
                                      ignore_literals=step["rewrite"].get("ignore_literals", False))
         return gm
+    if step.get("pass") == "extract_subgraph":
+        return extract(gm, step)
     if "pass" in step:
         return PASSES[step["pass"]](gm)
     EDITS[step["edit"]](gm, step, {node.name: node for node in gm.graph.nodes})
@@ -418,6 +436,140 @@ def passes():
         case("remove_dropout: " + name, source, {"pass": "remove_dropout"})
 
 
+class Convolutions(nn.Module):
+    def __init__(self, bias=True, affine=True):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3, bias=bias)
+        self.bn = nn.BatchNorm2d(3, affine=affine)
+        self.conv2 = nn.Conv2d(3, 2, 1, bias=bias)
+        self.bn2 = nn.BatchNorm2d(2, eps=0.01)
+
+    def forward(self, x):
+        return self.bn2(self.conv2(torch.relu(self.bn(self.conv(x)))))
+
+
+class Linears(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2, bias=False),
+                                  nn.BatchNorm1d(2))
+
+    def forward(self, x):
+        return self.body(x)
+
+
+class ReadTwice(Convolutions):
+    def forward(self, x):
+        y = self.conv(x)
+        return self.bn(y) + y
+
+
+class BetweenThem(Convolutions):
+    def forward(self, x):
+        return self.bn(torch.relu(self.conv(x)))
+
+
+class NormTwice(Convolutions):
+    def forward(self, x):
+        return self.bn(self.bn(self.conv(x)))
+
+
+class OtherRank(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv1d(2, 3, 3)
+        self.bn1 = nn.BatchNorm1d(3)
+        self.conv3 = nn.Conv3d(2, 3, 1)
+        self.bn3 = nn.BatchNorm3d(3)
+
+    def forward(self, x, y):
+        return self.bn1(self.conv1(x)), self.bn3(self.conv3(y))
+
+
+class NoStatistics(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3)
+        self.bn = nn.BatchNorm2d(3, track_running_stats=False)
+
+    def forward(self, x):
+        return self.bn(self.conv(x))
+
+
+class Constants(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        self.weight = nn.Parameter(torch.randn(3, 3))
+        self.bias = nn.Parameter(torch.randn(3))
+        self.linear = nn.Linear(3, 3)
+        self.act = nn.ReLU()
+
+    def forward(self, x):
+        return getattr(self, self.kind)(x)
+
+    def one(self, x):
+        return self.linear(x @ (self.weight.t() + 1))
+
+    def none(self, x):
+        return self.linear(x) + self.weight
+
+    def a_module(self, x):
+        return x, self.linear(self.weight)
+
+    def a_chain(self, x):
+        return x + torch.relu(self.act(self.weight * 2) - self.bias).sum()
+
+    def of_two(self, x):
+        return torch.cat([self.weight, self.bias.unsqueeze(0)]) @ x
+
+    def in_a_list(self, x):
+        return torch.cat([x, self.weight * 3], dim=0)
+
+    def the_result(self, x):
+        return torch.sigmoid(self.bias)
+
+    def random(self, x):
+        return x + torch.ops.aten.dropout.default(self.weight, 0.5, False)
+
+    def by_keyword(self, x):
+        return torch.add(x, other=self.weight.view(9)[0])
+
+    def nothing_read(self, x):
+        return torch.relu(x)
+
+
+def folding():
+    fold, fused = {"pass": "constant_fold"}, {"pass": "fuse"}
+    for kind in ("one", "none", "a_module", "a_chain", "of_two", "in_a_list", "the_result", "random",
+                 "by_keyword", "nothing_read"):
+        case("constant_fold: " + kind.replace("_", " "), Constants(kind).eval(), fold)
+    for name, source in (("convolutions", Convolutions()), ("no biases", Convolutions(bias=False)),
+                         ("not affine", Convolutions(affine=False)), ("linear layers", Linears()),
+                         ("a layer that is read twice", ReadTwice()),
+                         ("a call between them", BetweenThem()), ("a norm called twice", NormTwice()),
+                         ("other ranks", OtherRank()), ("no statistics", NoStatistics()), ("no norm", Net())):
+        case("fuse: " + name, source.eval(), fused)
+    case("fuse: in training", Convolutions().train(), fused)
+
+
+def extraction():
+    def part(inputs, outputs):
+        return {"pass": "extract_subgraph", "inputs": inputs, "outputs": outputs}
+
+    case("extract: the middle", chain, part(["relu"], ["sigmoid"]))
+    case("extract: an input of the graph", chain, part(["x"], ["relu"]))
+    case("extract: two results", branches, part(["add"], ["relu", "tanh"]))
+    case("extract: two inputs", branches, part(["relu", "tanh"], ["mul"]))
+    case("extract: inputs in another order", branches, part(["tanh", "relu"], ["mul"]))
+    case("extract: all", branches, part(["x", "y"], ["mul", "add"]))
+    case("extract: modules", Net(), part(["linear"], ["act"]))
+    case("extract: state", Net(), part(["act"], ["mul"]))
+    case("extract: an input that is a result", branches, part(["add"], ["add", "relu"]))
+    case("extract: a container inside", repeated, part(["add", "x"], ["cat"]))
+    case("extract: a list of results", branches, part(["x", "y"], ["tanh", "tanh"]))
+
+
 def inlining():
     inner = edit("inline", node="child")
     case("a child is inlined", with_child(Pair(), lambda x: (x,), unpack=True), inner)
@@ -584,6 +736,8 @@ def main():
     torch.manual_seed(0)
     single_edits()
     passes()
+    folding()
+    extraction()
     inlining()
     simple_rewrites()
     wildcards_and_literals()

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// shapes.c: one walk on metas, as at upload (check.c), but the caller says what the inputs are, and
+// a node that fails ends it.
+#include "core/compile/shapes.h"
+
+#include "core/compile/recorder.h"
+
+static const InputShape *shape_for(const InputShapes *inputs, const Node *placeholder)
+{
+        for (uint32_t i = 0; i < inputs->n; i++) {
+                if (inputs->items[i].placeholder == placeholder)
+                        return &inputs->items[i];
+        }
+        return NULL;
+}
+
+static Status given_input(Recorder *recorder, const Input *input, const InputShape *shape, Value *out)
+{
+        TensorMeta meta;
+        Tensor *tensor;
+        int64_t n;
+        Dtype declared = input->spec.dtype;
+        Dtype dtype = shape->dtype != DTYPE_NONE ? shape->dtype
+                      : declared != DTYPE_NONE   ? declared
+                                                 : DTYPE_F32;
+        TRY(shape_numel(shape->rank, shape->size, &n));
+        meta_init(&meta, dtype, shape->rank, shape->size);
+        TRY(recorder_unknown(recorder, &meta, &tensor));
+        *out = value_tensor_take(tensor);
+        return STATUS_OK;
+}
+
+static Status one_input(Recorder *recorder, const Input *input, const InputShape *shape, Value *out)
+{
+        const Node *node = input->placeholder;
+        if (shape != NULL)
+                return failure_at_node(given_input(recorder, input, shape, out), node->name);
+        TRY(recorder_input(recorder, input, out));
+        if (out->kind == VALUE_DYNAMIC && (node->args.seq->n > 0 || node->target[0] == '*'))
+                *out = (Value){ .kind = VALUE_ABSENT };
+        if (out->kind == VALUE_DYNAMIC)
+                return failure_at_node(
+                        fail(STATUS_INPUT,
+                             "the shape of input \"%.100s\" is not known; add it: {\"shapes\": "
+                             "{\"%.100s\": [1, 3]}}",
+                             node->name, node->name),
+                        node->name);
+        return STATUS_OK;
+}
+
+static Status mend(void *context, const Node *node, Status status, Value *out)
+{
+        (void)context;
+        (void)node;
+        *out = (Value){ .kind = VALUE_DYNAMIC };
+        return status == STATUS_DYNAMIC ? STATUS_OK : status;
+}
+
+// *out_values: one per node but the output.
+static Status walk(Recorder *recorder, const Graph *graph, ValueSpan inputs, Value *out_values)
+{
+        Value result = value_none();
+        WalkMend mender = { mend, NULL };
+        WalkOptions options = { .inputs = inputs,
+                                .mend = &mender,
+                                .fetch = (const Node *const *)graph->nodes,
+                                .n_fetch = graph->n_nodes - 1 };
+        TRY(walk_graph(&recorder->base, graph, &options, &result, out_values));
+        value_unref(result);
+        return STATUS_OK;
+}
+
+static Status walk_inputs(Recorder *recorder, const Graph *graph, const InputShapes *shapes,
+                          Value *out_values)
+{
+        const Signature *signature = &graph->signature;
+        uint32_t n_made = 0;
+        Status status = STATUS_OK;
+        _cleanup_(freep) Value *inputs = new_array((size_t)signature->n_inputs + 1, sizeof(Value));
+        if (inputs == NULL)
+                return fail_memory();
+        while (n_made < signature->n_inputs && status == STATUS_OK) {
+                const Input *input = &signature->inputs[n_made];
+                status = one_input(recorder, input, shape_for(shapes, input->placeholder), &inputs[n_made++]);
+        }
+        if (status == STATUS_OK)
+                status = walk(recorder, graph, (ValueSpan){ inputs, n_made }, out_values);
+        while (n_made > 0)
+                value_unref(inputs[--n_made]);
+        return status;
+}
+
+static Status show(const Graph *graph, const Value *values, ShapeVisit visit, void *context)
+{
+        for (uint32_t i = 0; i + 1 < graph->n_nodes; i++) {
+                if (values[i].kind == VALUE_TENSOR)
+                        TRY(visit(context, graph->nodes[i], &values[i].tensor->meta));
+        }
+        return STATUS_OK;
+}
+
+Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapeVisit visit,
+                    void *context)
+{
+        Recorder recorder;
+        _cleanup_(recording_freep) Recording *recording = NULL;
+        _cleanup_(freep) Value *values = new_array(graph->n_nodes, sizeof(Value));
+        if (values == NULL)
+                return fail_memory();
+        TRY(recording_new(graph, &recording));
+        recorder_init(&recorder, recording, poll);
+        Status status = walk_inputs(&recorder, graph, inputs, values);
+        if (status == STATUS_OK)
+                status = show(graph, values, visit, context);
+        for (uint32_t i = 0; i < graph->n_nodes; i++)
+                value_unref(values[i]);
+        recorder_deinit(&recorder);
+        return status;
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes of all nodes of a graph for given shapes of its inputs, without computing numbers.
+#pragma once
+#include "core/graph/graph.h"
+#include "core/kernels/run_context.h"
+
+typedef struct InputShape {
+        const Node *placeholder;
+        Dtype dtype; // DTYPE_NONE: as declared, else float32
+        int rank;
+        const int64_t *size;
+} InputShape;
+
+typedef struct InputShapes {
+        const InputShape *items;
+        uint32_t n;
+} InputShapes;
+typedef Status (*ShapeVisit)(void *context, const Node *node, const TensorMeta *meta);
+
+// Calls `visit` for each node whose result is a tensor, in order. An input that
+// is not among `inputs` has the sizes that the graph declares (hints where they vary), or its
+// default; STATUS_INPUT if it has neither. Nodes whose sizes depend on numbers are left out, with
+// all that read them. Other failures are those of an eager run.
+Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapeVisit visit,
+                    void *context);

@@ -148,6 +148,29 @@ static Status check_heaviside(const OpCall *call, const PointBound *bound)
 #define PAIR_INPLACE(name, kernel_, ...)                                                                     \
         POINT_OP(name TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_, ##__VA_ARGS__)
 
+// Half types are computed in float32, whose neighbours are others.
+static Status adjust_nextafter(const OpCall *call, PointBound *bound)
+{
+        (void)call;
+        if (!dtype_is_float(bound->common))
+                return fail(STATUS_DTYPE, "\"nextafter_cpu\" not implemented for '%s'",
+                            dtype_words(bound->common));
+        if ((DTYPES_HALFS >> bound->common & 1) != 0) {
+                bound->kernel = &point_nextafter_short;
+                bound->params.of[0].f = bound->common == DTYPE_F16 ? 10 : 7;
+                bound->params.of[1].f = bound->common == DTYPE_F16 ? -14 : -126;
+        }
+        return STATUS_OK;
+}
+
+// Of two tensors, a tensor and a number, a number and a tensor.
+#define LOG_PRODUCT(name, kernel_, by_number, of_number)                                                     \
+        POINT_OP(name TENSORS, 0, .args = "tt", .kernel = &point_##kernel_, .typing = TYPE_FLOAT),           \
+                POINT_OP(name by_number SCALAR, 0, .args = "ts", .kernel = &point_##kernel_,                 \
+                         .typing = TYPE_FLOAT),                                                              \
+                POINT_OP(name of_number REVERSED, 0, .args = "st", .kernel = &point_##kernel_,               \
+                         .typing = TYPE_FLOAT)
+
 const OpDef pointwise_binary_ops[] = {
         WITH_ALPHA(ROLE_ADD, "add", .kernel = &point_add, .check = check_alpha),
         WITH_ALPHA(ROLE_NONE, "sub", .kernel = &point_sub, .check = check_sub),
@@ -198,6 +221,11 @@ const OpDef pointwise_binary_ops[] = {
         POINT_OP("xlogy.Scalar_Other" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_xlogy,
                  .typing = TYPE_FLOAT),
         POINT_OP("xlogy.Scalar_Self" REVERSED, 0, .args = "st", .kernel = &point_xlogy, .typing = TYPE_FLOAT),
+        LOG_PRODUCT("special_xlogy", xlogy, ".other_scalar", ".self_scalar"),
+        LOG_PRODUCT("special_xlog1py", xlog1py, ".other_scalar", ".self_scalar"),
+        LOG_PRODUCT("special_zeta", zeta, ".other_scalar", ".self_scalar"),
+        POINT_OP("nextafter(Tensor self, Tensor other) -> Tensor", OP_INPLACE, .args = "tt",
+                 .kernel = &point_nextafter, .adjust = adjust_nextafter),
 };
 OP_FILE(pointwise_binary_ops);
 

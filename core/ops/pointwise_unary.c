@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise_unary.c: overloads of one tensor without parameters, and those whose parameters are
 // numbers.
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include "core/ops/arguments.h"
@@ -75,6 +76,19 @@ static Status adjust_round(const OpCall *call, PointBound *bound)
                         : decimals > 0 ? &point_round_up_decimals
                                        : &point_round_down_decimals;
         bound->params.of[0].f = pow(10, fabs((double)decimals));
+        return STATUS_OK;
+}
+
+static Status adjust_polygamma(const OpCall *call, PointBound *bound)
+{
+        int64_t n;
+        TRY(arg_int(call, POLYGAMMA_N, &n));
+        if (n < 0)
+                return fail(STATUS_VALUE, "polygamma(n, x) does not support negative n.");
+        if (n > INT16_MAX)
+                return fail(STATUS_VALUE, "polygamma(n, x): n is %" PRId64 "; the largest is %d", n,
+                            INT16_MAX);
+        bound->params.of[0].f = (double)n;
         return STATUS_OK;
 }
 
@@ -177,6 +191,31 @@ const OpDef pointwise_unary_ops[] = {
         POINT_AS(.activation = "tanh", "tanh(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_tanh,
                  .args = "t", .typing = TYPE_FLOAT),
         FLOATING("special_expit", sigmoid),
+        FLOATING("digamma", digamma),
+        FLOATING("special_digamma", digamma),
+        FLOATING("special_psi", digamma),
+        FLOATING("erfinv", erfinv),
+        FLOATING("special_erfinv", erfinv),
+        FLOATING("i0", i0),
+        FLOATING("special_i0", i0),
+        FLOATING("special_i0e", i0e),
+        FLOATING("special_i1", i1),
+        FLOATING("special_i1e", i1e),
+        FLOATING("special_entr", entr),
+        FLOATING("special_erf", erf),
+        FLOATING("special_erfc", erfc),
+        FLOATING("special_erfcx", erfcx),
+        FLOATING("special_exp2", exp2),
+        FLOATING("special_expm1", expm1),
+        FLOATING("special_gammaln", lgamma),
+        FLOATING("special_log1p", log1p),
+        FLOATING("special_log_ndtr", log_ndtr),
+        FLOATING("special_ndtri", ndtri),
+        FLOATING("special_sinc", sinc),
+        POINT_OP("polygamma(int n, Tensor self) -> Tensor", 0, .args = ".t", .kernel = &point_polygamma,
+                 .typing = TYPE_FLOAT, .adjust = adjust_polygamma),
+        POINT_OP("special_polygamma(int n, Tensor self) -> Tensor", 0, .args = ".t",
+                 .kernel = &point_polygamma, .typing = TYPE_FLOAT, .adjust = adjust_polygamma),
         FUNCTION("isnan(Tensor self) -> Tensor", 0, .kernel = &point_isnan),
         FUNCTION("isinf(Tensor self) -> Tensor", 0, .kernel = &point_isinf),
         FUNCTION("isfinite(Tensor self) -> Tensor", 0, .kernel = &point_isfinite),

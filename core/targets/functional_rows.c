@@ -270,6 +270,19 @@ static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
                     padding);
 }
 
+// log_target can be given by name only.
+static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { INPUT, TARGET, SIZE_AVERAGE, REDUCE, REDUCTION, LOG_TARGET };
+        Value reduction;
+        if (!arg_is_none(call, SIZE_AVERAGE) || !arg_is_none(call, REDUCE))
+                return fail(STATUS_UNSUPPORTED,
+                            "kl_div: size_average and reduce are deprecated; use reduction");
+        TRY(python_reduction(call->args[REDUCTION], &reduction));
+        return EMIT(emitter, "aten::kl_div", out, call->args[INPUT], call->args[TARGET], reduction,
+                    call->args[LOG_TARGET]);
+}
+
 #define INPLACE   "bool inplace=False) -> Tensor"
 #define SOFTMAX   "(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor"
 #define DROPOUT   "(Tensor input, float p=0.5, bool training=True, " INPLACE
@@ -370,7 +383,7 @@ static const PyRow rows[] = {
         { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor",
           .emits = "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3" },
         { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor",
-          .emits = "aten::kl_div a0 a1 ra4 a5 ~a2 ~a3" },
+          .expand = kl_div_expand, .needs = "aten::kl_div" },
         { "F.binary_cross_entropy",
           "py::binary_cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ") -> Tensor",
           .emits = "aten::binary_cross_entropy a0 a1 a2 ra5 ~a3 ~a4" },
@@ -389,5 +402,25 @@ static const PyRow rows[] = {
         { "F.hinge_embedding_loss",
           "py::hinge_embedding_loss(" LOSS "float margin=1.0, " OLD_STYLE REDUCTION ") -> Tensor",
           .emits = "aten::hinge_embedding_loss a0 a1 a2 ra5 ~a3 ~a4" },
+        { "F.margin_ranking_loss",
+          "py::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, " OLD_STYLE
+                  REDUCTION ") -> Tensor",
+          .emits = "aten::margin_ranking_loss a0 a1 a2 a3 ra6 ~a4 ~a5" },
+        { "F.cosine_embedding_loss",
+          "py::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, " OLD_STYLE
+                  REDUCTION ") -> Tensor",
+          .emits = "aten::cosine_embedding_loss a0 a1 a2 a3 ra6 ~a4 ~a5" },
+        { "F.triplet_margin_loss",
+          "py::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float "
+          "p=2, float eps=1e-06, bool swap=False, " OLD_STYLE REDUCTION ") -> Tensor",
+          .emits = "aten::triplet_margin_loss a0 a1 a2 a3 a4 a5 a6 ra9 ~a7 ~a8" },
+        { "F.multi_margin_loss",
+          "py::multi_margin_loss(" LOSS "int p=1, float margin=1.0, Tensor? weight=None, " OLD_STYLE REDUCTION
+          ") -> Tensor",
+          .emits = "aten::multi_margin_loss a0 a1 a2 a3 a4 ra7 ~a5 ~a6" },
+        { "F.poisson_nll_loss",
+          "py::poisson_nll_loss(" LOSS "bool log_input=True, bool full=False, Any size_average=None, float "
+          "eps=1e-08, Any reduce=None, str reduction=\"mean\") -> Tensor",
+          .emits = "aten::poisson_nll_loss a0 a1 a2 a3 a5 ra7 ~a4 ~a6" },
 };
 const PyTable py_functional_rows = PY_TABLE(rows);

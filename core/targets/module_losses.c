@@ -31,5 +31,26 @@ static const ModuleClass rows[] = {
         { "torch.nn.BCEWithLogitsLoss",
           "nn::BCEWithLogitsLoss(Any weight=None, " OLD OLD_END ", Any pos_weight=None) -> ()",
           "weight?? pos_weight??", PAIR, .emits = "F.binary_cross_entropy_with_logits a0 a1 s0 c1 c2 c3 s1" },
+        { "torch.nn.HingeEmbeddingLoss", "nn::HingeEmbeddingLoss(float margin=1.0, " OLD OLD_END ") -> ()",
+          "", PAIR, .emits = "F.hinge_embedding_loss a0 a1 c0 c1 c2 c3" },
+        { "torch.nn.MarginRankingLoss", "nn::MarginRankingLoss(float margin=0.0, " OLD OLD_END ") -> ()", "",
+          "nn::forward(Tensor input1, Tensor input2, Tensor target) -> Tensor",
+          .emits = "F.margin_ranking_loss a0 a1 a2 c0 c1 c2 c3" },
+        { "torch.nn.CosineEmbeddingLoss", "nn::CosineEmbeddingLoss(float margin=0.0, " OLD OLD_END ") -> ()",
+          "", "nn::forward(Tensor input1, Tensor input2, Tensor target) -> Tensor",
+          .emits = "F.cosine_embedding_loss a0 a1 a2 c0 c1 c2 c3" },
+        { "torch.nn.TripletMarginLoss",
+          "nn::TripletMarginLoss(float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, " OLD
+                  OLD_END ") -> ()",
+          "", "nn::forward(Tensor anchor, Tensor positive, Tensor negative) -> Tensor",
+          .emits = "F.triplet_margin_loss a0 a1 a2 c0 c1 c2 c3 c4 c5 c6" },
+        { "torch.nn.MultiMarginLoss",
+          "nn::MultiMarginLoss(int p=1, float margin=1.0, Any weight=None, " OLD OLD_END ") -> ()",
+          "weight??", PAIR, .emits = "F.multi_margin_loss a0 a1 c0 c1 s0 c3 c4 c5" },
+        { "torch.nn.PoissonNLLLoss",
+          "nn::PoissonNLLLoss(bool log_input=True, bool full=False, Any size_average=None, float eps=1e-08, "
+          "Any reduce=None, " OLD_END ") -> ()",
+          "", "nn::forward(Tensor log_input, Tensor target) -> Tensor",
+          .emits = "F.poisson_nll_loss a0 a1 c0 c1 c2 c3 c4 c5" },
 };
 const ModuleTable loss_classes = MODULE_TABLE(rows);

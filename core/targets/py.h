@@ -37,6 +37,8 @@ typedef struct Template {
 typedef struct TemplateSources {
         const Value *args, *config, *state;
 } TemplateSources;
+// "none", "mean", "sum" as operators want them: 0, 1, 2. STATUS_VALUE in PyTorch's words.
+Status python_reduction(Value value, Value *out);
 // *out_found = false when the table lacks every alternative. Memory comes from `arena`.
 Status template_parse(const char *text, Arena *arena, Template *out_template, bool *out_found);
 Status template_run(Emitter *emitter, const Template *template, const TemplateSources *sources, Value *out);

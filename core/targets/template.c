@@ -128,7 +128,7 @@ Status template_parse(const char *text, Arena *arena, Template *out_template, bo
 }
 
 // ---- running ----
-static Status reduction_code(Value value, Value *out)
+Status python_reduction(Value value, Value *out)
 {
         static const char *const names[] = { "none", "mean", "sum" };
         for (int i = 0; i < 3 && value.kind == VALUE_STR; i++) {
@@ -156,7 +156,7 @@ static Status apply_filter(const Template *template, const TemplateArg *arg, Val
                 *out = none ? value_int(-1) : value;
                 return STATUS_OK;
         case 'r':
-                return reduction_code(value, out);
+                return python_reduction(value, out);
         case '~':
                 if (none || (value.kind == VALUE_BOOL && !value.b))
                         return STATUS_OK;

@@ -33,7 +33,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
-                 windows, norms, others, plumbing, corners, attacks):
+                 windows, norms, others, plumbing, corners, attacks, losses, composites, numeric):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -934,3 +934,293 @@ def attacks():
     yield "hardtanh.default", [ints(2, 3, dtype=i8), -2.75, 2.75]
     yield "linspace.default", [3, -3, 7], {"dtype": u8}
     yield "linspace.default", [-1, 200, 4], {"dtype": u8}
+
+
+def losses():
+    """Each reduction, half types, values at the bends, ignored classes, weights."""
+    a, b = ramp(4, 5), ramp(4, 5, start=0.3, step=0.53)
+    pairs = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "soft_margin_loss",
+             "hinge_embedding_loss")
+    for name in pairs:
+        for dtype in (f32, f64, bf16, f16):
+            for reduction in (0, 1, 2):
+                kwargs = {"reduction": reduction}
+                if name == "kl_div":
+                    yield f"{name}.default", [a.abs().log().to(dtype), b.abs().to(dtype)], kwargs
+                    yield f"{name}.default", [a.to(dtype), b.to(dtype)], {**kwargs, "log_target": True}
+                elif name == "hinge_embedding_loss":
+                    yield f"{name}.default", [a.to(dtype), b.sign().to(dtype), 0.7], kwargs
+                else:
+                    yield f"{name}.default", [a.to(dtype), b.to(dtype)], kwargs
+        yield f"{name}.default", [ramp(2, 0), ramp(2, 0)]
+        yield f"{name}.default", [ramp(3, 4), ramp(4, 3).t()], {"reduction": 0}
+    for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
+        yield f"{name}.default", [ramp(3, 1), ramp(4)], {"reduction": 0}
+        yield f"{name}.default", [ramp(3), ramp(3, dtype=f64)]
+        yield f"{name}.default", [t([nan, inf, 0.0, 1.0]), t([0.0, 1.0, -inf, 0.0])], {"reduction": 0}
+    for beta in (0.0, 0.25, 3.0):
+        yield "smooth_l1_loss.default", [a, b], {"reduction": 0, "beta": beta}
+    for delta in (0.25, 3.0):
+        yield "huber_loss.default", [a, b], {"reduction": 0, "delta": delta}
+    for log_input in (True, False):
+        for full in (True, False):
+            for reduction in (0, 1, 2):
+                yield "poisson_nll_loss.default", [a.abs(), b.abs() * 2, log_input, full, 1e-8, reduction]
+    for reduction in (0, 1, 2):
+        yield "margin_ranking_loss.default", [a, b, ramp(4, 5, step=0.71).sign(), 0.25, reduction]
+        yield "cosine_embedding_loss.default", [a, b, t([1.0, -1.0, 1.0, -1.0]), 0.1, reduction]
+        yield "triplet_margin_loss.default", [a, b, a.flip(0), 1.0, 2.0, 1e-6, False, reduction]
+        yield "triplet_margin_loss.default", [a, b, a.flip(0), 0.5, 1.0, 1e-6, True, reduction]
+        labels, weight = torch.tensor([0, 4, 2, 2]), ramp(5).abs() + 0.1
+        for p in (1, 2):
+            yield "multi_margin_loss.default", [a, labels, p, 0.75, None, reduction]
+            yield "multi_margin_loss.default", [a, labels, p, 1.0, weight, reduction]
+        yield "multi_margin_loss.default", [a[0], labels[1], 1, 1.0, None, reduction]
+        for dtype in (f32, bf16, f16):
+            share, goal = (a / 3 + 0.5).clamp(0, 1).to(dtype), (b / 3 + 0.5).clamp(0, 1).to(dtype)
+            yield "binary_cross_entropy.default", [share, goal], {"reduction": reduction}
+            yield "binary_cross_entropy.default", [share, goal, weight.to(dtype)], {"reduction": reduction}
+            yield "binary_cross_entropy_with_logits.default", [a.to(dtype), goal], {"reduction": reduction}
+        yield "binary_cross_entropy_with_logits.default", [a, goal.to(f32), weight, weight + 1, reduction]
+        logs = ramp(4, 5).log_softmax(1)
+        for target in (labels, torch.tensor([0, -100, 2, 4]), torch.tensor([1, 1, 1, 1])):
+            for weights in (None, weight):
+                for name in ("nll_loss", "nll_loss_nd", "nll_loss_forward"):
+                    yield f"{name}.default", [logs, target, weights, reduction, -100]
+                yield "nll_loss_nd.default", [logs, target, weights, reduction, 1]
+                for smoothing in (0.0, 0.1):
+                    yield "cross_entropy_loss.default", [a, target, weights, reduction, -100, smoothing]
+                    yield "cross_entropy_loss.default", [a.to(bf16), target, None, reduction, 2, smoothing]
+        many = torch.full((4,), -100)
+        yield "cross_entropy_loss.default", [a, many, None, reduction]
+        yield "cross_entropy_loss.default", [a[0], labels[1], weight, reduction]
+        yield "nll_loss_nd.default", [logs[0], labels[1], None, reduction]
+        for smoothing in (0.0, 0.3):
+            yield "cross_entropy_loss.default", [a, b.softmax(1), weight, reduction, -100, smoothing]
+            yield "cross_entropy_loss.default", [a[0], b.softmax(1)[0], None, reduction, -100, smoothing]
+        image, mask = ramp(2, 3, 4, 5), ints(2, 4, 5, low=0, high=3)
+        for weights in (None, weight[:3]):
+            yield "cross_entropy_loss.default", [image, mask, weights, reduction, 1]
+            yield "nll_loss2d.default", [image.log_softmax(1), mask, weights, reduction, 1]
+            yield "nll_loss_nd.default", [image.log_softmax(1), mask, weights, reduction, -100]
+            yield "nll_loss2d_forward.default", [image.log_softmax(1), mask, weights, reduction, 1]
+        yield "cross_entropy_loss.default", [ramp(2, 3, 7), ints(2, 7, low=0, high=3), None, reduction]
+        yield "nll_loss_nd.default", [logs, labels.to(u8), None, reduction]
+
+
+def composites():
+    """Operators that are expressions of others: distances, norms, shapes."""
+    a, b = ramp(4, 5), ramp(4, 5, start=0.3, step=0.53)
+    for dtype in (f32, f64, bf16, f16):
+        x, y = a.to(dtype), b.to(dtype)
+        for p in (1.0, 2.0, 3.0, inf):
+            yield "pairwise_distance.default", [x, y, p]
+            yield "dist.default", [x, y, p]
+        yield "cosine_similarity.default", [x, y]
+        yield "cosine_similarity.default", [x, y, 0]
+        for dim in (-1, 0, 1):
+            yield "norm_except_dim.default", [x, 2, dim]
+            shape = {-1: (), 0: (4, 1), 1: (1, 5)}[dim]
+            if dim != -1:
+                yield "_weight_norm.default", [x, ramp(*shape).to(dtype), dim]
+                yield "_weight_norm_interface.default", [x, ramp(*shape).to(dtype), dim]
+        yield "renorm.default", [x, 2, 0, 1.5]
+        yield "renorm.default", [x, 1.0, 1, 0.5]
+    yield "_weight_norm.default", [ramp(4, 3, 5), ramp(4, 1, 1)]
+    yield "_weight_norm.default", [ramp(4, 3, 5), ramp(1, 1, 5), 2]
+    yield "cosine_similarity.default", [ramp(2, 1, 5), ramp(3, 5)]
+    yield "cosine_similarity.default", [torch.zeros(2, 3), ramp(2, 3)]
+    yield "cosine_similarity.default", [ramp(3), ramp(3), -1, 0.5]
+    for p in (0.0, 0.5, 1.0, 2.0, inf):
+        yield "cdist.default", [ramp(3, 4), ramp(5, 4), p]
+        yield "_cdist_forward.default", [ramp(2, 3, 4), ramp(2, 5, 4), p, None]
+    for mode in (None, 1, 2):
+        yield "cdist.default", [ramp(30, 4), ramp(3, 4), 2.0, mode]
+    yield "cdist.default", [ramp(2, 1, 3, 4), ramp(3, 5, 4)]
+    yield "cdist.default", [ramp(0, 4), ramp(5, 4)]
+    yield "_euclidean_dist.default", [ramp(3, 4), ramp(5, 4)]
+    for order in (None, 0, 1, -1, 2, inf, -inf, 3.5):
+        yield "linalg_norm.default", [ramp(7), order]
+        yield "linalg_norm.default", [ramp(3, 4), order, [1]]
+        if order not in (0, 2, 3.5):
+            yield "linalg_norm.default", [ramp(3, 4), order], {"keepdim": True}
+            yield "linalg_norm.default", [ramp(2, 3, 4), order, [0, 2]]
+        if order not in (None, 0, 2, 3.5):
+            yield "linalg_matrix_norm.default", [ramp(2, 3, 4), order]
+            yield "linalg_matrix_norm.default", [ramp(2, 3, 4), order, [2, 0], True]
+    for keepdim in (False, True):
+        yield "linalg_norm.ord_str", [ramp(3, 4), "fro", None, keepdim]
+        yield "linalg_norm.ord_str", [ramp(2, 3, 4), "fro", [2, 0], keepdim]
+        yield "linalg_matrix_norm.str_ord", [ramp(2, 3, 4), "fro", [-2, -1], keepdim]
+    yield "linalg_matrix_norm.str_ord", [ramp(3, 4, dtype=bf16)], {"dtype": f32}
+    yield "linalg_norm.default", [ramp(2, 3, 4)], {"dtype": f64}
+    for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+        for shape in ((), (3,), (2, 3), (2, 3, 4), (2, 0), (1, 2, 3, 4)):
+            yield f"{name}.default", [ramp(*shape)]
+        yield f"{name}.default", [ints(2, 3).t()]
+        yield f"{name}.Sequence", [[t(1.5), ramp(3), ints(2, 3)]]
+        for n in (1, 2, 3, 4, 5, 6, 7):
+            yield f"{name}.Sequence", [[ramp(*shape) for shape in ((), (2,), (2, 3), (1, 2, 3), (4,), (0,), ())[:n]]]
+    yield "broadcast_tensors.default", [[ramp(3, 1), ramp(4), t(2.0)]]
+    yield "broadcast_tensors.default", [[ramp(3, 1)]]
+    yield "broadcast_tensors.default", [[ints(2, 1, 3), ramp(1, 4, 1), ramp(3) > 0]]
+    yield "block_diag.default", [[ramp(2, 3), t(5.0), ramp(4), ramp(3, 1)]]
+    yield "block_diag.default", [[ints(2, 2), ramp(1, 3)]]
+    yield "block_diag.default", [[ramp(0, 2), ramp(2, 2), ramp(0)]]
+    yield "cartesian_prod.default", [[ints(3), ints(2)]]
+    yield "cartesian_prod.default", [[ramp(3), ramp(2), ramp(4)]]
+    yield "cartesian_prod.default", [[ramp(3)]]
+    for shapes in (((2, 3), (4, 1)), ((3,), (2, 2)), ((), (3,)), ((2, 1, 3), (2, 2)), ((0, 2), (3, 1))):
+        yield "kron.default", [ramp(*shapes[0]), ramp(*shapes[1])]
+    yield "kron.default", [ints(2, 2), ramp(2, 2, dtype=f64)]
+    for offset in (0, 1, -2):
+        yield "diag.default", [ramp(4), offset]
+        yield "diag.default", [ramp(4, 6), offset]
+        yield "diag.default", [ints(5, 3).t(), offset]
+        yield "diag_embed.default", [ramp(2, 3), offset]
+        yield "diag_embed.default", [ints(2, 3), offset, 0, 2]
+        yield "diag_embed.default", [ramp(3), offset, 1, 0]
+    for shape in ((4, 3), (3, 4), (7, 2), (9, 2), (3, 3, 3)):
+        for wrap in (False, True):
+            yield "fill_diagonal_.default", [ramp(*shape), 5.5, wrap]
+    yield "fill_diagonal_.default", [ramp(4, 6).t(), 2]
+    yield "fill_diagonal_.default", [ramp(6, 6)[1:5, ::2], -1]
+    yield "fill_diagonal_.default", [ints(3, 3), 7]
+    for k in (0, 1, 2, 3, -1, 5):
+        yield "rot90.default", [ramp(2, 3), k]
+        yield "rot90.default", [ramp(2, 3, 4), k, [2, 0]]
+    for dtype in (f32, f16, i64, i8, boolean):
+        yield "trace.default", [(ramp(4, 5) * 3).to(dtype)]
+    yield "trace.default", [ramp(0, 3)]
+    yield "unfold_copy.default", [ramp(8), 0, 3, 2]
+    yield "unfold_copy.default", [ramp(3, 8).t(), 0, 2, 1]
+    mask = ramp(3, 4) > 0
+    yield "masked_scatter.default", [ramp(3, 4), mask, ramp(20)]
+    yield "masked_scatter.default", [ints(2, 3, 4), mask, ints(4, 6)]
+    yield "masked_scatter.default", [ramp(4), mask, ramp(3, 4, start=9)]
+    yield "masked_scatter.default", [ramp(3, 4), torch.zeros(3, 4, dtype=boolean), ramp(0)]
+    yield "masked_scatter.default", [ramp(4, 3).t(), mask, ramp(12).flip(0)]
+
+
+def numeric():
+    """Comparison within a tolerance, powers, integrals, products, windows, rounding to levels."""
+    a, b = ramp(4, 5), ramp(4, 5, start=0.3, step=0.53)
+    near = a + t([0.0, 1e-6, 1e-4, 0.1, 0.0])
+    for dtype in (f32, f64, bf16):
+        yield "isclose.default", [a.to(dtype), near.to(dtype)]
+        yield "isclose.default", [a.to(dtype), near.to(dtype), 1e-3, 1e-2]
+    special = t([nan, inf, -inf, 1.0, nan])
+    for equal_nan in (False, True):
+        yield "isclose.default", [special, t([nan, inf, inf, 1.0, 2.0]), 1e-5, 1e-8, equal_nan]
+        yield "isclose.default", [special, special, 0.0, 0.0, equal_nan]
+    yield "isclose.default", [ints(3, 4), ints(3, 4) + ints(4, low=0, high=2), 0.1, 0.5]
+    yield "isclose.default", [ramp(3, 1), ramp(4)]
+    for dtype in (f32, bf16, i64):
+        yield "float_power.Tensor_Tensor", [(a.abs() * 3).to(dtype), b.to(dtype)]
+        yield "float_power.Tensor_Scalar", [(a.abs() * 3).to(dtype), 2.5]
+        yield "float_power.Scalar", [2, (b * 3).to(dtype)]
+        yield "ldexp.Tensor", [a.to(dtype), ints(5)]
+    for dim in (None, [0], [1], [0, 1]):
+        for keepdim in (False, True):
+            holes = torch.where(ramp(4, 5) > 1, t(nan), ramp(4, 5))
+            yield "nanmean.default", [holes, dim, keepdim]
+            yield "nanmean.default", [holes.to(f16), dim, keepdim]
+    yield "linalg_vecdot.default", [a, b]
+    yield "linalg_vecdot.default", [a, b], {"dim": 0}
+    yield "linalg_vecdot.default", [ints(3, 1, 4), ints(2, 4)]
+    for name in ("trapezoid", "trapz", "cumulative_trapezoid"):
+        for dim in (-1, 0):
+            yield f"{name}.dx", [a], {"dim": dim}
+            yield f"{name}.dx", [a], {"dx": 0.5, "dim": dim}
+            yield f"{name}.x", [a, ramp(5 if dim else 4, start=0, step=0.2)], {"dim": dim}
+            yield f"{name}.x", [a, b], {"dim": dim}
+        yield f"{name}.dx", [ints(6)]
+        yield f"{name}.dx", [ramp(3, 1)]
+        yield f"{name}.x", [ramp(2, 3, 4), ramp(3, 4)], {"dim": 1}
+    yield "trapezoid.dx", [ramp(3, 0)]
+    for dtype in (f32, f64, bf16, i64):
+        x, y = (ramp(4, 3) * 3).to(dtype), (ramp(4, 3, start=0.3) * 3).to(dtype)
+        yield "linalg_cross.default", [x, y]
+        yield "cross.default", [x, y]
+        yield "cross.default", [x, y, 1]
+    yield "linalg_cross.default", [ramp(3, 1, 4), ramp(1, 2, 4)[:, :, :].expand(3, 2, 4)], {"dim": 0}
+    yield "linalg_cross.default", [ramp(4, 1, 3), ramp(2, 3).expand(1, 2, 3)]
+    yield "cross.default", [ramp(3, 5, 3), ramp(3, 5, 3)]
+    for bias in (None, ramp(2)):
+        yield "bilinear.default", [ramp(4, 3), ramp(4, 5), ramp(2, 3, 5), bias]
+        yield "bilinear.default", [ramp(2, 4, 3), ramp(2, 4, 5), ramp(2, 3, 5), bias]
+        yield "bilinear.default", [ramp(3), ramp(5), ramp(2, 3, 5), bias]
+    yield "bilinear.default", [ramp(4, 3, dtype=f64), ramp(4, 5, dtype=f64), ramp(1, 3, 5, dtype=f64)]
+    for dims in (([1, 3], [0], [1, 2], [2, 3]), ([1, 3], [0], [1, 2], [3]), ([1, 3], [0], [1, 2], [0, 2])):
+        yield "_trilinear.default", [ramp(4, 3), ramp(2, 3, 5), ramp(4, 5), *dims]
+        yield "_trilinear.default", [ramp(4, 3, dtype=f64), ramp(2, 3, 5, dtype=f64), ramp(4, 5, dtype=f64), *dims]
+    for corners in (False, True):
+        for n, h, w in ((2, 3, 4), (1, 1, 5), (2, 4, 1), (1, 2, 2)):
+            yield "affine_grid_generator.default", [ramp(n, 2, 3), [n, 3, h, w], corners]
+        yield "affine_grid_generator.default", [ramp(2, 3, 4), [2, 1, 2, 3, 4], corners]
+        yield "affine_grid_generator.default", [ramp(2, 2, 3, dtype=f64), [2, 1, 3, 3], corners]
+    for kernel, dilation, padding, stride in (([2, 3], [1, 1], [0, 0], [1, 1]), ([3, 3], [1, 2], [1, 2], [2, 1]),
+                                              ([1, 1], [1, 1], [0, 1], [2, 2]), ([5, 6], [1, 1], [0, 0], [1, 1])):
+        yield "im2col.default", [ramp(2, 3, 5, 6), kernel, dilation, padding, stride]
+        yield "im2col.default", [ramp(3, 6, 5).mT, kernel, dilation, padding, stride]
+        yield "im2col.default", [ramp(2, 3, 5, 6).to(bf16), kernel, dilation, padding, stride]
+    yield "im2col.default", [ramp(2, 3, 5, 6).to(memory_format=torch.channels_last), [2, 2], [1, 1], [1, 1], [1, 1]]
+    for dtype in (f32, f64):
+        for shape in ((1, 2, 6, 6), (3, 4, 6), (2, 3, 4, 4)):
+            image = ramp(*shape, dtype=dtype)
+            values, at = torch.nn.functional.max_pool2d(image, 2, return_indices=True)
+            yield "max_unpool2d.default", [values, at, list(shape[-2:])]
+            if shape[-1] == 4:
+                yield "max_unpool2d.default", [values, at, [5, 6]]
+    wide = ramp(4, 5) * 40
+    for low, high in ((0, 255), (-128, 127), (0, 15)):
+        yield "fake_quantize_per_tensor_affine.default", [wide, 0.1, 3, low, high]
+        yield "fake_quantize_per_tensor_affine_cachemask.default", [wide, 0.3, 0, low, high]
+        scale, zero = ramp(5).abs() + 0.05, ints(5, dtype=i32, low=0, high=9)
+        yield "fake_quantize_per_tensor_affine.tensor_qparams", [wide, scale[0], zero[1], low, high]
+        for axis in (0, 1):
+            n = wide.shape[axis]
+            yield "fake_quantize_per_channel_affine.default", [wide, scale[:n], zero[:n], axis, low, high]
+            yield "fake_quantize_per_channel_affine_cachemask.default", [wide, scale[:n], zero[:n], axis, low, high]
+    special = t([nan, inf, -inf, 0.0, -0.0, 0.5, -0.5, 0.999, -0.999, 1.0, -1.0, 3.0, -3.0, -2.5, 10.5, 40.0, -40.0])
+    for name in ("digamma", "erfinv", "i0", "special_i0e", "special_i1", "special_i1e", "special_entr",
+                 "special_erfcx", "special_ndtri", "special_log_ndtr"):
+        for dtype in (f32, f64):
+            yield f"{name}.default", [special.to(dtype)]
+            yield f"{name}.default", [ramp(4, 6, dtype=dtype)]
+            yield f"{name}.default", [ramp(4, 6, dtype=dtype).abs() / 2]
+    for n in (0, 1, 2, 3, 5):
+        yield "polygamma.default", [n, ramp(4, 5).abs() * 9 + 0.1]
+        yield "polygamma.default", [n, t([0.5, 1.0, 2.5, 30.0])]
+        yield "polygamma.default", [n, (ramp(4, 5).abs() * 9 + 0.1).to(f64)]
+    for dtype in (f32, f64):
+        s, q = ramp(6, dtype=dtype).abs() * 3 + 1.1, ramp(6, dtype=dtype, start=0.3).abs() * 5 + 0.2
+        yield "special_zeta.default", [s, q]
+        yield "special_zeta.default", [t([2.0, 3.0, 4.0, 5.0, 1.0, 0.5, 2.5]).to(dtype),
+                                       t([-0.5, -3.25, -7.75, -2.0, 3.0, 2.0, -1.5]).to(dtype)]
+        yield "special_zeta.other_scalar", [s, 2.5]
+        yield "special_zeta.self_scalar", [2.5, q]
+        yield "nextafter.default", [ramp(5, dtype=dtype), ramp(5, dtype=dtype, start=0.7)]
+        yield "nextafter.default", [t([0.0, -0.0, inf, nan, 1.0]).to(dtype), t([1.0, -1.0, 0.0, 1.0, 1.0]).to(dtype)]
+        yield "nextafter_.default", [ramp(5, dtype=dtype), ramp(5, dtype=dtype, start=0.7)]
+    for dtype in (f16, bf16):
+        x = t([0.0, -0.0, inf, 1.0, 1.0, -2.0, 2.0, 65504.0, 6e-8, -3e-5]).to(dtype)
+        yield "nextafter.default", [x, t([1.0, -1.0, 0.0, 2.0, 0.0, -1.0, 3.0, inf, -1.0, 1.0]).to(dtype)]
+    names = ("digamma", "psi", "erfinv", "i0", "erf", "erfc", "exp2", "expm1", "gammaln", "log1p", "sinc")
+    for name in names:
+        for dtype in (f32, f64, bf16, i64):
+            yield f"special_{name}.default", [(ramp(4, 6) * 2).to(dtype)]
+            yield f"special_{name}.default", [ramp(2, 3, 4, 5).to(dtype).to(memory_format=torch.channels_last)]
+    for name in ("digamma_", "erfinv_", "i0_"):
+        yield f"{name}.default", [ramp(3, 4)]
+        yield f"{name}.default", [ramp(4, 6)[1:3, ::2]]
+    for dtype in (f32, f64, bf16):
+        x, y = ramp(4, 6).to(dtype), ramp(4, 6, start=0.3).abs().to(dtype)
+        yield "special_xlogy.default", [x, y]
+        yield "special_xlogy.default", [ramp(2, 3, 4, 5).to(dtype).to(memory_format=torch.channels_last),
+                                        ramp(2, 3, 4, 5).abs().to(dtype).to(memory_format=torch.channels_last)]
+        yield "special_xlogy.other_scalar", [x, 2.5]
+        yield "special_xlogy.self_scalar", [2.5, y]
+        image = ramp(2, 3, 4, 5).abs().to(dtype).to(memory_format=torch.channels_last)
+        yield "special_xlogy.other_scalar", [image, 2]
+        yield "special_xlogy.self_scalar", [2, image]

@@ -633,6 +633,54 @@ def modules():
     module("ChannelShuffle", {"groups": 2}, some(1, 4, 2, 2))
     module("CosineSimilarity", {"dim": 1}, rows, rows.flip(0))
     module("MSELoss", {}, rows, rows.flip(0))
+    state = GENERATOR.get_state()
+    distances(rows, image)
+    losses(rows)
+    GENERATOR.set_state(state)  # the cases below keep their numbers
+
+
+def distances(rows, image):
+    module("CosineSimilarity", {"dim": 0, "eps": 0.5}, rows, rows.flip(0))
+    module("PairwiseDistance", {"p": 1.0, "keepdim": True}, rows, rows.flip(0))
+    module("Bilinear", {"in1_features": 5, "in2_features": 4, "out_features": 3}, rows, some(rows.shape[0], 4))
+    module("Unfold", {"kernel_size": (2, 1), "padding": 1}, image)
+
+
+def losses(rows):
+    """Every loss class, with and without the options that its function has."""
+    labels, signs = torch.arange(rows.shape[0]) % rows.shape[1], rows.flip(1).sign()
+    shares = (rows / 4 + 0.5).clamp(0, 1)
+    pairs = ("MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "KLDivLoss", "SoftMarginLoss",
+             "HingeEmbeddingLoss", "PoissonNLLLoss")
+    for name in pairs:
+        for reduction in ("mean", "sum", "none"):
+            module(name, {"reduction": reduction}, rows, signs if "Margin" in name or "Hinge" in name else rows.flip(0))
+    module("SmoothL1Loss", {"beta": 0.25}, rows, rows.flip(0))
+    module("HuberLoss", {"delta": 0.25}, rows, rows.flip(0))
+    module("KLDivLoss", {"log_target": True, "reduction": "sum"}, rows, rows.flip(0))
+    module("PoissonNLLLoss", {"log_input": False, "full": True}, shares, shares.flip(0) * 3)
+    module("HingeEmbeddingLoss", {"margin": 0.25}, rows, signs)
+    for name in ("BCELoss", "BCEWithLogitsLoss"):
+        module(name, {"reduction": "none"}, shares, shares.flip(0))
+        module(name, {}, shares, shares.flip(0))
+    for config in ({}, {"ignore_index": 1}, {"label_smoothing": 0.2, "reduction": "sum"}):
+        module("CrossEntropyLoss", config, rows, labels)
+    module("CrossEntropyLoss", {}, rows, rows.softmax(1))
+    module("NLLLoss", {"ignore_index": 1}, rows.log_softmax(1), labels)
+    module("MultiMarginLoss", {"p": 2, "margin": 0.5}, rows, labels)
+    module("MarginRankingLoss", {"margin": 0.25}, rows, rows.flip(0), signs)
+    module("CosineEmbeddingLoss", {"margin": 0.1, "reduction": "none"}, rows, rows.flip(0), signs[:, 0].sign())
+    module("TripletMarginLoss", {"swap": True, "p": 1.0}, rows, rows.flip(0), rows.flip(1))
+    f = "torch.nn.functional."
+    function(f + "margin_ranking_loss", rows, rows.flip(0), signs, margin=0.5)
+    function(f + "triplet_margin_loss", rows, rows.flip(0), rows.flip(1), reduction="sum")
+    function(f + "multi_margin_loss", rows, labels, reduction="none")
+    function(f + "poisson_nll_loss", rows, rows.flip(0).abs(), full=True)
+    function(f + "cosine_embedding_loss", rows, rows.flip(0), signs[:, 0].sign())
+    for name in ("mse_loss", "poisson_nll_loss", "multi_margin_loss", "margin_ranking_loss"):
+        target = [rows.flip(0), signs] if name == "margin_ranking_loss" else [rows.flip(0)]
+        target = [labels] if name == "multi_margin_loss" else target
+        function(f + name, rows, *target, reduction="median")  # refused
 
 
 def corners():

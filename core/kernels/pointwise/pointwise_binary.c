@@ -2,6 +2,7 @@
 // pointwise_binary.c: loops of two and three operands, and those on masks. Integer division is
 // guarded here: by zero it is recorded and refused after the run, INT64_MIN / -1 wraps.
 #include "core/kernels/pointwise/pointwise_loops.h"
+#include "core/kernels/pointwise/special.h"
 
 #define NONZERO(y) ((y) == 0 ? (zero_divisor = true, (int64_t)1) : (y))
 
@@ -13,6 +14,26 @@ static inline int64_t int_div(int64_t x, int64_t y)
 static inline int64_t int_mod(int64_t x, int64_t y)
 {
         return y == -1 ? 0 : x % y;
+}
+
+#define NEXTAFTER(x, y) ((T) _Generic((x), float : nextafterf, default : nextafter)(x, y))
+
+// The neighbour of x towards y in a type of `digits` binary digits behind the first one, whose
+// least exponent is `least`.
+static inline double next_short(double x, double y, double digits, double least)
+{
+        int exponent;
+        if (isnan(x) || isnan(y) || x == y)
+                return isnan(x) ? x : y;
+        if (x == 0)
+                return copysign(exp2(least - digits), y);
+        bool grows = (y > x) == (x > 0);
+        if (isinf(x))
+                return copysign(exp2(1 - least) * (2 - exp2(-digits)), x);
+        double fraction = frexp(fabs(x), &exponent), ulp = exp2(fmax(exponent - 1, least) - digits);
+        if (!grows && fraction == 0.5 && exponent - 1 > least)
+                ulp /= 2;
+        return copysign(fabs(x) + (grows ? ulp : -ulp), x);
 }
 
 static inline int64_t int_div_floor(int64_t x, int64_t y)

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// special.c: textbook series (Abramowitz and Stegun, chapters 6, 7, 9 and 23), with bounds on the
+// number of terms that do not depend on the argument.
+#include "core/kernels/pointwise/special.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+// Bernoulli numbers B2, B4, ... B16.
+static const double bernoulli[] = { 1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                    5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510 };
+enum { N_BERNOULLI = sizeof(bernoulli) / sizeof(bernoulli[0]) };
+
+// ---- digamma and its derivatives ----
+double special_digamma(double x)
+{
+        enum { LARGE = 12 };
+        double sum = 0, power = 1;
+        if (x == 0)
+                return copysign(INFINITY, -x);
+        if (x < 0) { // the reflection formula; tan of the fraction keeps its digits
+                double whole;
+                if (trunc(x) == x)
+                        return NAN;
+                return special_digamma(1 - x) - M_PI / tan(M_PI * modf(x, &whole));
+        }
+        for (; x < LARGE; x++)
+                sum -= 1 / x;
+        if (isinf(x))
+                return x;
+        for (int k = 0; k < N_BERNOULLI; k++) {
+                power /= x * x;
+                sum -= bernoulli[k] / (2 * (k + 1)) * power;
+        }
+        return sum + log(x) - 0.5 / x;
+}
+
+// q > 0: the first terms one by one, the rest by Euler and Maclaurin.
+static double zeta_positive(double s, double q)
+{
+        enum { LARGE = 12 };
+        double sum = 0;
+        for (; q < LARGE; q++)
+                sum += pow(q, -s);
+        double power = pow(q, -s), term = s * power / q;
+        sum += power * q / (s - 1) + power / 2;
+        for (int k = 0; k < N_BERNOULLI; k++) { // B2k / (2k)! * s (s + 1) ... (s + 2k - 2) * q^-(s + 2k - 1)
+                int n = 2 * (k + 1);
+                term /= k == 0 ? 2 : (double)(n * (n - 1));
+                sum += bernoulli[k] * term;
+                term *= (s + n - 1) * (s + n) / (q * q);
+        }
+        return sum;
+}
+
+double special_zeta(double s, double q)
+{
+        if (s == 1)
+                return INFINITY;
+        if (!(s > 1) || isnan(q))
+                return NAN;
+        if (q > 0)
+                return isinf(q) ? 0 : zeta_positive(s, q);
+        if (q == floor(q))
+                return INFINITY;
+        if (s != floor(s))
+                return NAN; // q^-s is not real
+        // The terms below 0 are a sum of positive ones with a sign, which begins and ends.
+        double n = ceil(-q), first = q + n, rest = 1 - first;
+        double below = zeta_positive(s, rest) - zeta_positive(s, rest + n);
+        return zeta_positive(s, first) + (fmod(s, 2) == 0 ? below : -below);
+}
+
+// The reflection formula below 1/2, six steps of the recurrence, the asymptotic series.
+#define TRIGAMMA(T, x, SIN)                                                                                  \
+        T sum = 0, sign = 1;                                                                                 \
+        if (x < (T)0.5) {                                                                                    \
+                T sine = SIN((T)M_PI * x);                                                                   \
+                sum -= (T)M_PI * (T)M_PI / (sine * sine);                                                    \
+                sign = -1;                                                                                   \
+                x = 1 - x;                                                                                   \
+        }                                                                                                    \
+        for (int i = 0; i < 6; i++, x++)                                                                     \
+                sum += 1 / (x * x);                                                                          \
+        const T r = 1 / (x * x);                                                                             \
+        sum += (1 + 1 / (2 * x) + r * ((T)bernoulli[0] + r * ((T)bernoulli[1] + r * (T)bernoulli[2]))) / x;  \
+        return sign * sum
+
+double special_trigamma(double x)
+{
+        TRIGAMMA(double, x, sin);
+}
+
+float special_trigammaf(float x)
+{
+        TRIGAMMA(float, x, sinf);
+}
+
+double special_polygamma(int n, double x)
+{
+        if (n == 0)
+                return special_digamma(x);
+        double sum = special_zeta(n + 1.0, x) * tgamma(n + 1.0);
+        return n % 2 == 0 ? -sum : sum;
+}
+
+// ---- inverses of the error function ----
+// z with erfc(z) = y, 0 < y <= 1: Winitzki's approximation, then Halley's steps, which triple the
+// number of right digits.
+static double erfc_inverse(double y)
+{
+        const double a = 0.147, logs = log(y * (2 - y)), half = 2 / (M_PI * a) + logs / 2;
+        double z = sqrt(fmax(sqrt(half * half - logs / a) - half, 0));
+        for (int i = 0; i < 3; i++) {
+                double slope = -2 / sqrt(M_PI) * exp(-z * z);
+                if (slope == 0)
+                        break;
+                double step = (erfc(z) - y) / slope;
+                z -= step / (1 + z * step);
+        }
+        return z;
+}
+
+double special_erfinv(double x)
+{
+        double size = fabs(x);
+        if (!(size <= 1))
+                return NAN;
+        if (size == 1)
+                return copysign(INFINITY, x);
+        if (size > 0.5)
+                return copysign(erfc_inverse(1 - size), x);
+        double z = x * sqrt(M_PI) / 2;
+        for (int i = 0; i < 4; i++) {
+                double step = (erf(z) - x) / (2 / sqrt(M_PI) * exp(-z * z));
+                z -= step / (1 + z * step);
+        }
+        return z;
+}
+
+double special_ndtri(double p)
+{
+        if (!(p >= 0 && p <= 1))
+                return NAN;
+        if (p == 0 || p == 1)
+                return p == 0 ? -INFINITY : INFINITY;
+        if (p > 0.25 && p < 0.75)
+                return sqrt(2) * special_erfinv(2 * p - 1);
+        return p < 0.5 ? -sqrt(2) * erfc_inverse(2 * p) : sqrt(2) * erfc_inverse(2 * (1 - p));
+}
+
+// ---- Bessel functions ----
+// exp(-x) I_order(x), x >= 0. All terms of the power series are positive, so no digits cancel; from
+// 30 on the asymptotic series has double precision.
+static double bessel_scaled(int order, double x)
+{
+        enum { LARGE = 30, TERMS = 120 };
+        if (isnan(x))
+                return x;
+        if (x < LARGE) {
+                double term = order == 0 ? 1 : x / 2, sum = term;
+                for (int k = 1; k < TERMS && term > sum * 1e-17; k++) {
+                        term *= x * x / 4 / ((double)k * (k + order));
+                        sum += term;
+                }
+                return sum * exp(-x);
+        }
+        double term = 1, sum = 1, mu = 4.0 * order;
+        for (int k = 1; k < LARGE && fabs(term) > 1e-17; k++) {
+                term *= -(mu - (2 * k - 1) * (2 * k - 1)) / (k * 8 * x);
+                sum += term;
+        }
+        return sum / sqrt(2 * M_PI * x);
+}
+
+double special_i0e(double x)
+{
+        return isinf(x) ? 0 : bessel_scaled(0, fabs(x));
+}
+
+double special_i1e(double x)
+{
+        return isinf(x) ? copysign(0, x) : copysign(bessel_scaled(1, fabs(x)), x);
+}
+
+// ---- the tail of the normal distribution ----
+double special_erfcx(double x)
+{
+        enum { LARGE = 10, DEPTH = 40 };
+        if (x < LARGE)
+                return exp(x * x) * erfc(x);
+        if (isinf(x))
+                return 0;
+        double fraction = x; // continued fraction from its end
+        for (int k = DEPTH; k > 0; k--)
+                fraction = x + k * 0.5 / fraction;
+        return 1 / (sqrt(M_PI) * fraction);
+}
+
+double special_log_ndtr(double x)
+{
+        double t = x * M_SQRT1_2;
+        return x < -1 ? log(special_erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// distances.c: norms and distances made of linalg_vector_norm, and operators built on them.
+#include <math.h>
+#include <string.h>
+#include "core/ops/compose.h"
+
+// The p-norm along the last dimension.
+static Value last_norm(Compose *c, Value x, Value p, bool keepdim)
+{
+        return OP(c, "aten::linalg_vector_norm", x, p, INTS(c, -1), value_bool(keepdim));
+}
+
+static Status pairwise_distance_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value gap = OP(&c, "aten::sub.Tensor", NAMED(&c, "x1"), NAMED(&c, "x2"));
+        gap = OP(&c, "aten::add.Scalar", gap, NAMED(&c, "eps"));
+        return compose_end(&c, last_norm(&c, gap, NAMED(&c, "p"), compose_bool(&c, "keepdim")), out);
+}
+
+static Status dist_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value gap = OP(&c, "aten::sub.Tensor", NAMED(&c, "self"), NAMED(&c, "other"));
+        return compose_end(&c, OP(&c, "aten::linalg_vector_norm", gap, NAMED(&c, "p")), out);
+}
+
+static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value pair[] = { NAMED(&c, "x1"), NAMED(&c, "x2") };
+        Dtype dtype = compose_meta(&c, pair[0])->dtype;
+        compose_check(&c, dtype_promote(dtype, compose_meta(&c, pair[1])->dtype, &dtype));
+        if (!compose_failed(&c) && !dtype_is_float(dtype))
+                compose_check(&c, fail(STATUS_DTYPE,
+                                       "expected common dtype to be floating point, yet common "
+                                       "dtype is %s",
+                                       dtype_words(dtype)));
+        Value both = OP(&c, "aten::broadcast_tensors", compose_list(&c, pair, 2));
+        Value dims = compose_list(&c, (Value[]){ NAMED(&c, "dim") }, 1);
+        for (uint32_t i = 0; i < 2; i++) {
+                Value x = compose_cast(&c, compose_item(&c, both, i), dtype);
+                Value size = OP(&c, "aten::linalg_vector_norm", x, value_int(2), dims, value_bool(true));
+                size = OP(&c, "aten::clamp_min", size, NAMED(&c, "eps"));
+                pair[i] = OP(&c, "aten::div.Tensor", x, size);
+        }
+        Value product = OP(&c, "aten::mul.Tensor", pair[0], pair[1]);
+        return compose_end(&c, OP(&c, "aten::sum.dim_IntList", product, dims), out);
+}
+
+// ---- all pairs of rows ----
+// PyTorch takes the product's way for the 2-norm of more than 25 rows, unless it is told not to.
+enum { CDIST_FEW_ROWS = 25, CDIST_DEFAULT = 0, CDIST_PRODUCT = 1, CDIST_DIRECT = 2 };
+
+// sqrt(|a|^2 - 2 a b + |b|^2) as one product: [-2a, |a|^2, 1] with [b, 1, |b|^2].
+static Value euclidean(Compose *c, Value a, Value b)
+{
+        Value last = INTS(c, -1);
+        Value aa = OP(c, "aten::sum.dim_IntList", OP(c, "aten::mul.Tensor", a, a), last, value_bool(true));
+        Value bb = OP(c, "aten::sum.dim_IntList", OP(c, "aten::mul.Tensor", b, b), last, value_bool(true));
+        Value left[] = { OP(c, "aten::mul.Scalar", a, value_int(-2)), aa, OP(c, "aten::ones_like", aa) };
+        Value right[] = { b, OP(c, "aten::ones_like", bb), bb };
+        Value product = OP(c, "aten::matmul", OP(c, "aten::cat", compose_list(c, left, 3), value_int(-1)),
+                           OP(c, "aten::mT", OP(c, "aten::cat", compose_list(c, right, 3), value_int(-1))));
+        return OP(c, "aten::sqrt", OP(c, "aten::clamp_min", product, value_int(0)));
+}
+
+static Status cdist_check(const TensorMeta *a, const TensorMeta *b, double p)
+{
+        if (a->rank < 2 || b->rank < 2)
+                return fail(STATUS_SHAPE, "cdist only supports at least 2D tensors, X%d got: %dD",
+                            a->rank < 2 ? 1 : 2, a->rank < 2 ? a->rank : b->rank);
+        if (a->size[a->rank - 1] != b->size[b->rank - 1])
+                return fail(STATUS_SHAPE, "X1 and X2 must have the same number of columns. X1: %ld X2: %ld",
+                            (long)a->size[a->rank - 1], (long)b->size[b->rank - 1]);
+        if (!dtype_is_float(a->dtype) || !dtype_is_float(b->dtype))
+                return fail(STATUS_DTYPE, "cdist only supports floating-point dtypes, X%d got: %s",
+                            dtype_is_float(a->dtype) ? 2 : 1,
+                            dtype_words(dtype_is_float(a->dtype) ? b->dtype : a->dtype));
+        return p < 0 ? fail(STATUS_VALUE, "cdist only supports non-negative p values") : STATUS_OK;
+}
+
+static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value a = NAMED(&c, "x1"), b = NAMED(&c, "x2");
+        const TensorMeta *am = compose_meta(&c, a), *bm = compose_meta(&c, b);
+        double p = compose_double(&c, "p");
+        TRY(cdist_check(am, bm, p));
+        int64_t mode = compose_has(&c, "compute_mode") ? compose_int(&c, "compute_mode") : CDIST_DEFAULT;
+        if (mode < CDIST_DEFAULT || mode > CDIST_DIRECT)
+                return fail(STATUS_VALUE, "possible modes: 0, 1, 2, but was: %ld", (long)mode);
+        int64_t rows = am->size[am->rank - 2], columns = bm->size[bm->rank - 2];
+        bool many = rows > CDIST_FEW_ROWS || columns > CDIST_FEW_ROWS;
+        if (p == 2 && (mode == CDIST_PRODUCT || (mode == CDIST_DEFAULT && many)) &&
+            am->size[am->rank - 1] > 0)
+                return compose_end(&c, euclidean(&c, a, b), out);
+        Value gap = OP(&c, "aten::sub.Tensor", OP(&c, "aten::unsqueeze", a, value_int(-2)),
+                       OP(&c, "aten::unsqueeze", b, value_int(-3)));
+        if (am->size[am->rank - 1] == 0) // no columns: the norm of nothing is 0, for p = inf too
+                return compose_end(&c, OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, -1)), out);
+        return compose_end(&c, last_norm(&c, gap, value_float(p), false), out);
+}
+
+static Status euclidean_dist_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        return compose_end(&c, euclidean(&c, NAMED(&c, "x1"), NAMED(&c, "x2")), out);
+}
+
+// ---- weights as direction and size ----
+// The norm over all dimensions but `dim`, which keep size 1; of all with dim -1 (0-dim then).
+static Value norm_except(Compose *c, Value v, Value p, int64_t dim)
+{
+        const TensorMeta *meta = compose_meta(c, v);
+        if (dim == -1)
+                return OP(c, "aten::linalg_vector_norm", v, p);
+        if (dim < 0 || dim >= MAX(meta->rank, 1)) {
+                compose_check(c, fail(STATUS_INDEX,
+                                      "Dimension out of range (expected to be in range of [%d, %d], "
+                                      "but got %ld)",
+                                      -MAX(meta->rank, 1), MAX(meta->rank, 1) - 1, (long)dim));
+                return value_none();
+        }
+        int64_t dims[MAX_RANK];
+        int n = 0;
+        for (int d = 0; d < meta->rank; d++) {
+                if (d != dim)
+                        dims[n++] = d;
+        }
+        if (n == 0) // nothing to sum over
+                return OP(c, "aten::abs", v);
+        return OP(c, "aten::linalg_vector_norm", v, p, compose_ints(c, dims, n), value_bool(true));
+}
+
+static Status norm_except_dim_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        return compose_end(&c, norm_except(&c, NAMED(&c, "v"), NAMED(&c, "pow"), compose_int(&c, "dim")),
+                           out);
+}
+
+static Status weight_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value v = NAMED(&c, "v"), g = NAMED(&c, "g");
+        Value size = norm_except(&c, compose_wide(&c, v), value_int(2), compose_int(&c, "dim"));
+        Value scale = OP(&c, "aten::div.Tensor", compose_wide(&c, g), size);
+        Value weight = OP(&c, "aten::mul.Tensor", compose_wide(&c, v), scale);
+        weight = compose_cast(&c, weight, compose_meta(&c, v)->dtype);
+        if (call->schema->n_returns == 1)
+                return compose_end(&c, weight, out);
+        Value pair = compose_list(&c, (Value[]){ weight, size }, 2);
+        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
+        return compose_end(&c, pair, out);
+}
+
+// Sub-tensors along `dim` whose p-norm is over maxnorm are scaled down to it.
+static Status renorm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        const TensorMeta *meta = compose_meta(&c, self);
+        double p = compose_double(&c, "p"), largest = compose_double(&c, "maxnorm");
+        if (p <= 0)
+                return fail(STATUS_VALUE, "renorm: non-positive-norm not supported");
+        if (largest < 0)
+                return fail(STATUS_VALUE, "renorm: expected maxnorm to be >= 0 but got %g", largest);
+        if (meta->rank < 2)
+                return fail(STATUS_SHAPE, "renorm: input needs at least 2 dimensions, got %d dimensions",
+                            meta->rank);
+        Value wide = compose_wide(&c, self);
+        Value size = norm_except(&c, wide, NAMED(&c, "p"), compose_dim(&c, "dim", meta->rank));
+        Value factor = OP(&c, "aten::mul.Scalar",
+                          OP(&c, "aten::reciprocal", OP(&c, "aten::add.Scalar", size, value_float(1e-7))),
+                          value_float(largest));
+        factor = OP(&c, "aten::where.self", OP(&c, "aten::gt.Scalar", size, value_float(largest)), factor,
+                    OP(&c, "aten::ones_like", size));
+        Value scaled = OP(&c, "aten::mul.Tensor", wide, factor);
+        scaled = compose_cast(&c, scaled, meta->dtype);
+        return compose_end(&c, OP(&c, "aten::contiguous", scaled), out);
+}
+
+// ---- torch.linalg ----
+static Value with_dtype(Compose *c, Value self)
+{
+        return compose_has(c, "dtype") ? OP(c, "aten::to.dtype", self, NAMED(c, "dtype")) : self;
+}
+
+// Sums of absolute values along `a`, of them the largest or smallest along `b`.
+static Value extreme_of_sums(Compose *c, Value x, int a, int b, bool largest, bool keepdim)
+{
+        Value sums = OP(c, "aten::linalg_vector_norm", x, value_int(1), INTS(c, a), value_bool(keepdim));
+        int dim = b > a && !keepdim ? b - 1 : b;
+        return OP(c, largest ? "aten::amax" : "aten::amin", sums, INTS(c, dim), value_bool(keepdim));
+}
+
+static Value matrix_norm(Compose *c, Value x, const int dims[2], const char *name, double order, bool keepdim)
+{
+        if (name != NULL && strcmp(name, "fro") == 0)
+                return OP(c, "aten::linalg_vector_norm", x, value_int(2), INTS(c, dims[0], dims[1]),
+                          value_bool(keepdim));
+        if (name == NULL && fabs(order) == 1)
+                return extreme_of_sums(c, x, dims[0], dims[1], order > 0, keepdim);
+        if (name == NULL && isinf(order))
+                return extreme_of_sums(c, x, dims[1], dims[0], order > 0, keepdim);
+        if (name != NULL && strcmp(name, "nuc") != 0)
+                compose_check(c, fail(STATUS_VALUE, "linalg.matrix_norm: Order %s not supported.", name));
+        else if (name == NULL && fabs(order) != 2)
+                compose_check(c, fail(STATUS_VALUE, "linalg.matrix_norm: Order %g not supported.", order));
+        else
+                compose_check(c,
+                              fail(STATUS_UNSUPPORTED, "linalg.matrix_norm: norms by singular values are not "
+                                                       "supported; \"fro\", 1, -1, inf and -inf are"));
+        return value_none();
+}
+
+static Status matrix_dims(Compose *c, const TensorMeta *meta, const int64_t given[MAX_RANK], int n,
+                          int out[2])
+{
+        if (meta->rank < 2)
+                return fail(STATUS_SHAPE,
+                            "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
+        if (!dtype_is_float(meta->dtype))
+                return fail(STATUS_DTYPE,
+                            "linalg.matrix_norm: Expected a floating point or complex tensor as "
+                            "input. Got %s",
+                            dtype_words(meta->dtype));
+        if (n != 2)
+                return fail(STATUS_VALUE, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dims", n);
+        for (int i = 0; i < 2; i++)
+                TRY(dim_wrap(given[i], meta->rank, &out[i]));
+        (void)c;
+        return out[0] != out[1]
+                       ? STATUS_OK
+                       : fail(STATUS_VALUE, "linalg.matrix_norm: dims must be different. Got (%ld, %ld)",
+                              (long)given[0], (long)given[1]);
+}
+
+// `ord` by name or number, of matrices in the dimensions given (by default the last two).
+static Value norm_of_matrices(Compose *c, Value self, const int64_t given[MAX_RANK], int n)
+{
+        int dims[2] = { 0, 1 };
+        Value order = NAMED(c, "ord");
+        const char *name = order.kind == VALUE_STR ? order.str->text : NULL;
+        Value x = with_dtype(c, self);
+        if (!compose_failed(c))
+                compose_check(c, matrix_dims(c, compose_meta(c, x), given, n, dims));
+        double number = name == NULL ? compose_double(c, "ord") : 0;
+        return compose_failed(c) ? value_none()
+                                 : matrix_norm(c, x, dims, name, number, compose_bool(c, "keepdim"));
+}
+
+static Status linalg_matrix_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        int64_t dims[MAX_RANK];
+        int n = compose_int_list(&c, "dim", dims);
+        return compose_end(&c, norm_of_matrices(&c, NAMED(&c, "self"), dims, n), out);
+}
+
+static Status linalg_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), order = NAMED(&c, "ord");
+        const TensorMeta *meta = compose_meta(&c, self);
+        int64_t dims[MAX_RANK] = { -2, -1 };
+        bool has_dims = compose_has(&c, "dim"), has_order = compose_has(&c, "ord");
+        int n = has_dims ? compose_int_list(&c, "dim", dims) : meta->rank;
+        if (has_order && !has_dims && meta->rank != 1 && meta->rank != 2)
+                return fail(STATUS_SHAPE,
+                            "linalg.norm: If dim is not specified but ord is, the input must be 1D "
+                            "or 2D. Got %dD.",
+                            meta->rank);
+        if (has_order && n == 2)
+                return compose_end(&c, norm_of_matrices(&c, self, dims, n), out);
+        if (order.kind == VALUE_STR)
+                return fail(STATUS_VALUE,
+                            "linalg.norm: Order %s is for matrices: the input or dim must have 2 "
+                            "dimensions",
+                            order.str->text);
+        Value list = has_dims ? NAMED(&c, "dim") : value_none();
+        Value norm = OP(&c, "aten::linalg_vector_norm", self, has_order ? order : value_int(2), list,
+                        NAMED(&c, "keepdim"), NAMED(&c, "dtype"));
+        return compose_end(&c, norm, out);
+}
+
+#define DISTANCE(schema, function)                                                                           \
+        {                                                                                                    \
+                "aten::" schema, DTYPES_REAL, .expand = function##_expand, .traits = TRAIT_FRESH             \
+        }
+const OpDef distances_ops[] = {
+        DISTANCE("pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
+                 "keepdim=False) -> Tensor",
+                 pairwise_distance),
+        DISTANCE("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist),
+        DISTANCE("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+                 cosine_similarity),
+        DISTANCE("cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist),
+        DISTANCE("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist),
+        DISTANCE("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist),
+        DISTANCE("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim),
+        DISTANCE("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", weight_norm),
+        DISTANCE("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)", weight_norm),
+        DISTANCE("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm),
+        DISTANCE("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
+                 "ScalarType? dtype=None) -> Tensor",
+                 linalg_norm),
+        DISTANCE("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "
+                 "ScalarType? dtype=None) -> Tensor",
+                 linalg_norm),
+        DISTANCE("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
+                 "ScalarType? dtype=None) -> Tensor",
+                 linalg_matrix_norm),
+        DISTANCE("linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool "
+                 "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+                 linalg_matrix_norm),
+};
+OP_FILE(distances_ops);

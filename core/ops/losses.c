@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: Apache-2.0
+// losses.c: loss functions as expressions of other operators. Those that PyTorch computes in one
+// kernel are computed in float32 for half types and rounded at the end.
+#include <math.h>
+#include "core/ops/compose.h"
+
+enum { REDUCTION_NONE, REDUCTION_MEAN, REDUCTION_SUM };
+
+// The loss of each element -> the result, by the argument `reduction`.
+static Value reduced(Compose *c, Value loss)
+{
+        switch (compose_int(c, "reduction")) {
+        case REDUCTION_MEAN:
+                return OP(c, "aten::mean", loss);
+        case REDUCTION_SUM:
+                return OP(c, "aten::sum", loss);
+        default:
+                return loss;
+        }
+}
+
+// The type of the result of an operation on two tensors.
+static Dtype common_dtype(Compose *c, Value a, Value b)
+{
+        Dtype dtype = compose_meta(c, a)->dtype;
+        if (!compose_failed(c))
+                compose_check(c, dtype_promote(dtype, compose_meta(c, b)->dtype, &dtype));
+        return dtype;
+}
+
+// ---- of two tensors, element by element ----
+typedef struct Pair {
+        Value input, target; // of one dtype, no half type
+        Dtype dtype;         // of the result
+} Pair;
+
+static Pair wide_pair(Compose *c)
+{
+        Pair pair = { NAMED(c, "self"), NAMED(c, "target"), DTYPE_F32 };
+        pair.dtype = common_dtype(c, pair.input, pair.target);
+        Dtype wide = (DTYPES_HALFS >> pair.dtype & 1) != 0 ? DTYPE_F32 : pair.dtype;
+        pair.input = compose_cast(c, pair.input, wide);
+        pair.target = compose_cast(c, pair.target, wide);
+        return pair;
+}
+
+static Status end_pair(Compose *c, const Pair *pair, Value loss, Value *out)
+{
+        return compose_end(c, compose_cast(c, reduced(c, loss), pair->dtype), out);
+}
+
+static Status mse_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Pair pair = wide_pair(&c);
+        Value gap = OP(&c, "aten::sub.Tensor", pair.input, pair.target);
+        return end_pair(&c, &pair, OP(&c, "aten::mul.Tensor", gap, gap), out);
+}
+
+static Status l1_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value gap = OP(&c, "aten::sub.Tensor", NAMED(&c, "self"), NAMED(&c, "target"));
+        return compose_end(&c, reduced(&c, OP(&c, "aten::abs", gap)), out);
+}
+
+// Below `bound` a square times `factor`; from there on the line slope * (|x| - bound / 2).
+static Value bent(Compose *c, Value input, Value target, double bound, double factor, double slope)
+{
+        Value size = OP(c, "aten::abs", OP(c, "aten::sub.Tensor", input, target));
+        Value square = OP(c, "aten::mul.Scalar", OP(c, "aten::mul.Tensor", size, size), value_float(factor));
+        Value line = OP(c, "aten::mul.Scalar", OP(c, "aten::sub.Scalar", size, value_float(bound / 2)),
+                        value_float(slope));
+        return OP(c, "aten::where.self", OP(c, "aten::lt.Scalar", size, value_float(bound)), square, line);
+}
+
+static Status smooth_l1_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        double beta = compose_double(&c, "beta");
+        if (beta < 0)
+                return fail(STATUS_VALUE, "smooth_l1_loss does not support negative values for beta.");
+        if (beta == 0)
+                return l1_loss_expand(emitter, call, out);
+        Pair pair = wide_pair(&c);
+        return end_pair(&c, &pair, bent(&c, pair.input, pair.target, beta, 0.5 / beta, 1), out);
+}
+
+static Status huber_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        double delta = compose_double(&c, "delta");
+        if (delta <= 0)
+                return fail(STATUS_VALUE, "huber_loss does not support non-positive values for delta.");
+        Pair pair = wide_pair(&c);
+        if (compose_int(&c, "reduction") != REDUCTION_NONE) // as PyTorch, whatever the target's type
+                pair.dtype = compose_meta(&c, NAMED(&c, "self"))->dtype;
+        return end_pair(&c, &pair, bent(&c, pair.input, pair.target, delta, 0.5, delta), out);
+}
+
+// x * log(x), 0 at 0. Of half types PyTorch rounds the logarithm, too.
+static Value entropy(Compose *c, Value x)
+{
+        if ((DTYPES_HALFS >> compose_meta(c, x)->dtype & 1) == 0)
+                return OP(c, "aten::xlogy.Tensor", x, x);
+        return OP(c, "aten::masked_fill.Scalar", OP(c, "aten::mul.Tensor", x, OP(c, "aten::log", x)),
+                  OP(c, "aten::eq.Scalar", x, value_int(0)), value_int(0));
+}
+
+static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value input = NAMED(&c, "self"), target = NAMED(&c, "target"), loss;
+        if (compose_bool(&c, "log_target"))
+                loss = OP(&c, "aten::mul.Tensor", OP(&c, "aten::exp", target),
+                          OP(&c, "aten::sub.Tensor", target, input));
+        else
+                loss = OP(&c, "aten::sub.Tensor", entropy(&c, target),
+                          OP(&c, "aten::mul.Tensor", target, input));
+        return compose_end(&c, reduced(&c, loss), out);
+}
+
+static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value product =
+                OP(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
+        return compose_end(&c, reduced(&c, OP(&c, "aten::log1p", OP(&c, "aten::exp", product))), out);
+}
+
+static Status poisson_nll_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value input = NAMED(&c, "input"), target = NAMED(&c, "target"), loss;
+        if (compose_bool(&c, "log_input"))
+                loss = OP(&c, "aten::sub.Tensor", OP(&c, "aten::exp", input),
+                          OP(&c, "aten::mul.Tensor", target, input));
+        else
+                loss = OP(&c, "aten::sub.Tensor", input,
+                          OP(&c, "aten::mul.Tensor", target,
+                             OP(&c, "aten::log", OP(&c, "aten::add.Scalar", input, NAMED(&c, "eps")))));
+        if (compose_bool(&c, "full")) { // Stirling's formula, where the target is over 1
+                Value product = OP(&c, "aten::mul.Tensor", target, OP(&c, "aten::log", target));
+                Value rest =
+                        OP(&c, "aten::mul.Scalar",
+                           OP(&c, "aten::log", OP(&c, "aten::mul.Scalar", target, value_float(2 * M_PI))),
+                           value_float(0.5));
+                Value term = OP(&c, "aten::add.Tensor", OP(&c, "aten::sub.Tensor", product, target), rest);
+                Value low = OP(&c, "aten::le.Scalar", target, value_int(1));
+                loss = OP(&c, "aten::add.Tensor", loss,
+                          OP(&c, "aten::masked_fill.Scalar", term, low, value_int(0)));
+        }
+        return compose_end(&c, reduced(&c, loss), out);
+}
+
+// ---- margins ----
+// `loss` where the target equals `label`, else 0.
+static Value where_label(Compose *c, Value target, int64_t label, Value loss)
+{
+        return OP(c, "aten::masked_fill.Scalar", loss, OP(c, "aten::ne.Scalar", target, value_int(label)),
+                  value_int(0));
+}
+
+static Status hinge_embedding_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), target = NAMED(&c, "target");
+        Value gap = OP(&c, "aten::clamp_min", OP(&c, "aten::rsub.Scalar", self, NAMED(&c, "margin")),
+                       value_int(0));
+        Value zero = OP(&c, "aten::zeros_like", self);
+        Value far = OP(&c, "aten::where.self", OP(&c, "aten::ne.Scalar", target, value_int(1)), gap, zero);
+        Value near = OP(&c, "aten::where.self", OP(&c, "aten::ne.Scalar", target, value_int(-1)), self, zero);
+        return compose_end(&c, reduced(&c, OP(&c, "aten::add.Tensor", far, near)), out);
+}
+
+static Status margin_ranking_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value gap = OP(&c, "aten::sub.Tensor", NAMED(&c, "input1"), NAMED(&c, "input2"));
+        Value product = OP(&c, "aten::mul.Tensor", OP(&c, "aten::neg", NAMED(&c, "target")), gap);
+        Value loss = OP(&c, "aten::clamp_min", OP(&c, "aten::add.Scalar", product, NAMED(&c, "margin")),
+                        value_int(0));
+        return compose_end(&c, reduced(&c, loss), out);
+}
+
+static Status cosine_embedding_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value a = NAMED(&c, "input1"), b = NAMED(&c, "input2"), target = NAMED(&c, "target");
+        int rank = compose_meta(&c, target)->rank;
+        if (rank > 1)
+                return fail(STATUS_SHAPE, "0D or 1D target tensor expected, multi-target not supported");
+        if (compose_meta(&c, a)->rank != rank + 1 || compose_meta(&c, b)->rank != rank + 1)
+                return fail(STATUS_SHAPE, rank == 1 ? "1D target tensor expects 2D input tensors"
+                                                    : "0D target tensor expects 1D input tensors");
+        Value dim = INTS(&c, rank), eps = value_float(1e-12);
+        Value dot = OP(&c, "aten::sum.dim_IntList", OP(&c, "aten::mul.Tensor", a, b), dim);
+        Value aa = OP(&c, "aten::sum.dim_IntList", OP(&c, "aten::mul.Tensor", a, a), dim);
+        Value bb = OP(&c, "aten::sum.dim_IntList", OP(&c, "aten::mul.Tensor", b, b), dim);
+        Value below = OP(&c, "aten::sqrt",
+                         OP(&c, "aten::mul.Tensor", OP(&c, "aten::add.Scalar", aa, eps),
+                            OP(&c, "aten::add.Scalar", bb, eps)));
+        Value cosine = OP(&c, "aten::div.Tensor", dot, below);
+        Value near = OP(&c, "aten::rsub.Scalar", cosine, value_int(1));
+        Value far = OP(&c, "aten::clamp_min", OP(&c, "aten::sub.Scalar", cosine, NAMED(&c, "margin")),
+                       value_int(0));
+        Value loss = OP(&c, "aten::add.Tensor", where_label(&c, target, 1, near),
+                        where_label(&c, target, -1, far));
+        return compose_end(&c, reduced(&c, loss), out);
+}
+
+static Status triplet_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value anchor = NAMED(&c, "anchor"), positive = NAMED(&c, "positive"),
+              negative = NAMED(&c, "negative");
+        Value p = NAMED(&c, "p"), eps = NAMED(&c, "eps");
+        int rank = compose_meta(&c, anchor)->rank;
+        if (rank != compose_meta(&c, positive)->rank || rank != compose_meta(&c, negative)->rank)
+                return fail(STATUS_SHAPE,
+                            "The anchor, positive, and negative tensors are expected to have the same number "
+                            "of dimensions, but got: anchor %dD, positive %dD, and negative %dD inputs",
+                            rank, compose_meta(&c, positive)->rank, compose_meta(&c, negative)->rank);
+        Value near = OP(&c, "aten::pairwise_distance", anchor, positive, p, eps);
+        Value far = OP(&c, "aten::pairwise_distance", anchor, negative, p, eps);
+        if (compose_bool(&c, "swap"))
+                far = OP(&c, "aten::min.other", far,
+                         OP(&c, "aten::pairwise_distance", positive, negative, p, eps));
+        Value gap = OP(&c, "aten::sub.Tensor", OP(&c, "aten::add.Scalar", near, NAMED(&c, "margin")), far);
+        return compose_end(&c, reduced(&c, OP(&c, "aten::clamp_min", gap, value_int(0))), out);
+}
+
+static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), target = NAMED(&c, "target");
+        const TensorMeta *meta = compose_meta(&c, self);
+        double p = compose_double(&c, "p");
+        if (p != 1 && p != 2)
+                return fail(STATUS_VALUE, "only p == 1 and p == 2 supported");
+        if (meta->rank > 2 || (meta->rank > 0 && meta->size[meta->rank - 1] == 0))
+                return fail(STATUS_SHAPE,
+                            "Expected non-empty vector or matrix with optional 0-dim batch size, "
+                            "but got a tensor of %d dimensions",
+                            meta->rank);
+        bool is_row = meta->rank < 2;
+        int64_t n_classes = meta->rank == 0 ? 1 : meta->size[meta->rank - 1];
+        int64_t n_rows = is_row ? 1 : meta->size[0];
+        int64_t n_targets = meta_numel(compose_meta(&c, target));
+        if (n_targets != n_rows)
+                return fail(STATUS_SHAPE, "inconsistent target size, expected %ld but got %ld", (long)n_rows,
+                            (long)n_targets);
+        Value rows = OP(&c, "aten::reshape", compose_wide(&c, self), INTS(&c, n_rows, n_classes));
+        Value column = OP(&c, "aten::reshape", target, INTS(&c, n_rows, 1));
+        Value own = OP(&c, "aten::gather", rows, value_int(1), column);
+        Value gap = OP(&c, "aten::clamp_min",
+                       OP(&c, "aten::add.Scalar", OP(&c, "aten::sub.Tensor", rows, own), NAMED(&c, "margin")),
+                       value_int(0));
+        if (p == 2)
+                gap = OP(&c, "aten::mul.Tensor", gap, gap);
+        if (compose_has(&c, "weight"))
+                gap = OP(&c, "aten::mul.Tensor", gap,
+                         OP(&c, "aten::reshape",
+                            OP(&c, "aten::index_select", compose_wide(&c, NAMED(&c, "weight")), value_int(0),
+                               OP(&c, "aten::reshape", target, INTS(&c, n_rows))),
+                            INTS(&c, n_rows, 1)));
+        gap = OP(&c, "aten::scatter.value", gap, value_int(1), column, value_int(0));
+        Value loss = OP(&c, "aten::div.Scalar", OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, 1)),
+                        value_int(n_classes));
+        if (is_row)
+                loss = OP(&c, "aten::reshape", loss, compose_ints(&c, NULL, 0));
+        return compose_end(&c, compose_cast(&c, reduced(&c, loss), compose_meta(&c, self)->dtype), out);
+}
+
+// ---- probabilities ----
+static Status bce_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        char a[128], b[128];
+        const TensorMeta *input = compose_meta(&c, NAMED(&c, "self")),
+                         *target = compose_meta(&c, NAMED(&c, "target"));
+        if (!meta_same_shape(input, target))
+                return fail(
+                        STATUS_SHAPE,
+                        "Using a target size (%s) that is different to the input size (%s) is deprecated. "
+                        "Please ensure they have the same size.",
+                        shape_text(target->rank, target->size, a, sizeof(a)),
+                        shape_text(input->rank, input->size, b, sizeof(b)));
+        Value self = NAMED(&c, "self"), goal = NAMED(&c, "target");
+        Value inside = OP(&c, "aten::logical_and", OP(&c, "aten::ge.Scalar", self, value_int(0)),
+                          OP(&c, "aten::le.Scalar", self, value_int(1)));
+        OP(&c, "aten::_assert_async.msg", OP(&c, "aten::all", inside),
+           compose_text(&c, "all elements of input should be between 0 and 1"));
+        Value lowest = value_int(-100);
+        Value yes = OP(&c, "aten::clamp_min", OP(&c, "aten::log", self), lowest);
+        Value no = OP(&c, "aten::clamp_min", OP(&c, "aten::log1p", OP(&c, "aten::neg", self)), lowest);
+        Value loss = OP(&c, "aten::sub.Tensor",
+                        OP(&c, "aten::mul.Tensor", OP(&c, "aten::sub.Scalar", goal, value_int(1)), no),
+                        OP(&c, "aten::mul.Tensor", goal, yes));
+        if (compose_has(&c, "weight"))
+                loss = OP(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight"));
+        return compose_end(&c, reduced(&c, loss), out);
+}
+
+static Status bce_with_logits_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value input = NAMED(&c, "self"), target = NAMED(&c, "target");
+        Value loss = OP(&c, "aten::mul.Tensor", OP(&c, "aten::rsub.Scalar", target, value_int(1)), input);
+        Value logs = OP(&c, "aten::log_sigmoid", input);
+        if (compose_has(&c, "pos_weight")) {
+                Value factor = OP(&c, "aten::sub.Scalar", NAMED(&c, "pos_weight"), value_int(1));
+                factor = OP(&c, "aten::add.Scalar", OP(&c, "aten::mul.Tensor", factor, target), value_int(1));
+                logs = OP(&c, "aten::mul.Tensor", factor, logs);
+        }
+        loss = OP(&c, "aten::sub.Tensor", loss, logs);
+        if (compose_has(&c, "weight"))
+                loss = OP(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight"));
+        return compose_end(&c, reduced(&c, loss), out);
+}
+
+// ---- classes ----
+// Losses by class: of each element, and the weights that a mean divides by.
+typedef struct ClassLoss {
+        Value each, weights;
+} ClassLoss;
+
+static int class_dim(const TensorMeta *input)
+{
+        return input->rank == 1 ? 0 : 1;
+}
+
+// -input at the target's class, times the class's weight; 0 where the target is to be ignored.
+static ClassLoss pick_classes(Compose *c, Value input, Value target, Value weight, Value ignored)
+{
+        ClassLoss loss = { value_none(), value_none() };
+        const TensorMeta *meta = compose_meta(c, input);
+        int dim = class_dim(meta);
+        Value classes = OP(c, "aten::masked_fill.Scalar", target, ignored, value_int(0));
+        Value at = OP(c, "aten::unsqueeze", classes, value_int(dim));
+        loss.each = OP(
+                c, "aten::neg",
+                OP(c, "aten::squeeze.dim", OP(c, "aten::gather", input, value_int(dim), at), value_int(dim)));
+        if (weight.kind == VALUE_NONE) {
+                loss.weights = compose_cast(c, OP(c, "aten::logical_not", ignored), meta->dtype);
+        } else {
+                loss.weights = OP(c, "aten::index_select", weight, value_int(0),
+                                  OP(c, "aten::reshape", classes, INTS(c, -1)));
+                const TensorMeta *shape = compose_meta(c, target);
+                loss.weights =
+                        OP(c, "aten::reshape", loss.weights, compose_ints(c, shape->size, shape->rank));
+                loss.each = OP(c, "aten::mul.Tensor", loss.each, loss.weights);
+                loss.weights = OP(c, "aten::masked_fill.Scalar", loss.weights, ignored, value_int(0));
+        }
+        loss.each = OP(c, "aten::masked_fill.Scalar", loss.each, ignored, value_int(0));
+        return loss;
+}
+
+static Value class_loss_reduced(Compose *c, ClassLoss loss, int64_t reduction)
+{
+        if (reduction == REDUCTION_NONE)
+                return loss.each;
+        Value sum = OP(c, "aten::sum", loss.each);
+        return reduction == REDUCTION_SUM ? sum
+                                          : OP(c, "aten::div.Tensor", sum, OP(c, "aten::sum", loss.weights));
+}
+
+static Status check_classes(const TensorMeta *input, const TensorMeta *target, const TensorMeta *weight)
+{
+        char a[128], b[128];
+        int dim = class_dim(input);
+        if (input->rank < 1)
+                return fail(STATUS_SHAPE, "Expected 1 or more dimensions (got %d)", input->rank);
+        if (!dtype_is_float(input->dtype))
+                return fail(STATUS_DTYPE, "\"nll_loss_out_frame\" not implemented for '%s'",
+                            dtype_words(input->dtype));
+        if (target->dtype != DTYPE_I64 && target->dtype != DTYPE_U8)
+                return fail(STATUS_DTYPE, "expected scalar type Long or Byte but found %s",
+                            dtype_words(target->dtype));
+        bool fits = target->rank == input->rank - 1;
+        for (int d = 0, k = 0; fits && d < input->rank; d++) {
+                if (d != dim)
+                        fits = input->size[d] == target->size[k++];
+        }
+        if (!fits)
+                return fail(STATUS_SHAPE, "size mismatch (got input: %s , target: %s)",
+                            shape_text(input->rank, input->size, a, sizeof(a)),
+                            shape_text(target->rank, target->size, b, sizeof(b)));
+        if (weight != NULL && (weight->rank != 1 || weight->size[0] != input->size[dim]))
+                return fail(
+                        STATUS_SHAPE,
+                        "weight tensor should be defined either for all %ld classes or no classes but got "
+                        "weight tensor of shape: %s",
+                        (long)input->size[dim], shape_text(weight->rank, weight->size, a, sizeof(a)));
+        return STATUS_OK;
+}
+
+// The losses of `input`, log-probabilities in no half type, and the mask of ignored targets.
+static ClassLoss class_loss(Compose *c, Value input, Value *out_ignored)
+{
+        Value target = NAMED(c, "target"), weight = compose_wide(c, NAMED(c, "weight"));
+        if (!compose_failed(c))
+                compose_check(c, check_classes(compose_meta(c, input), compose_meta(c, target),
+                                               weight.kind == VALUE_TENSOR ? compose_meta(c, weight) : NULL));
+        if (compose_meta(c, target)->dtype == DTYPE_U8)
+                target = compose_cast(c, target, DTYPE_I64);
+        *out_ignored = OP(c, "aten::eq.Scalar", target, NAMED(c, "ignore_index"));
+        return pick_classes(c, input, target, weight, *out_ignored);
+}
+
+static Status nll_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), ignored;
+        Dtype dtype = compose_meta(&c, self)->dtype;
+        ClassLoss loss = class_loss(&c, compose_wide(&c, self), &ignored);
+        Value result = class_loss_reduced(&c, loss, compose_int(&c, "reduction"));
+        return compose_end(&c, compose_cast(&c, result, dtype), out);
+}
+
+// (loss, sum of weights), the second 0 without a reduction.
+static Status nll_loss_forward_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), ignored;
+        Dtype dtype = compose_meta(&c, self)->dtype;
+        int64_t reduction = compose_int(&c, "reduction");
+        ClassLoss loss = class_loss(&c, compose_wide(&c, self), &ignored);
+        Value parts[] = { compose_cast(&c, class_loss_reduced(&c, loss, reduction), dtype), value_none() };
+        Value total = OP(&c, "aten::sum", loss.weights);
+        if (reduction == REDUCTION_NONE)
+                total = OP(&c, "aten::zeros_like", total);
+        parts[1] = compose_cast(&c, total, dtype);
+        Value pair = compose_list(&c, parts, 2);
+        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
+        return compose_end(&c, pair, out);
+}
+
+// Targets that are probabilities.
+static Value soft_cross_entropy(Compose *c, Value logs, Value target, double smoothing)
+{
+        const TensorMeta *meta = compose_meta(c, logs);
+        int dim = class_dim(meta);
+        int64_t n_classes = meta->size[dim], reduction = compose_int(c, "reduction");
+        if (!dtype_is_float(compose_meta(c, target)->dtype))
+                compose_check(c,
+                              fail(STATUS_DTYPE,
+                                   "Expected floating point type for target with class probabilities, got %s",
+                                   dtype_words(compose_meta(c, target)->dtype)));
+        if (compose_int(c, "ignore_index") >= 0)
+                compose_check(c,
+                              fail(STATUS_VALUE, "ignore_index is not supported for floating point target"));
+        target = compose_wide(c, target);
+        if (smoothing > 0)
+                target = OP(c, "aten::add.Scalar",
+                            OP(c, "aten::mul.Scalar", target, value_float(1 - smoothing)),
+                            value_float(smoothing / (double)n_classes));
+        Value product = OP(c, "aten::mul.Tensor", logs, target);
+        if (compose_has(c, "weight")) {
+                int64_t size[MAX_RANK];
+                for (int d = 0; d < meta->rank; d++)
+                        size[d] = d == dim ? n_classes : 1;
+                product = OP(c, "aten::mul.Tensor", product,
+                             OP(c, "aten::reshape", compose_wide(c, NAMED(c, "weight")),
+                                compose_ints(c, size, meta->rank)));
+        }
+        if (reduction == REDUCTION_NONE)
+                return OP(c, "aten::neg", OP(c, "aten::sum.dim_IntList", product, INTS(c, dim)));
+        Value sum = OP(c, "aten::neg", OP(c, "aten::sum", product));
+        if (reduction == REDUCTION_SUM)
+                return sum;
+        double n_rows = n_classes == 0 ? 0 : (double)meta_numel(meta) / (double)n_classes;
+        return OP(c, "aten::div.Scalar", sum, value_float(n_rows));
+}
+
+// What smoothing adds: the loss of all classes alike.
+static Value uniform_loss(Compose *c, Value logs, ClassLoss hard, Value ignored)
+{
+        const TensorMeta *meta = compose_meta(c, logs);
+        int dim = class_dim(meta);
+        Value weighted = logs;
+        if (compose_has(c, "weight")) {
+                int64_t size[MAX_RANK];
+                for (int d = 0; d < meta->rank; d++)
+                        size[d] = d == dim ? meta->size[dim] : 1;
+                weighted = OP(c, "aten::mul.Tensor", logs,
+                              OP(c, "aten::reshape", compose_wide(c, NAMED(c, "weight")),
+                                 compose_ints(c, size, meta->rank)));
+        }
+        ClassLoss each = { OP(c, "aten::neg", OP(c, "aten::sum.dim_IntList", weighted, INTS(c, dim))),
+                           hard.weights };
+        each.each = OP(c, "aten::masked_fill.Scalar", each.each, ignored, value_int(0));
+        return class_loss_reduced(c, each, compose_int(c, "reduction"));
+}
+
+static Status cross_entropy_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), target = NAMED(&c, "target"), ignored;
+        const TensorMeta *meta = compose_meta(&c, self);
+        double smoothing = compose_double(&c, "label_smoothing");
+        if (!(smoothing >= 0 && smoothing <= 1))
+                return fail(STATUS_VALUE, "label_smoothing must be between 0.0 and 1.0. Got: %g", smoothing);
+        if (meta->rank < 1)
+                return fail(STATUS_SHAPE, "Expected 1 or more dimensions (got %d)", meta->rank);
+        Value logs = OP(&c, "aten::log_softmax.int", compose_wide(&c, self), value_int(class_dim(meta)));
+        if (meta_same_shape(meta, compose_meta(&c, target))) {
+                Value soft = soft_cross_entropy(&c, logs, target, smoothing);
+                return compose_end(&c, compose_cast(&c, soft, meta->dtype), out);
+        }
+        ClassLoss hard = class_loss(&c, logs, &ignored);
+        Value result = class_loss_reduced(&c, hard, compose_int(&c, "reduction"));
+        if (smoothing > 0) {
+                double part = smoothing / (double)meta->size[class_dim(meta)];
+                result = OP(
+                        &c, "aten::add.Tensor",
+                        OP(&c, "aten::mul.Scalar", result, value_float(1 - smoothing)),
+                        OP(&c, "aten::mul.Scalar", uniform_loss(&c, logs, hard, ignored), value_float(part)));
+        }
+        return compose_end(&c, compose_cast(&c, result, meta->dtype), out);
+}
+
+#define LOSS(schema, function)                                                                               \
+        {                                                                                                    \
+                "aten::" schema, DTYPES_REAL, .expand = function##_expand, .traits = TRAIT_FRESH             \
+        }
+#define BY_CLASS "Tensor? weight=None, int reduction=1, SymInt ignore_index=-100"
+const OpDef losses_ops[] = {
+        LOSS("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", mse_loss),
+        LOSS("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", l1_loss),
+        LOSS("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
+             smooth_l1_loss),
+        LOSS("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", huber_loss),
+        LOSS("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
+             kl_div),
+        LOSS("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", soft_margin_loss),
+        LOSS("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int "
+             "reduction) -> Tensor",
+             poisson_nll_loss),
+        LOSS("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
+             hinge_embedding_loss),
+        LOSS("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int "
+             "reduction=1) -> Tensor",
+             margin_ranking_loss),
+        LOSS("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int "
+             "reduction=1) -> Tensor",
+             cosine_embedding_loss),
+        LOSS("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float "
+             "p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+             triplet_margin_loss),
+        LOSS("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? "
+             "weight=None, int reduction=1) -> Tensor",
+             multi_margin_loss),
+        LOSS("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> "
+             "Tensor",
+             bce),
+        LOSS("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
+             "pos_weight=None, int reduction=1) -> Tensor",
+             bce_with_logits),
+        LOSS("nll_loss_nd(Tensor self, Tensor target, " BY_CLASS ") -> Tensor", nll_loss),
+        LOSS("nll_loss(Tensor self, Tensor target, " BY_CLASS ") -> Tensor", nll_loss),
+        LOSS("nll_loss2d(Tensor self, Tensor target, " BY_CLASS ") -> Tensor", nll_loss),
+        LOSS("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+             "ignore_index) -> (Tensor output, Tensor total_weight)",
+             nll_loss_forward),
+        LOSS("nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+             "ignore_index) -> (Tensor output, Tensor total_weight)",
+             nll_loss_forward),
+        LOSS("cross_entropy_loss(Tensor self, Tensor target, " BY_CLASS ", float label_smoothing=0.) -> "
+             "Tensor",
+             cross_entropy_loss),
+};
+OP_FILE(losses_ops);

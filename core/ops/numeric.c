@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: Apache-2.0
+// numeric.c: numeric operators that are expressions of others: comparison within a tolerance,
+// powers, integrals, cross and bilinear products, sampling grids, windows, rounding to levels.
+#include <math.h>
+#include "core/ops/compose.h"
+
+static Value halves(Compose *c, Value x)
+{
+        return OP(c, "aten::div.Scalar", x, value_float(2));
+}
+
+// ---- comparison ----
+static Status isclose_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), other = NAMED(&c, "other");
+        Dtype dtype = compose_meta(&c, self)->dtype;
+        double rtol = compose_double(&c, "rtol"), atol = compose_double(&c, "atol");
+        if (dtype != compose_meta(&c, other)->dtype)
+                return fail(STATUS_DTYPE, "%s did not match %s", dtype_words(dtype),
+                            dtype_words(compose_meta(&c, other)->dtype));
+        if (!(rtol >= 0) || !(atol >= 0))
+                return fail(STATUS_VALUE, "%s must be greater than or equal to zero, but got %g",
+                            rtol >= 0 ? "atol" : "rtol", rtol >= 0 ? atol : rtol);
+        Value close = OP(&c, "aten::eq.Tensor", self, other);
+        if (dtype_is_float(dtype) && compose_bool(&c, "equal_nan"))
+                close = OP(&c, "aten::logical_or", close,
+                           OP(&c, "aten::logical_and", OP(&c, "aten::isnan", self),
+                              OP(&c, "aten::isnan", other)));
+        if (rtol == 0 && atol == 0)
+                return compose_end(&c, close, out);
+        if (dtype == DTYPE_BOOL)
+                self = compose_cast(&c, self, DTYPE_F32);
+        if (!dtype_is_float(dtype))
+                other = compose_cast(&c, other, DTYPE_F32);
+        Value allowed = OP(&c, "aten::abs", OP(&c, "aten::mul.Scalar", other, value_float(rtol)));
+        allowed = OP(&c, "aten::add.Scalar", allowed, value_float(atol));
+        Value gap = OP(&c, "aten::abs", OP(&c, "aten::sub.Tensor", self, other));
+        Value within = OP(&c, "aten::logical_and", OP(&c, "aten::isfinite", gap),
+                          OP(&c, "aten::le.Tensor", gap, allowed));
+        return compose_end(&c, OP(&c, "aten::logical_or", close, within), out);
+}
+
+// ---- powers and means ----
+static Value in_double(Compose *c, Value x)
+{
+        return x.kind == VALUE_TENSOR ? compose_cast(c, x, DTYPE_F64) : x;
+}
+
+static Status float_power_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), exponent = NAMED(&c, "exponent");
+        const char *name = self.kind != VALUE_TENSOR       ? "aten::pow.Scalar"
+                           : exponent.kind != VALUE_TENSOR ? "aten::pow.Tensor_Scalar"
+                                                           : "aten::pow.Tensor_Tensor";
+        return compose_end(&c, OP(&c, name, in_double(&c, self), in_double(&c, exponent)), out);
+}
+
+static Status ldexp_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), other = NAMED(&c, "other");
+        Dtype dtype = compose_meta(&c, self)->dtype;
+        bool exact = dtype_is_float(dtype) && !dtype_is_float(compose_meta(&c, other)->dtype);
+        if (exact) { // the power alone may be out of the type's range
+                self = compose_cast(&c, self, DTYPE_F64);
+                other = compose_cast(&c, other, DTYPE_F64);
+        }
+        Value power = OP(&c, "aten::pow.Scalar", value_float(2), other);
+        Value product = OP(&c, "aten::mul.Tensor", self, power);
+        return compose_end(&c, exact ? compose_cast(&c, product, dtype) : product, out);
+}
+
+static Status nanmean_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), dim = NAMED(&c, "dim"), keepdim = NAMED(&c, "keepdim");
+        if (!dtype_is_float(compose_meta(&c, self)->dtype))
+                return fail(STATUS_DTYPE,
+                            "nanmean(): expected input to have floating point or complex dtype but "
+                            "got %s",
+                            dtype_words(compose_meta(&c, self)->dtype));
+        Value count = OP(&c, "aten::sum.dim_IntList",
+                         OP(&c, "aten::logical_not", OP(&c, "aten::isnan", self)), dim, keepdim);
+        Value sum = OP(&c, "aten::nansum", self, dim, keepdim, NAMED(&c, "dtype"));
+        return compose_end(&c, OP(&c, "aten::div.Tensor", sum, count), out);
+}
+
+static Status vecdot_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value product = OP(&c, "aten::mul.Tensor", NAMED(&c, "x"), NAMED(&c, "y"));
+        Value dims = compose_list(&c, (Value[]){ NAMED(&c, "dim") }, 1);
+        return compose_end(&c, OP(&c, "aten::sum.dim_IntList", product, dims), out);
+}
+
+// ---- integrals ----
+// Sums of neighbours along `dim`: y[1:] + y[:-1].
+static Value neighbour_sums(Compose *c, Value y, int dim)
+{
+        Value left = OP(c, "aten::slice.Tensor", y, value_int(dim), value_int(0), value_int(-1));
+        Value right = OP(c, "aten::slice.Tensor", y, value_int(dim), value_int(1));
+        return OP(c, "aten::add.Tensor", left, right);
+}
+
+// The steps between the points x, made to stand against y along `dim`.
+static Value point_steps(Compose *c, Value x, const TensorMeta *y, int dim)
+{
+        const TensorMeta *meta = compose_meta(c, x);
+        if (meta->rank == 0)
+                compose_check(c, fail(STATUS_SHAPE,
+                                      "trapezoid: The provided `x` must have at least one dimension"));
+        int64_t n = y->size[dim];
+        if (!compose_failed(c) && meta->rank == 1 && meta->size[0] != n)
+                compose_check(c, fail(STATUS_SHAPE,
+                                      "trapezoid: There must be one `x` value for each sample point"));
+        if (compose_failed(c))
+                return value_none();
+        if (meta->rank != 1) {
+                int64_t at = dim + meta->rank - y->rank;
+                Value left = OP(c, "aten::slice.Tensor", x, value_int(at), value_int(0), value_int(-1));
+                Value right = OP(c, "aten::slice.Tensor", x, value_int(at), value_int(1));
+                return OP(c, "aten::sub.Tensor", right, left);
+        }
+        Value left = OP(c, "aten::slice.Tensor", x, value_int(0), value_int(0), value_int(-1));
+        Value right = OP(c, "aten::slice.Tensor", x, value_int(0), value_int(1));
+        int64_t size[MAX_RANK];
+        for (int d = 0; d < y->rank; d++)
+                size[d] = d == dim ? MAX(n - 1, 0) : 1;
+        return OP(c, "aten::reshape", OP(c, "aten::sub.Tensor", right, left), compose_ints(c, size, y->rank));
+}
+
+typedef struct TrapezoidRow {
+        bool cumulative, by_points; // points x are given, else the step dx
+} TrapezoidRow;
+
+static Status trapezoid_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value y = NAMED(&c, "y");
+        const TensorMeta *meta = compose_meta(&c, y);
+        const TrapezoidRow *row = call->op->row;
+        if (meta->rank == 0)
+                return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
+        int dim = compose_dim(&c, "dim", meta->rank);
+        if (!compose_failed(&c) && meta->size[dim] == 0 && !row->cumulative) {
+                Value sum = OP(&c, "aten::sum.dim_IntList", y, INTS(&c, dim));
+                return compose_end(&c, sum, out);
+        }
+        Value sums = neighbour_sums(&c, y, dim);
+        if (row->by_points)
+                sums = OP(&c, "aten::mul.Tensor", point_steps(&c, NAMED(&c, "x"), meta, dim), sums);
+        else
+                sums = OP(&c, "aten::mul.Scalar", sums, NAMED(&c, "dx"));
+        Value total = row->cumulative ? OP(&c, "aten::cumsum", sums, value_int(dim))
+                                      : OP(&c, "aten::sum.dim_IntList", sums, INTS(&c, dim));
+        return compose_end(&c, halves(&c, total), out);
+}
+
+// ---- products ----
+static Status cross_with(Emitter *emitter, const OpCall *call, int dim, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value pair[] = { NAMED(&c, "self"), NAMED(&c, "other") }, turned[2][2];
+        Value both = OP(&c, "aten::broadcast_tensors", compose_list(&c, pair, 2));
+        for (uint32_t i = 0; i < 2; i++) {
+                for (int k = 0; k < 2; k++) // the next element, and the one before
+                        turned[i][k] = OP(&c, "aten::roll", compose_item(&c, both, i),
+                                          INTS(&c, k == 0 ? -1 : 1), INTS(&c, dim));
+        }
+        Value result = OP(&c, "aten::sub.Tensor", OP(&c, "aten::mul.Tensor", turned[0][0], turned[1][1]),
+                          OP(&c, "aten::mul.Tensor", turned[0][1], turned[1][0]));
+        return compose_end(&c, result, out);
+}
+
+static Status linalg_cross_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        const TensorMeta *a = compose_meta(&c, NAMED(&c, "self")), *b = compose_meta(&c, NAMED(&c, "other"));
+        int64_t given = compose_int(&c, "dim");
+        int at, bt;
+        if (a->rank != b->rank)
+                return fail(STATUS_SHAPE, "linalg.cross: inputs must have the same number of dimensions.");
+        TRY(dim_wrap(given, a->rank, &at));
+        bt = at;
+        if (a->rank == 0 || a->size[at] != 3 || b->size[bt] != 3)
+                return fail(STATUS_SHAPE,
+                            "linalg.cross: inputs dimension %ld must have length 3. Got %ld and %ld",
+                            (long)given, a->rank == 0 ? 0L : (long)a->size[at],
+                            a->rank == 0 ? 0L : (long)b->size[bt]);
+        return cross_with(emitter, call, at, out);
+}
+
+static Status cross_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), other = NAMED(&c, "other");
+        const TensorMeta *meta = compose_meta(&c, self);
+        if (compose_has(&c, "dim"))
+                return compose_end(&c, OP(&c, "aten::linalg_cross", self, other, NAMED(&c, "dim")), out);
+        for (int d = 0; d < meta->rank; d++) {
+                if (meta->size[d] == 3)
+                        return compose_end(&c, OP(&c, "aten::linalg_cross", self, other, value_int(d)), out);
+        }
+        return fail(STATUS_SHAPE, "no dimension of size 3 in input");
+}
+
+// y[k] = x1 W[k] x2 + b[k]
+static Status bilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value a = NAMED(&c, "input1"), b = NAMED(&c, "input2"), weight = NAMED(&c, "weight");
+        const TensorMeta *am = compose_meta(&c, a), *bm = compose_meta(&c, b), *wm = compose_meta(&c, weight);
+        bool fits = am->rank == bm->rank && am->rank > 0 && wm->rank == 3;
+        for (int d = 0; fits && d < am->rank - 1; d++)
+                fits = am->size[d] == bm->size[d];
+        if (!fits)
+                return fail(STATUS_SHAPE,
+                            "bilinear(): input dimensions do not match: got %d and %d dimensions and a "
+                            "weight of %d",
+                            am->rank, bm->rank, wm->rank);
+        int64_t n1 = am->size[am->rank - 1], n2 = bm->size[bm->rank - 1], n_out = wm->size[0];
+        if (n1 != wm->size[1] || n2 != wm->size[2])
+                return fail(STATUS_SHAPE,
+                            "bilinear(): input%d size does not match weight size: got %ld but expected "
+                            "%ld",
+                            n1 != wm->size[1] ? 1 : 2, (long)(n1 != wm->size[1] ? n1 : n2),
+                            (long)(n1 != wm->size[1] ? wm->size[1] : wm->size[2]));
+        Value left = OP(&c, "aten::reshape", a, INTS(&c, -1, 1, 1, n1));
+        Value right = OP(&c, "aten::reshape", b, INTS(&c, -1, 1, n2, 1));
+        if (n1 == 0 || n2 == 0)
+                return fail(STATUS_UNSUPPORTED, "bilinear(): inputs without features");
+        Value product = OP(&c, "aten::matmul", OP(&c, "aten::matmul", left, weight), right);
+        int64_t size[MAX_RANK];
+        for (int d = 0; d < am->rank; d++)
+                size[d] = d == am->rank - 1 ? n_out : am->size[d];
+        Value result = OP(&c, "aten::reshape", product, compose_ints(&c, size, am->rank));
+        if (compose_has(&c, "bias"))
+                result = OP(&c, "aten::add.Tensor", result, NAMED(&c, "bias"));
+        return compose_end(&c, result, out);
+}
+
+// A factor with dimensions of size 1 where the list says so.
+static Value expanded(Compose *c, const char *tensor, const char *list)
+{
+        int64_t dims[MAX_RANK];
+        Value x = NAMED(c, tensor);
+        int n = compose_int_list(c, list, dims);
+        for (int i = 0; i < n; i++)
+                x = OP(c, "aten::unsqueeze", x, value_int(dims[i]));
+        return x;
+}
+
+static Status trilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value product =
+                OP(&c, "aten::mul.Tensor", expanded(&c, "i1", "expand1"), expanded(&c, "i2", "expand2"));
+        product = OP(&c, "aten::mul.Tensor", product, expanded(&c, "i3", "expand3"));
+        int64_t dims[MAX_RANK];
+        if (compose_int_list(&c, "sumdim", dims) > 0)
+                product = OP(&c, "aten::sum.dim_IntList", product, NAMED(&c, "sumdim"), value_bool(false),
+                             value_dtype(compose_meta(&c, product)->dtype));
+        return compose_end(&c, product, out);
+}
+
+// ---- sampling grids ----
+// n positions from -1 to 1: of the corners, or of the centres of n cells. One position is 0.
+static Value grid_axis(Compose *c, int64_t n, Dtype dtype, bool corners)
+{
+        if (n <= 1)
+                return OP(c, "aten::zeros", INTS(c, n), value_dtype(dtype));
+        Value axis = OP(c, "aten::linspace", value_int(-1), value_int(1), value_int(n), value_dtype(dtype));
+        return corners ? axis : OP(c, "aten::mul.Scalar", axis, value_float((double)(n - 1) / (double)n));
+}
+
+static Status affine_grid_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value theta = NAMED(&c, "theta"), axes[4];
+        const TensorMeta *meta = compose_meta(&c, theta);
+        int64_t size[MAX_RANK];
+        int n = compose_int_list(&c, "size", size), n_axes = n - 2;
+        bool corners = compose_bool(&c, "align_corners");
+        if (n != 4 && n != 5)
+                return fail(STATUS_SHAPE,
+                            "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
+        if (meta->rank != 3 || meta->size[1] != n_axes || meta->size[2] != n_axes + 1)
+                return fail(STATUS_SHAPE, "Expected a batch of %dD affine matrices of shape Nx%dx%d", n_axes,
+                            n_axes, n_axes + 1);
+        int64_t places = 1;
+        for (int d = 0; d < n_axes; d++) { // from the first to the last dimension of the image
+                axes[d] = grid_axis(&c, size[2 + d], meta->dtype, corners);
+                if (!mul_i64(places, size[2 + d], &places))
+                        compose_check(&c, fail(STATUS_TOO_LARGE, "affine_grid: the grid is too large"));
+        }
+        Value grid = OP(&c, "aten::meshgrid.indexing", compose_list(&c, axes, (uint32_t)n_axes),
+                        compose_text(&c, "ij"));
+        Value columns[4];
+        for (int d = 0; d < n_axes; d++) // x, which runs along the last dimension, is first
+                columns[d] = OP(&c, "aten::reshape", compose_item(&c, grid, (uint32_t)(n_axes - 1 - d)),
+                                INTS(&c, places));
+        columns[n_axes] = OP(&c, "aten::ones", INTS(&c, places), value_dtype(meta->dtype));
+        Value base = OP(&c, "aten::stack", compose_list(&c, columns, (uint32_t)n_axes + 1), value_int(-1));
+        Value result = OP(&c, "aten::matmul", base, OP(&c, "aten::mT", theta));
+        int64_t shape[MAX_RANK] = { meta->size[0] };
+        for (int d = 0; d < n_axes; d++)
+                shape[1 + d] = size[2 + d];
+        shape[1 + n_axes] = n_axes;
+        return compose_end(&c, OP(&c, "aten::reshape", result, compose_ints(&c, shape, n_axes + 2)), out);
+}
+
+// ---- windows ----
+// How many windows lie side by side; fewer than 1: none fits.
+static Status window_count(int64_t size, int64_t padding, int64_t dilation, int64_t kernel, int64_t stride,
+                           int64_t *out)
+{
+        int64_t reach, padded;
+        if (kernel <= 0 || dilation <= 0 || stride <= 0 || padding < 0)
+                return fail(STATUS_VALUE,
+                            "im2col: kernel size, dilation and stride should be greater than zero and "
+                            "padding not negative, but got %ld, %ld, %ld and %ld",
+                            (long)kernel, (long)dilation, (long)stride, (long)padding);
+        if (!mul_i64(dilation, kernel - 1, &reach) || !mul_i64(2, padding, &padded) ||
+            !add_i64(size, padded, &padded) || reach == INT64_MAX)
+                return fail(STATUS_TOO_LARGE, "im2col: the sizes are too large");
+        *out = padded < reach + 1 ? 0 : (padded - reach - 1) / stride + 1;
+        return STATUS_OK;
+}
+
+static Status im2col_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        const TensorMeta *meta = compose_meta(&c, self);
+        int64_t kernel[MAX_RANK], dilation[MAX_RANK], padding[MAX_RANK], stride[MAX_RANK], n[2];
+        char text[128];
+        if (compose_int_list(&c, "kernel_size", kernel) != 2 ||
+            compose_int_list(&c, "dilation", dilation) != 2 ||
+            compose_int_list(&c, "padding", padding) != 2 || compose_int_list(&c, "stride", stride) != 2)
+                return compose_failed(&c) ? c.status
+                                          : fail(STATUS_VALUE, "im2col: expected lists of 2 numbers");
+        bool batched = meta->rank == 4;
+        if ((meta->rank != 3 && !batched) || meta->size[meta->rank - 3] == 0 ||
+            meta->size[meta->rank - 2] == 0 || meta->size[meta->rank - 1] == 0)
+                return fail(
+                        STATUS_SHAPE,
+                        "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                        "dimensions for input, but got: %s",
+                        shape_text(meta->rank, meta->size, text, sizeof(text)));
+        const int64_t *size = meta->size + meta->rank - 2;
+        for (int d = 0; d < 2; d++)
+                TRY(window_count(size[d], padding[d], dilation[d], kernel[d], stride[d], &n[d]));
+        if (n[0] < 1 || n[1] < 1)
+                return fail(
+                        STATUS_SHAPE,
+                        "Given input with spatial size (%ld, %ld), calculated shape of the array of sliding "
+                        "blocks as (%ld, %ld), but its components must be at least one.",
+                        (long)size[0], (long)size[1], (long)n[0], (long)n[1]);
+        if (padding[0] != 0 || padding[1] != 0)
+                self = OP(&c, "aten::constant_pad_nd", self,
+                          INTS(&c, padding[1], padding[1], padding[0], padding[0]));
+        const TensorMeta *padded = compose_meta(&c, self);
+        const int64_t *step = padded->stride + padded->rank - 2;
+        int64_t channels = meta->size[meta->rank - 3];
+        int64_t sizes[] = { batched ? meta->size[0] : 1, channels, kernel[0], kernel[1], n[0], n[1] };
+        int64_t strides[] = { batched ? padded->stride[0] : 0,
+                              padded->stride[padded->rank - 3],
+                              dilation[0] * step[0],
+                              dilation[1] * step[1],
+                              stride[0] * step[0],
+                              stride[1] * step[1] };
+        Value windows =
+                OP(&c, "aten::as_strided", self, compose_ints(&c, sizes, 6), compose_ints(&c, strides, 6));
+        int64_t shape[] = { sizes[0], channels * kernel[0] * kernel[1], n[0] * n[1] };
+        Value columns =
+                OP(&c, "aten::reshape",
+                   OP(&c, "aten::clone", windows,
+                      (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS }),
+                   compose_ints(&c, batched ? shape : shape + 1, batched ? 3 : 2));
+        return compose_end(&c, columns, out);
+}
+
+// Each element goes to the place that its index names in its plane, all else is 0.
+static Status max_unpool2d_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), indices = NAMED(&c, "indices");
+        const TensorMeta *meta = compose_meta(&c, self), *at = compose_meta(&c, indices);
+        int64_t size[MAX_RANK], plane;
+        int n = compose_int_list(&c, "output_size", size), rank = meta->rank;
+        if (at->dtype != DTYPE_I64)
+                return fail(STATUS_DTYPE, "elements in indices should be type int64 but got: %s",
+                            dtype_words(at->dtype));
+        if (n != 2)
+                return fail(STATUS_VALUE,
+                            "There should be exactly two elements (height, width) in output_size, but "
+                            "got %d elements.",
+                            n);
+        if ((rank != 3 && rank != 4) || !meta_same_shape(meta, at))
+                return fail(STATUS_SHAPE,
+                            "Input to max_unpooling2d should be a 3d or 4d Tensor of the shape of "
+                            "indices, but got %d and %d dimensions",
+                            rank, at->rank);
+        if (size[0] < 0 || size[1] < 0 || !mul_i64(size[0], size[1], &plane))
+                return fail(STATUS_VALUE, "max_unpooling2d: bad output_size");
+        int64_t flat[MAX_RANK], shape[MAX_RANK];
+        for (int d = 0; d < rank - 2; d++)
+                flat[d] = shape[d] = meta->size[d];
+        flat[rank - 2] = meta->size[rank - 2] * meta->size[rank - 1];
+        shape[rank - 2] = size[0];
+        shape[rank - 1] = size[1];
+        Value values = OP(&c, "aten::reshape", self, compose_ints(&c, flat, rank - 1));
+        Value places = OP(&c, "aten::reshape", indices, compose_ints(&c, flat, rank - 1));
+        flat[rank - 2] = plane;
+        Value zeros = OP(&c, "aten::zeros", compose_ints(&c, flat, rank - 1), value_dtype(meta->dtype));
+        Value made = OP(&c, "aten::scatter.src", zeros, value_int(-1), places, values);
+        return compose_end(&c, OP(&c, "aten::reshape", made, compose_ints(&c, shape, rank)), out);
+}
+
+// ---- rounding to levels, as quantised models are trained ----
+static Value to_levels(Compose *c, Value x, Value scale, Value zero_point, Value *out_level)
+{
+        bool by_tensor = scale.kind == VALUE_TENSOR;
+        Value level;
+        if (by_tensor) {
+                level = OP(c, "aten::mul.Tensor", x, OP(c, "aten::reciprocal", scale));
+                level = OP(c, "aten::add.Tensor", OP(c, "aten::round", level), zero_point);
+        } else {
+                double inverse = scale.kind == VALUE_FLOAT ? (double)(1.0f / (float)scale.f) : 1;
+                level = OP(c, "aten::mul.Scalar", x, value_float(inverse));
+                level = OP(c, "aten::add.Scalar", OP(c, "aten::round", level), zero_point);
+        }
+        *out_level = level;
+        Value kept = OP(c, "aten::clamp", level, NAMED(c, "quant_min"), NAMED(c, "quant_max"));
+        if (by_tensor)
+                return OP(c, "aten::mul.Tensor", OP(c, "aten::sub.Tensor", kept, zero_point), scale);
+        return OP(c, "aten::mul.Scalar", OP(c, "aten::sub.Scalar", kept, zero_point), scale);
+}
+
+static Status check_levels(Compose *c, const TensorMeta *self)
+{
+        int64_t low = compose_int(c, "quant_min"), high = compose_int(c, "quant_max");
+        if (self->dtype != DTYPE_F32 && self->dtype != DTYPE_F64)
+                return fail(STATUS_DTYPE, "fake_quantize: expected float32 or float64 but got %s",
+                            dtype_words(self->dtype));
+        if (low > high)
+                return fail(STATUS_VALUE, "`quant_min` should be less than or equal to `quant_max`.");
+        return STATUS_OK;
+}
+
+// (result, mask of the elements that the levels reach) for the *_cachemask forms.
+static Status end_levels(Compose *c, Value result, Value level, Value *out)
+{
+        if (c->call->schema->n_returns == 1)
+                return compose_end(c, result, out);
+        Value mask = OP(c, "aten::logical_and", OP(c, "aten::ge.Scalar", level, NAMED(c, "quant_min")),
+                        OP(c, "aten::le.Scalar", level, NAMED(c, "quant_max")));
+        Value pair = compose_list(c, (Value[]){ result, mask }, 2);
+        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
+        return compose_end(c, pair, out);
+}
+
+static Status fake_quantize_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), level = value_none();
+        TRY(check_levels(&c, compose_meta(&c, self)));
+        Value result = to_levels(&c, self, NAMED(&c, "scale"), NAMED(&c, "zero_point"), &level);
+        return end_levels(&c, result, level, out);
+}
+
+static Status fake_quantize_channels_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), scale = NAMED(&c, "scale"), zero_point = NAMED(&c, "zero_point"),
+              level;
+        const TensorMeta *meta = compose_meta(&c, self), *sm = compose_meta(&c, scale),
+                         *zm = compose_meta(&c, zero_point);
+        TRY(check_levels(&c, meta));
+        int axis = compose_dim(&c, "axis", meta->rank);
+        if (compose_failed(&c))
+                return c.status;
+        if (sm->rank != 1 || zm->rank != 1 || meta->rank == 0 || sm->size[0] != meta->size[axis] ||
+            zm->size[0] != meta->size[axis])
+                return fail(STATUS_SHAPE,
+                            "dimensions of scale and zero-point are not consistent with input tensor");
+        int64_t size[MAX_RANK];
+        for (int d = 0; d < meta->rank; d++)
+                size[d] = d == axis ? meta->size[axis] : 1;
+        Value shape = compose_ints(&c, size, meta->rank);
+        Value zeros = OP(&c, "aten::reshape", zero_point, shape);
+        Value result = to_levels(&c, self, OP(&c, "aten::reshape", scale, shape), zeros, &level);
+        return end_levels(&c, result, level, out);
+}
+
+#define NUMERIC(schema, function)                                                                            \
+        {                                                                                                    \
+                "aten::" schema, 0, .expand = function##_expand, .traits = TRAIT_FRESH                       \
+        }
+#define TRAPEZOID(schema, ...)                                                                               \
+        {                                                                                                    \
+                "aten::" schema, 0, .expand = trapezoid_expand, .row = &(const TrapezoidRow){ __VA_ARGS__ }, \
+                                    .traits = TRAIT_FRESH                                                    \
+        }
+#define LEVELS "int quant_min, int quant_max) -> "
+const OpDef numeric_ops[] = {
+        NUMERIC("isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
+                "bool "
+                "equal_nan=False) -> Tensor",
+                isclose),
+        NUMERIC("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power),
+        NUMERIC("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power),
+        NUMERIC("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", float_power),
+        NUMERIC("ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp),
+        NUMERIC("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+                "Tensor",
+                nanmean),
+        NUMERIC("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot),
+        TRAPEZOID("trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", false, true),
+        TRAPEZOID("trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", false, false),
+        TRAPEZOID("trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", false, true),
+        TRAPEZOID("trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor", false, false),
+        TRAPEZOID("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor", true, true),
+        TRAPEZOID("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", true, false),
+        NUMERIC("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross),
+        NUMERIC("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross),
+        NUMERIC("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
+                bilinear),
+        NUMERIC("_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, "
+                "int[] sumdim, int unroll_dim=1) -> Tensor",
+                trilinear),
+        NUMERIC("affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor",
+                affine_grid),
+        NUMERIC("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> "
+                "Tensor",
+                im2col),
+        NUMERIC("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d),
+        NUMERIC("fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, " LEVELS "Tensor",
+                fake_quantize),
+        NUMERIC("fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor "
+                "zero_point, " LEVELS "Tensor",
+                fake_quantize),
+        NUMERIC("fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point, " LEVELS
+                "(Tensor output, Tensor mask)",
+                fake_quantize),
+        NUMERIC("fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int "
+                "axis, " LEVELS "Tensor",
+                fake_quantize_channels),
+        NUMERIC("fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, "
+                "int "
+                "axis, " LEVELS "(Tensor output, Tensor mask)",
+                fake_quantize_channels),
+};
+OP_FILE(numeric_ops);

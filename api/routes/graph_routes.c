@@ -388,7 +388,7 @@ Status get_text(const Answer *answer)
         return STATUS_OK;
 }
 
-// ---- example, weights ----
+// ---- example ----
 Status get_example(const Answer *answer)
 {
         bool unchanged;
@@ -396,47 +396,4 @@ Status get_example(const Answer *answer)
         if (unchanged)
                 return STATUS_OK;
         return example_write(answer->graph, answer->version->stats, answer_begin(answer, json_type));
-}
-
-// Strided entries become dense ones, within the budget of a run: a few bytes of an upload may
-// expand to many.
-static Status write_weights(const Graph *graph, const Codec *codec, Budget *budget, NamedTensor *tensors,
-                            ApiReply *reply)
-{
-        for (uint32_t i = 0; i < graph->n_state; i++) {
-                tensors[i].name = graph->state[i].path;
-                Status status = tensor_contiguous(graph->state[i].tensor, budget, &tensors[i].tensor);
-                if (status == STATUS_TOO_LARGE)
-                        return fail(STATUS_TOO_LARGE,
-                                    "the strided weights take more than %lld bytes when written in full "
-                                    "(--max-run-memory, "
-                                    "FXSERVE_MAX_RUN_MEMORY)",
-                                    (long long)limits.max_run_memory);
-                TRY(status);
-        }
-        reply->status = 200;
-        return codec_write(codec, tensors, graph->n_state, reply);
-}
-
-// Tied entries are each written, so that a reader of the file finds every name.
-Status get_weights(const Answer *answer)
-{
-        const Graph *graph = answer->graph;
-        int as;
-        bool unchanged;
-        TRY(param_choice(answer->call, PARAM_WEIGHTS_AS, &as));
-        TRY(answer_unchanged(answer, &unchanged));
-        if (unchanged)
-                return STATUS_OK;
-        Budget budget; // no tensor outlives it: the reply's tensors are no longer charged
-        budget_init(&budget, (size_t)limits.max_run_memory);
-        NamedTensor *tensors = new_array(graph->n_state, sizeof(*tensors));
-        if (tensors == NULL)
-                return fail_memory();
-        Status status = write_weights(graph, as == WEIGHTS_NPZ ? &npz_codec : &safetensors_codec, &budget,
-                                      tensors, answer->reply);
-        for (uint32_t i = 0; i < graph->n_state; i++)
-                tensor_unref(tensors[i].tensor);
-        free(tensors);
-        return status;
 }

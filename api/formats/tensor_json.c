@@ -113,6 +113,8 @@ typedef struct Description {
         TensorJsonDescription said;
         const char *data, *b64; // texts kept aside; NULL: not there (or read already)
         size_t n_data, n_b64;
+        bool may_lack_data;
+        const TensorJsonMore *more; // NULL: none
 } Description;
 
 static Status read_numbers(JsonReader *reader, Dtype dtype, Budget *budget, Tensor **out_tensor)
@@ -278,8 +280,12 @@ static Status read_member(JsonReader *reader, const char *key, Description *desc
                         return fail(STATUS_VALUE, "\"b64\" must be a text");
                 return json_read_raw(reader, &description->b64, &description->n_b64);
         }
-        if (strcmp(key, "data") != 0)
-                return fail_member(key);
+        if (strcmp(key, "data") != 0) {
+                bool known = false;
+                if (description->more != NULL)
+                        TRY(description->more->read(description->more->context, reader, key, &known));
+                return known ? STATUS_OK : fail_member(key);
+        }
         if (description->said.dtype != DTYPE_NONE)
                 return read_numbers(reader, description->said.dtype, budget, tensor);
         return json_read_raw(reader, &description->data, &description->n_data);
@@ -301,10 +307,10 @@ static Status read_kept_data(const Description *description, Dtype expected, Bud
         return status;
 }
 
-static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bool needs_data,
-                          Tensor **out_tensor, TensorJsonDescription *out_said)
+static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, Description *description,
+                          Tensor **out_tensor)
 {
-        Description description = { .said = { .dtype = DTYPE_NONE, .rank = -1 } };
+        description->said = (TensorJsonDescription){ .dtype = DTYPE_NONE, .rank = -1 };
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
         TRY(json_enter_object(reader));
         for (bool more;;) {
@@ -312,42 +318,44 @@ static Status read_object(JsonReader *reader, Dtype expected, Budget *budget, bo
                 TRY(json_next_key(reader, &key, &more));
                 if (!more)
                         break;
-                TRY(failure_at_argument(read_member(reader, key, &description, budget, &tensor), key));
+                TRY(failure_at_argument(read_member(reader, key, description, budget, &tensor), key));
         }
-        bool has_data = tensor != NULL || description.data != NULL;
-        if (has_data && description.b64 != NULL)
+        bool has_data = tensor != NULL || description->data != NULL;
+        if (has_data && description->b64 != NULL)
                 return fail(STATUS_VALUE, "a tensor has either \"data\" or \"b64\", not both");
-        if (needs_data && !has_data && description.b64 == NULL)
+        if (!description->may_lack_data && !has_data && description->b64 == NULL)
                 return fail(STATUS_VALUE, "a tensor needs \"data\" or \"b64\"");
-        if (description.b64 != NULL) {
-                TRY(failure_at_argument(read_b64(&description, expected, budget, &tensor), "b64"));
+        if (description->b64 != NULL) {
+                TRY(failure_at_argument(read_b64(description, expected, budget, &tensor), "b64"));
         } else if (has_data) {
                 if (tensor == NULL)
-                        TRY(failure_at_argument(read_kept_data(&description, expected, budget, &tensor),
+                        TRY(failure_at_argument(read_kept_data(description, expected, budget, &tensor),
                                                 "data"));
-                if (description.said.rank >= 0)
-                        TRY(failure_at_argument(apply_shape(&description, tensor), "shape"));
+                if (description->said.rank >= 0)
+                        TRY(failure_at_argument(apply_shape(description, tensor), "shape"));
         }
-        *out_said = description.said;
         *out_tensor = take_ptr(tensor);
         return STATUS_OK;
 }
 
-Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor,
-                                  TensorJsonDescription *out_described)
+Status tensor_json_read_described(JsonReader *reader, Budget *budget, const TensorJsonMore *more,
+                                  Tensor **out_tensor, TensorJsonDescription *out_described)
 {
-        return read_object(reader, DTYPE_NONE, budget, false, out_tensor, out_described);
+        Description description = { .may_lack_data = true, .more = more };
+        TRY(read_object(reader, DTYPE_NONE, budget, &description, out_tensor));
+        *out_described = description.said;
+        return STATUS_OK;
 }
 
 Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tensor **out_tensor,
                         bool *out_guessed)
 {
-        TensorJsonDescription said = { .dtype = DTYPE_NONE };
+        Description description = { .said = { .dtype = DTYPE_NONE } };
         bool is_object = json_peek(reader) == JSON_OBJECT;
         if (is_object)
-                TRY(read_object(reader, expected, budget, true, out_tensor, &said));
+                TRY(read_object(reader, expected, budget, &description, out_tensor));
         if (out_guessed != NULL)
-                *out_guessed = expected == DTYPE_NONE && said.dtype == DTYPE_NONE;
+                *out_guessed = expected == DTYPE_NONE && description.said.dtype == DTYPE_NONE;
         if (is_object)
                 return STATUS_OK;
         return read_numbers(reader, expected, budget, out_tensor);

@@ -13,14 +13,19 @@ Status tensor_json_read(JsonReader *reader, Dtype expected, Budget *budget, Tens
                         bool *out_guessed);
 
 // Reads an object that may leave its data out: then *out_tensor is NULL and `out_described` holds
-// what was said (dtype DTYPE_NONE, rank -1: nothing).
+// what was said (dtype DTYPE_NONE, rank -1: nothing). `more` (may be NULL) is asked about members
+// that a tensor does not have; it reads the values of those it knows.
 typedef struct TensorJsonDescription {
         Dtype dtype;
         int rank;
         int64_t shape[MAX_RANK];
 } TensorJsonDescription;
-Status tensor_json_read_described(JsonReader *reader, Budget *budget, Tensor **out_tensor,
-                                  TensorJsonDescription *out_described);
+typedef struct TensorJsonMore {
+        Status (*read)(void *context, JsonReader *reader, const char *key, bool *out_known);
+        void *context;
+} TensorJsonMore;
+Status tensor_json_read_described(JsonReader *reader, Budget *budget, const TensorJsonMore *more,
+                                  Tensor **out_tensor, TensorJsonDescription *out_described);
 
 typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 } TensorJsonStyle;
 // The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the

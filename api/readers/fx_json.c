@@ -15,7 +15,7 @@
 #include "core/graph/expr.h"
 #include "core/graph/print.h"
 
-enum { MAX_TYPE_BYTES = 1000, MAX_DIMENSION_BYTES = 400 };
+enum { MAX_TYPE_BYTES = 1000, MAX_DIMENSION_BYTES = 4000, MAX_NAME_BYTES = 1000 };
 
 // ---- places ----
 
@@ -62,7 +62,7 @@ void fx_node_deinit(FxNode *parts)
         text_deinit(&parts->notes);
 }
 
-static Status read_word(FxReader *reader, const char **out_word)
+Status fx_read_word(FxReader *reader, const char **out_word)
 {
         if (json_peek(reader->json) != JSON_STRING)
                 return fail(STATUS_MALFORMED, "a text is expected here");
@@ -72,7 +72,7 @@ static Status read_word(FxReader *reader, const char **out_word)
 Status fx_read_opcode(FxReader *reader, Opcode *out_op)
 {
         const char *name;
-        TRY(read_word(reader, &name));
+        TRY(fx_read_word(reader, &name));
         for (int op = OP_PLACEHOLDER; op <= OP_OUTPUT; op++) {
                 if (strcmp(name, opcode_names[op]) == 0) {
                         *out_op = (Opcode)op;
@@ -85,8 +85,7 @@ Status fx_read_opcode(FxReader *reader, Opcode *out_op)
                     name);
 }
 
-// A size: a whole number, or the name (or expression) of a dimension that varies.
-static Status read_dimension(FxReader *reader, const Graph *graph, SymDim *out_dim)
+Status fx_read_dimension(FxReader *reader, const Graph *graph, SymDim *out_dim)
 {
         if (json_peek(reader->json) == JSON_NUMBER) {
                 TRY(json_read_int(reader->json, &out_dim->value));
@@ -98,7 +97,7 @@ static Status read_dimension(FxReader *reader, const Graph *graph, SymDim *out_d
         }
         const char *text;
         size_t n;
-        TRY(read_word(reader, &text));
+        TRY(fx_read_word(reader, &text));
         n = strlen(text);
         if (n == 0 || n > MAX_DIMENSION_BYTES)
                 return fail(STATUS_VALUE, "the name of a dimension has 1 to %d characters",
@@ -121,7 +120,7 @@ static Status read_shape(FxReader *reader, const Graph *graph, TensorSpec *spec)
                         return STATUS_OK;
                 if (spec->rank == MAX_RANK)
                         return fail(STATUS_VALUE, "a shape has more than %d dimensions", MAX_RANK);
-                TRY(read_dimension(reader, graph, &spec->size[spec->rank]));
+                TRY(fx_read_dimension(reader, graph, &spec->size[spec->rank]));
                 spec->rank++;
         }
 }
@@ -162,7 +161,7 @@ static Status read_meta(FxReader *reader, const Graph *graph, FxNode *parts)
                         break;
                 size_t outer = fx_enter(reader, ".%.60s", key);
                 if (strcmp(key, "dtype") == 0) {
-                        TRY(read_word(reader, &name));
+                        TRY(fx_read_word(reader, &name));
                         parts->spec.dtype = dtype_from_name(name);
                         if (parts->spec.dtype == DTYPE_NONE)
                                 return fail(
@@ -184,10 +183,18 @@ static Status read_type(FxReader *reader, FxNode *parts)
 {
         if (json_peek(reader->json) == JSON_NULL)
                 return json_read_null(reader->json);
-        TRY(read_word(reader, &parts->type));
+        TRY(fx_read_word(reader, &parts->type));
         if (parts->type[0] == '\0' || strlen(parts->type) > MAX_TYPE_BYTES ||
             strpbrk(parts->type, "\n\r") != NULL)
                 return fail(STATUS_VALUE, "a type is one line of 1 to %d characters", MAX_TYPE_BYTES);
+        return STATUS_OK;
+}
+
+static Status read_line(FxReader *reader, const char **out_text)
+{
+        TRY(fx_read_word(reader, out_text));
+        if (**out_text == '\0' || strlen(*out_text) > MAX_NAME_BYTES || strpbrk(*out_text, "\n\r") != NULL)
+                return fail(STATUS_VALUE, "a name is one line of 1 to %d characters", MAX_NAME_BYTES);
         return STATUS_OK;
 }
 
@@ -198,9 +205,9 @@ static Status read_node_member(FxReader *reader, const Graph *graph, const char 
                 return fx_read_opcode(reader, &parts->op);
         }
         if (strcmp(key, "name") == 0)
-                return read_word(reader, &parts->name);
+                return fx_read_word(reader, &parts->name);
         if (strcmp(key, "target") == 0)
-                return read_word(reader, &parts->target);
+                return fx_read_word(reader, &parts->target);
         if (strcmp(key, "type") == 0)
                 return read_type(reader, parts);
         if (strcmp(key, "meta") == 0)
@@ -219,10 +226,12 @@ static Status read_node_member(FxReader *reader, const Graph *graph, const char 
                                : fail(STATUS_MALFORMED,
                                       "\"kwargs\" is an object of arguments by name, no \"$\" form");
         }
-        return fx_unknown_member("a node", key, "op, name, target, args, kwargs, type, meta");
+        if (strcmp(key, "origin") == 0)
+                return read_line(reader, &parts->origin);
+        return fx_unknown_member("a node", key, "op, name, target, args, kwargs, type, meta, origin");
 }
 
-static Status keep_text(Graph *graph, const char *text, const char **out_copy)
+Status fx_keep_text(Graph *graph, const char *text, const char **out_copy)
 {
         *out_copy = text == NULL ? NULL : arena_text(&graph->arena, text, strlen(text));
         return text != NULL && *out_copy == NULL ? fail_memory() : STATUS_OK;
@@ -257,8 +266,9 @@ static Status add_node(Graph *graph, FxNode *parts)
                                         .args = args,
                                         .kwargs = kwargs },
                            &node));
-        TRY(keep_text(graph, parts->type, &node->type));
-        TRY(keep_text(graph, parts->notes.data, &node->notes));
+        TRY(fx_keep_text(graph, parts->type, &node->type));
+        TRY(fx_keep_text(graph, parts->notes.data, &node->notes));
+        TRY(fx_keep_text(graph, parts->origin, &node->origin));
         if (parts->module_stack != NULL)
                 TRY(read_module_stack_json(graph, parts->module_stack, parts->n_module_stack, node));
         if (parts->stack_trace != NULL)
@@ -328,13 +338,25 @@ static Status read_nodes(FxReader *reader, Graph *graph)
 static Status read_format(FxReader *reader)
 {
         const char *format;
-        TRY(read_word(reader, &format));
+        TRY(fx_read_word(reader, &format));
         if (strcmp(format, "fx-variant/1") == 0)
                 return fail(STATUS_NOT_YET, "graph variants (\"fx-variant/1\") are not served yet");
         if (strcmp(format, "fx/1") != 0)
                 return fail(STATUS_MALFORMED, "unknown format \"%.60s\"; this version reads \"fx/1\"",
                             format);
         return STATUS_OK;
+}
+
+static Status read_class_name(FxReader *reader, Graph *graph)
+{
+        const char *name;
+        TRY(read_line(reader, &name));
+        for (const char *c = name; *c != '\0'; c++) {
+                bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || *c == '_';
+                if (!letter && (c == name || *c < '0' || *c > '9'))
+                        return fail(STATUS_VALUE, "\"%.60s\" is no name of a class", name);
+        }
+        return fx_keep_text(graph, name, &graph->class_name);
 }
 
 static Status read_document_member(FxReader *reader, const char *key, Graph *graph)
@@ -347,7 +369,16 @@ static Status read_document_member(FxReader *reader, const char *key, Graph *gra
                 return fx_read_modules(reader, graph);
         if (strcmp(key, "state") == 0)
                 return fx_read_state(reader, graph);
-        return fx_unknown_member("a graph", key, "format, nodes, modules, state");
+        if (strcmp(key, "signature") == 0)
+                return fx_read_signature(reader, graph);
+        if (strcmp(key, "hints") == 0)
+                return fx_read_hints(reader, graph);
+        if (strcmp(key, "pytree") == 0)
+                return json_read_bool(reader->json, &graph->pytree);
+        if (strcmp(key, "class_name") == 0)
+                return read_class_name(reader, graph);
+        return fx_unknown_member("a graph", key,
+                                 "format, nodes, modules, state, signature, hints, pytree, class_name");
 }
 
 Status fx_read_graph(FxReader *reader, Graph **out_graph)
@@ -383,6 +414,7 @@ static Status finish(FxReader *reader, Graph *graph)
                 TRY(finish(reader, graph->modules[i]->graph));
                 fx_leave(reader, outer);
         }
+        TRY(fx_complete_signature(reader, graph));
         return graph_finish(graph);
 }
 
@@ -423,27 +455,22 @@ Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Grap
         if (status != STATUS_OK)
                 fx_put_in_front(reader.place);
         json_close(reader.json);
-        free(reader.later);
-        string_map_deinit(&reader.later_by_path);
+        fx_state_deinit(&reader);
+        fx_signatures_deinit(&reader);
         arena_deinit(&reader.scratch);
         return status;
 }
 
 // ---- writing ----
 
-static Status write_tensor(void *context, const State *state, Text *out)
+static Status write_data(void *context, const State *state, Text *out)
 {
         (void)context;
-        const TensorMeta *meta = &state->tensor->meta;
-        char shape[256];
-        text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s, \"data\": ", dtype_info[meta->dtype].name,
-                  shape_text(meta->rank, meta->size, shape, sizeof(shape)));
-        TRY(tensor_json_write(state->tensor, TENSOR_JSON_FLAT, NULL, SIZE_MAX, out));
-        text_add_char(out, '}');
-        return STATUS_OK;
+        text_add(out, ", \"data\": ");
+        return tensor_json_write(state->tensor, TENSOR_JSON_FLAT, NULL, SIZE_MAX, out);
 }
 
 Status fx_json_write(const Graph *graph, bool with_data, Text *out)
 {
-        return graph_print_json(graph, with_data ? write_tensor : NULL, NULL, out);
+        return graph_print_json(graph, with_data ? write_data : NULL, NULL, out);
 }

@@ -129,17 +129,10 @@ static Status read_text(const FxReader *reader, const Graph *graph, Value *out_v
 
 // ---- {"$...": ...} ----
 
-static Status read_word(FxReader *reader, const char **out_word)
-{
-        if (json_peek(reader->json) != JSON_STRING)
-                return fail(STATUS_MALFORMED, "a text is expected here");
-        return json_read_string(reader->json, out_word, NULL);
-}
-
 static Status read_dtype(FxReader *reader, Value *out_value)
 {
         const char *name;
-        TRY(read_word(reader, &name));
+        TRY(fx_read_word(reader, &name));
         Dtype dtype = dtype_from_name(name);
         if (dtype == DTYPE_NONE)
                 return fail(STATUS_VALUE,
@@ -151,7 +144,7 @@ static Status read_dtype(FxReader *reader, Value *out_value)
 static Status read_device(FxReader *reader, Value *out_value)
 {
         const char *name;
-        TRY(read_word(reader, &name));
+        TRY(fx_read_word(reader, &name));
         size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz"),
                digits = name[letters] == ':' ? strspn(name + letters + 1, "0123456789") : 0;
         size_t n = letters + (name[letters] == ':' ? 1 + digits : 0);
@@ -168,7 +161,7 @@ static Status read_layout(FxReader *reader, Value *out_value)
         static const char *const layouts[] = { "strided",    "sparse_coo", "sparse_csr", "sparse_csc",
                                                "sparse_bsr", "sparse_bsc", "jagged" };
         const char *name;
-        TRY(read_word(reader, &name));
+        TRY(fx_read_word(reader, &name));
         const char *bare = strncmp(name, "torch.", 6) == 0 ? name + 6 : name;
         for (size_t i = 0; i < ARRAY_LENGTH(layouts); i++) {
                 char full[32];
@@ -187,7 +180,7 @@ static Status read_memory_format(FxReader *reader, Value *out_value)
         static const char *const names[] = { "contiguous_format", "channels_last", "channels_last_3d",
                                              "preserve_format" };
         const char *name;
-        TRY(read_word(reader, &name));
+        TRY(fx_read_word(reader, &name));
         const char *bare = strncmp(name, "torch.", 6) == 0 ? name + 6 : name;
         for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
                 if (strcmp(bare, names[i]) == 0) {
@@ -211,7 +204,7 @@ static Status read_float_word(FxReader *reader, double *out)
                 { "Infinity", (double)INFINITY }, { "-Infinity", -(double)INFINITY }, { "NaN", (double)NAN }
         };
         const char *text;
-        TRY(read_word(reader, &text));
+        TRY(fx_read_word(reader, &text));
         for (size_t i = 0; i < ARRAY_LENGTH(words); i++) {
                 if (strcmp(text, words[i].text) == 0) {
                         *out = words[i].value;

@@ -82,14 +82,10 @@ static Status write_state(void *context, const State *state, Text *out)
         Tensor *tensor = state->tensor;
         const State *old = graph_state(context, state->path);
         bool same = old != NULL && old->tensor == tensor;
-        char shape[256];
-        text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s", dtype_info[tensor->meta.dtype].name,
-                  shape_text(tensor->meta.rank, tensor->meta.size, shape, sizeof(shape)));
         if (same)
                 text_add(out, ", \"unchanged\": true");
         if (!same || dense_bytes(tensor) <= HASHED_MAX_BYTES)
                 TRY(add_digest(tensor, out));
-        text_add_char(out, '}');
         return STATUS_OK;
 }
 

@@ -7,7 +7,7 @@
 Status edit_copy_spec(Edit *edit, const TensorSpec *spec, TensorSpec *out_spec)
 {
         *out_spec = *spec;
-        for (int i = 0; i < spec->rank; i++)
+        for (int i = 0; i < MAX(spec->rank, 1); i++) // a symbolic int has its size at rank 0
                 TRY(edit_keep_text(edit, spec->size[i].expr, &out_spec->size[i].expr));
         return STATUS_OK;
 }

@@ -10,6 +10,8 @@
 
 enum { MAX_PATH_ATOMS = 64, MAX_PATH_BYTES = 4096 };
 
+const char *const output_kind_names[] = { "user", "state", "input" };
+const char *const tree_kind_names[] = { "*", "tuple", "list", "dict", "namedtuple" };
 const char *const opcode_names[] = { "placeholder", "get_attr",    "call_function",
                                      "call_method", "call_module", "output" };
 
@@ -257,6 +259,13 @@ Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, Stat
         *state = (State){ .path = copy, .tensor = take_ptr(tensor), .persistent = true };
         *out_state = state;
         return STATUS_OK;
+}
+
+bool state_looks_like_parameter(const char *path, Dtype dtype)
+{
+        const char *dot = strrchr(path, '.'), *name = dot == NULL ? path : dot + 1;
+        return dtype_is_float(dtype) && strncmp(name, "running_", 8) != 0 &&
+               strncmp(name, "_tensor_constant", 16) != 0;
 }
 
 Module *graph_module(const Graph *graph, const char *path)

@@ -121,6 +121,7 @@ typedef struct Input {
 } Input;
 
 typedef enum OutputKind { OUTPUT_USER, OUTPUT_STATE_MUTATION, OUTPUT_INPUT_MUTATION } OutputKind;
+extern const char *const output_kind_names[]; // in FX JSON: "user", "state", "input"
 typedef struct Output {
         OutputKind kind;
         const char *target; // mutation: state path or input name; NULL otherwise
@@ -129,6 +130,7 @@ typedef struct Output {
 
 // Structure of arguments or results (pytree). Leaves are numbered in order.
 typedef enum TreeKind { TREE_LEAF, TREE_TUPLE, TREE_LIST, TREE_DICT, TREE_NAMEDTUPLE } TreeKind;
+extern const char *const tree_kind_names[]; // in FX JSON: "*", "tuple", "list", "dict", "namedtuple"
 typedef struct Tree Tree;
 struct Tree {
         TreeKind kind;
@@ -240,6 +242,8 @@ Status graph_add_module(Graph *graph, const char *path, const char *type, Module
 // The tensor is taken (also on failure). *out_state is valid until the next graph_add_state. A path
 // that is taken: STATUS_LINT.
 Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, State **out_state);
+// Whether a tensor of this name and dtype is a parameter where nobody says so.
+bool state_looks_like_parameter(const char *path, Dtype dtype);
 // With everything below it: modules, child graphs and state. STATUS_LINT for the root and for a
 // path that is no module.
 Status graph_remove_module(Graph *graph, const char *path);

@@ -24,9 +24,8 @@ void node_print(const Node *node, Text *out);
 void value_print_repr(Value value, Text *out);
 // An argument as FX JSON has it: "%add" for a node, {"$tuple": [1, 2]}.
 void value_print_json(Value value, Text *out);
-// FX JSON. `write_state` prints one tensor's object ({"dtype", "shape", "data"}); NULL: dtype and
-// shape only, the weights come apart. Parameters that an export lifted to placeholders become
-// get_attr nodes again, so that the document stands for itself.
+// FX JSON, complete: read together with the state it gives the same graph. `write_data` adds
+// members with the numbers to one tensor's object; NULL: the weights come apart.
 Status graph_print_json(const Graph *graph,
-                        Status (*write_state)(void *context, const State *state, Text *out), void *context,
+                        Status (*write_data)(void *context, const State *state, Text *out), void *context,
                         Text *out);

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_json.c: FX JSON ("fx/1"), in the form that the reader takes back: one node, module and
-// tensor per line. Child graphs are printed inside their module, at most limits.max_child_graphs
-// deep.
+// print_json.c: FX JSON ("fx/1"), complete: the reader makes the same graph of it. One node, module
+// and tensor per line. Child graphs are printed inside their module, at most
+// limits.max_child_graphs deep.
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include "core/base/number.h"
-#include "core/graph/print.h"
-
-typedef struct Writer {
-        Status (*write_state)(void *context, const State *state, Text *out);
-        void *context;
-        Text *out;
-        Status status; // first failure of write_state
-} Writer;
+#include "core/graph/print_json_parts.h"
 
 // A text that begins with % or $ doubles it.
 static void add_escaped(Text *out, const char *text, size_t n)
@@ -132,6 +124,14 @@ void value_print_json(Value value, Text *out)
         }
 }
 
+void json_add_dimension(const SymDim *dim, Text *out)
+{
+        if (dim->expr != NULL)
+                text_add_json(out, dim->expr);
+        else
+                text_add_int(out, dim->value);
+}
+
 // {"key": ["path", "type"], ...}, outermost first, as PyTorch's dict.
 static void add_module_stack(Text *out, const StackEntry *innermost)
 {
@@ -180,10 +180,7 @@ static void add_meta(Text *out, const Node *node)
                 separator = ", ";
                 for (int i = 0; i < spec->rank; i++) {
                         text_add(out, i == 0 ? "" : ", ");
-                        if (spec->size[i].expr != NULL)
-                                text_add_json(out, spec->size[i].expr);
-                        else
-                                text_add_int(out, spec->size[i].value);
+                        json_add_dimension(&spec->size[i], out);
                 }
                 text_add_char(out, ']');
         }
@@ -193,12 +190,18 @@ static void add_meta(Text *out, const Node *node)
         text_add_char(out, '}');
 }
 
-// `lifted`: the state path that an export turned into this placeholder; NULL for all other nodes.
-static void add_node(Text *out, const Node *node, const char *lifted)
+static void add_member(Text *out, const char *key, const char *text)
 {
-        text_addf(out, "{\"op\": \"%s\", \"name\": \"%s\", \"target\": ",
-                  lifted == NULL ? opcode_names[node->op] : "get_attr", node->name);
-        text_add_json(out, lifted == NULL ? node->target : lifted);
+        if (text == NULL)
+                return;
+        text_addf(out, ", \"%s\": ", key);
+        text_add_json(out, text);
+}
+
+static void add_node(Text *out, const Node *node)
+{
+        text_addf(out, "{\"op\": \"%s\", \"name\": \"%s\"", opcode_names[node->op], node->name);
+        add_member(out, "target", node->target);
         if (node->args.seq->n > 0) {
                 text_add(out, ", \"args\": ");
                 add_items(out, node->args.seq);
@@ -207,32 +210,26 @@ static void add_node(Text *out, const Node *node, const char *lifted)
                 text_add(out, ", \"kwargs\": ");
                 add_dict(out, node->kwargs.dict);
         }
-        if (node->type != NULL) {
-                text_add(out, ", \"type\": ");
-                text_add_json(out, node->type);
-        }
+        add_member(out, "type", node->type);
         if (node->spec != NULL || node->notes != NULL || node->module_stack != NULL ||
             node->stack_trace != NULL)
                 add_meta(out, node);
+        if (strcmp(node_origin(node), node->name) != 0)
+                add_member(out, "origin", node->origin);
         text_add_char(out, '}');
 }
 
 static void add_nodes(Text *out, const Graph *graph)
 {
-        uint32_t n_placeholders = 0;
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
-                const Node *node = graph->nodes[i];
-                const Input *input = node->op == OP_PLACEHOLDER && n_placeholders < graph->signature.n_inputs
-                                             ? &graph->signature.inputs[n_placeholders++]
-                                             : NULL;
                 text_add(out, i == 0 ? "  " : ",\n  ");
-                add_node(out, node, input != NULL && input->kind == INPUT_STATE ? input->path : NULL);
+                add_node(out, graph->nodes[i]);
         }
 }
 
-static void add_graph(Writer *writer, const Graph *graph);
+static void add_graph(JsonWriter *writer, const Graph *graph);
 
-static void add_module(Writer *writer, const Module *module)
+static void add_module(JsonWriter *writer, const Module *module)
 {
         Text *out = writer->out;
         const char *separator = "";
@@ -265,97 +262,57 @@ static void add_module(Writer *writer, const Module *module)
         text_add_char(out, '}');
 }
 
-// Entries in the order of their tensors' addresses, to find those tied to an earlier one.
-typedef struct Tied {
-        const Tensor *tensor;
-        uint32_t index;
-} Tied;
-
-static int compare_tied(const void *a, const void *b)
+// Containers without a type are made again by their children's paths.
+static bool is_written(const Module *module)
 {
-        const Tied *x = a, *y = b;
-        uintptr_t p = (uintptr_t)x->tensor, q = (uintptr_t)y->tensor;
-        return p != q ? (p > q) - (p < q) : (x->index > y->index) - (x->index < y->index);
+        return module->path[0] != '\0' && (module->type != NULL || module->graph != NULL || module->training);
 }
 
-// out_first[i]: the first entry that holds the same tensor as entry i.
-static Status find_ties(const Graph *graph, uint32_t *out_first)
+static void add_modules(JsonWriter *writer, const Graph *graph)
 {
-        _cleanup_(freep) Tied *tied = new_array(graph->n_state, sizeof(*tied));
-        if (tied == NULL)
-                return fail_memory();
-        for (uint32_t i = 0; i < graph->n_state; i++)
-                tied[i] = (Tied){ graph->state[i].tensor, i };
-        qsort(tied, graph->n_state, sizeof(*tied), compare_tied);
-        for (uint32_t i = 0; i < graph->n_state; i++)
-                out_first[tied[i].index] = i > 0 && tied[i - 1].tensor == tied[i].tensor
-                                                   ? out_first[tied[i - 1].index]
-                                                   : tied[i].index;
-        return STATUS_OK;
-}
-
-static Status add_tensor(Writer *writer, const Graph *graph, uint32_t index, uint32_t first)
-{
-        Text *out = writer->out;
-        const State *state = &graph->state[index];
-        text_add_json(out, state->path);
-        text_add(out, ": ");
-        if (first != index) {
-                text_add(out, "{\"same_as\": ");
-                text_add_json(out, graph->state[first].path);
-                text_add_char(out, '}');
-                return STATUS_OK;
-        }
-        if (writer->write_state != NULL)
-                return writer->write_state(writer->context, state, out);
-        char shape[256];
-        text_addf(out, "{\"dtype\": \"%s\", \"shape\": %s}", dtype_info[state->tensor->meta.dtype].name,
-                  shape_text(state->tensor->meta.rank, state->tensor->meta.size, shape, sizeof(shape)));
-        return STATUS_OK;
-}
-
-static void add_state(Writer *writer, const Graph *graph)
-{
-        _cleanup_(freep) uint32_t *first = new_array(graph->n_state, sizeof(*first));
-        writer->status = first == NULL ? fail_memory() : find_ties(graph, first);
-        for (uint32_t i = 0; i < graph->n_state && writer->status == STATUS_OK; i++) {
-                text_add(writer->out, i == 0 ? "  " : ",\n  ");
-                writer->status = add_tensor(writer, graph, i, first[i]);
-        }
-}
-
-static void add_graph(Writer *writer, const Graph *graph)
-{
-        Text *out = writer->out;
-        text_add(out, "{\"format\": \"fx/1\",\n\"nodes\": [\n");
-        add_nodes(out, graph);
-        text_add(out, "\n]");
         bool any = false;
         for (uint32_t i = 0; i < graph->n_modules && writer->status == STATUS_OK; i++) {
-                const Module *module = graph->modules[i];
-                // Containers without a type are made again by their children's paths.
-                if (module->path[0] == '\0' ||
-                    (module->type == NULL && module->graph == NULL && !module->training))
+                if (!is_written(graph->modules[i]))
                         continue;
-                text_add(out, any ? ",\n  " : ",\n\"modules\": {\n  ");
-                add_module(writer, module);
+                text_add(writer->out, any ? ",\n  " : ",\n\"modules\": {\n  ");
+                add_module(writer, graph->modules[i]);
                 any = true;
         }
-        text_add(out, any ? "\n}" : "");
-        if (graph->n_state > 0) {
+        text_add(writer->out, any ? "\n}" : "");
+}
+
+static void add_graph(JsonWriter *writer, const Graph *graph)
+{
+        Text *out = writer->out;
+        text_add(out, "{\"format\": \"fx/1\",\n");
+        if (strcmp(graph->class_name, "GraphModule") != 0) {
+                text_add(out, "\"class_name\": ");
+                text_add_json(out, graph->class_name);
+                text_add(out, ",\n");
+        }
+        text_add(out, graph->pytree ? "\"pytree\": true,\n" : "");
+        text_add(out, "\"nodes\": [\n");
+        add_nodes(out, graph);
+        text_add(out, "\n]");
+        add_modules(writer, graph);
+        if (graph->n_state > 0 && writer->status == STATUS_OK) {
                 text_add(out, ",\n\"state\": {\n");
-                add_state(writer, graph);
+                writer->status = json_add_state(writer, graph);
                 text_add(out, "\n}");
         }
+        if (writer->status == STATUS_OK)
+                writer->status = json_add_signature(graph, out);
         text_add_char(out, '}');
 }
 
 Status graph_print_json(const Graph *graph,
-                        Status (*write_state)(void *context, const State *state, Text *out), void *context,
+                        Status (*write_data)(void *context, const State *state, Text *out), void *context,
                         Text *out)
 {
-        Writer writer = { .write_state = write_state, .context = context, .out = out };
+        JsonWriter writer = { .write_data = write_data, .context = context, .out = out };
+        TRY(state_storages_of(graph, &writer.storages));
         add_graph(&writer, graph);
+        state_storages_deinit(&writer.storages);
         TRY(writer.status);
         return text_status(out);
 }

@@ -176,6 +176,7 @@ STEPS = [
      python("tests/load/failing.py", SANITIZED_SERVER, "--leaks")),
     ("failing", "3,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER)),
     ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),
+    ("roundtrip", "graphs out of the server and back in", python("tests/service/roundtrip.py", SERVER)),
     ("sets", "models in every instruction set of this machine", python("tests/service/sets.py", SERVER)),
     ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
     ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),

@@ -286,7 +286,7 @@ Test(tensor_json, an_object_may_leave_its_data_out_where_that_is_allowed)
         Tensor *tensor = NULL;
         TensorJsonDescription said;
         cr_assert_eq(json_open(text, sizeof(text) - 1, 8, 0, &arena, &reader), STATUS_OK);
-        cr_assert_eq(tensor_json_read_described(reader, NULL, &tensor, &said), STATUS_OK);
+        cr_assert_eq(tensor_json_read_described(reader, NULL, NULL, &tensor, &said), STATUS_OK);
         cr_assert_null(tensor);
         cr_assert(said.dtype == DTYPE_I8 && said.rank == 2 && said.shape[1] == 3);
         json_close(reader);

@@ -192,7 +192,7 @@ static const Bad bad[] = {
         { STATE("\"a\": {\"same_as\": \"b\"}, \"b\": {\"same_as\": \"a\"}"), STATUS_MALFORMED,
           "which is tied itself", "" },
         { STATE("\"w\": {\"same_as\": \"v\", \"dtype\": \"float32\"}"), STATUS_UNKNOWN_MEMBER,
-          "\"dtype\"; it knows same_as alone", "" },
+          "has no numbers, dtype, shape or storage of its own", "" },
         { STATE("\"w\": {\"dtype\": \"int8\", \"shape\": [1], \"data\": [300]}"), STATUS_VALUE,
           "300 at [0] is out of range for int8", "" },
         { STATE("\"w\": {\"dtype\": \"int64\", \"shape\": [1], \"data\": [1.5]}"), STATUS_VALUE,

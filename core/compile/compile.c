@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compile.c: record, passes, plan, emit. Intermediate stages are not kept: they are seldom
-// printed, and can be recorded again.
+// compile.c: compiling in four steps: record, run the passes, plan the memory, emit the program.
+// Intermediate stages are not kept: they are seldom printed and can be recorded again.
 #include "core/compile/compile.h"
 
 // `optimise` NULL: as recorded.

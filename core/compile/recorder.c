@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// recorder.c: live tensors and their values. Tensors in the walk are live ones as in an eager run,
-// on storages that stand for buffers without bytes. Views share the storage, so that aliasing while
-// recording is the aliasing of the run.
+// recorder.c: live tensors and the values that they stand for. The walk that records handles
+// ordinary tensors, called live, as an eager run does. Their storages have no bytes and stand for
+// buffers. Views of a live tensor share its storage, so tensors alias as they will in the run.
 //
-// A live tensor may change under our hands (`unsqueeze_` changes its meta), a Recorded may not:
-// calls point to Recorded values, and a live tensor whose geometry has moved away from its value
-// gets a new one, by as_strided.
+// A live tensor may change: `unsqueeze_` changes its meta. A Recorded never changes, because calls
+// point to it. When the geometry of a live tensor differs from that of its value, the recorder adds
+// a new value by as_strided.
 #include "core/compile/recorder.h"
 
 #include <string.h>
@@ -85,8 +85,7 @@ static Status add_restrided(Recorder *recorder, const Tensor *tensor, Recorded *
         return STATUS_OK;
 }
 
-// The value that a live tensor stands for now. Tensors nobody told us of are literals, or views an
-// expansion made by itself.
+// A tensor that has no value yet is a literal, or a view that an expansion made by itself.
 Status recorder_value(Recorder *recorder, Tensor *tensor, Recorded **out_value)
 {
         Recorded *value = recorded_of(tensor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside compile/: the recording emitter, shared by record.c (recordings for programs) and check.c
-// (a recording that is thrown away).
+// Inside compile/: the recording emitter. record.c makes recordings for programs with it; check.c
+// makes a recording only to find failures, and discards it.
 #pragma once
 #include "core/compile/runtime_scalars.h"
 #include "core/compile/record.h"
@@ -12,13 +12,15 @@ typedef struct StateView { // one state entry as the recording sees it
 
 typedef struct Recorder {
         Emitter base;
-        RunContext ctx; // of our own: literals outlive the request that compiles, they are not charged to it
+        // The recorder's own, without a budget: literals outlive the request that compiles and are
+        // not charged to it.
+        RunContext ctx;
         const RunContext *poll;
         Recording *recording;
         StateView *views;
         uint32_t n_views, views_capacity;
         uint32_t max_calls, max_values;
-        bool state_unknown;                   // the state's bytes are not looked at
+        bool state_unknown;                   // state is recorded without reading its bytes
         uint64_t scalars;                     // bit i: placeholder i is a runtime scalar ...
         uint64_t scalars_read;                // ... whose value was read
         Tensor *numbers[RUNTIME_SCALARS_MAX]; // live, counted: by placeholder
@@ -33,7 +35,7 @@ static inline Recorder *recorder_of(Emitter *emitter)
 void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll);
 void recorder_deinit(Recorder *recorder);
 
-// A live tensor (counted) on a buffer of its own, with unknown numbers. STATUS_TOO_LARGE over
+// A live tensor (counted) on a new buffer, whose numbers are unknown. STATUS_TOO_LARGE over
 // --max-run-memory.
 Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out_tensor);
 // The same with the sizes that an exporter recorded, hints included; VALUE_DYNAMIC where they are
@@ -51,7 +53,7 @@ Status recorder_leaf(void *recorder, const Value *leaf, Value *out);
 bool recorder_same_geometry(const Tensor *a, const Tensor *b); // dtype, sizes, strides and offset
 // recording_add_call for the node that is being walked. STATUS_DYNAMIC over max_calls.
 Status recorder_add_call(Recorder *recorder, const OpCall *call, Value *take_args, RecordedCall **out_call);
-// Whether the buffer is that of a runtime scalar.
+// Whether the buffer holds a runtime scalar.
 static inline bool recorder_is_number(const Recording *recording, const Buffer *buffer)
 {
         return buffer->kind == BUFFER_INPUT && buffer->input >= recording->n_tensor_inputs;

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// split.c: planned calls run first, then the eager tail, whatever the authored order. That gives
-// what the authored order gives as long as neither side sees a write or a random draw of the other
-// that comes after it (before it) in the graph. So, for every node left out: what bytes may it
-// touch, may it write them, may its result share them, may it draw? And for every call: a write to
-// bytes that an earlier node of the tail touches, a read of bytes that an earlier one may write, a
-// draw behind one that may draw: its node has to join the tail, and the graph is recorded again.
-// Rows of operators tell what a node may do (node_effects), rather too much than too little.
+// split.c: decides which nodes join the eager tail. A program runs all its calls first and then the
+// tail, in whatever order the nodes stand in the graph. The results are those of the authored order
+// if no call has an effect on an earlier node of the tail, nor the other way round.
 //
-// One thing does change: where both a call and an earlier node of the tail fail, the failure of the
-// call is the one that is seen.
+// For every node left out, the split notes: the bytes that it may touch, whether it may write them,
+// whether its result may share them, whether it may draw random numbers or end the run. A call
+// conflicts with an earlier node of the tail if
+//   it writes bytes that the node touches,
+//   it reads bytes that the node may write,
+//   both may draw random numbers, or
+//   both may end the run (checks that stop it).
+// The node of such a call joins the tail, and the graph is recorded again. node_effects says what a
+// node may do. It may name too many effects, never too few.
+//
+// One difference to the authored order remains: if a call and an earlier node of the tail both
+// fail, the failure of the call is reported.
 #include "core/compile/split.h"
 
 #include <string.h>
@@ -21,15 +27,15 @@ struct Split {
         const RunContext *poll;
         const Recording *recording;
         WalkSplit walk;
-        bool *left, *left_before; // by node
-        bool failed;              // a node was left out that may have recorded a part of itself
+        bool *left, *left_before; // by node: left out, in this attempt and before it
+        bool failed;              // a node was left out after it had recorded some calls
         bool asks_number;         // such a node takes a runtime scalar; kept from attempt to attempt
         bool state_written;       // some state of the graph, or of a child graph, may be written
         TailBytes bytes;          // bytes that nodes left out touch, in this attempt
         BytesSet *results;        // by node left out: bytes that its result may share
         uint32_t first_draw;
         uint32_t first_halt; // of a node of the tail that may end the run
-        bool *walked;        // by node: not left out, but the tail computes it, too (get_attr, plain inputs)
+        bool *walked;        // by node: recorded, and computed by the tail as well (get_attr, plain inputs)
         bool *is_met;        // by node: walked or kept
         const Node **kept;
         Value *kept_values; // counted
@@ -330,7 +336,8 @@ static void look_at_writes(const RecordedCall *call, Conflict *conflict, bool *o
         }
 }
 
-// The first culprit in order is to be reported: checks behind one of the tail belong to the tail.
+// The first failure in authored order is the one to report, so a check that follows a check of the
+// tail belongs to the tail, too.
 static bool halts(const RecordedCall *call)
 {
         return (call->call.op->flags & OP_INTERNAL) != 0 && (call->call.op->flags & OP_EFFECT) != 0;

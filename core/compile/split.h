@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes of a graph are planned and which are left to the eager tail.
+// Split: which nodes of a graph are recorded as calls, and which are left to the eager tail.
 #pragma once
 #include "core/eval/walk.h"
 #include "core/program/recording.h"
 
 typedef struct Split Split;
-// Of the outermost graph; graph and `poll` (may be NULL) must outlive it.
+// For the outermost graph. `graph` and `poll` (may be NULL) must outlive the split.
 Status split_new(const Graph *graph, const RunContext *poll, Split **out_split);
 Split *split_free(Split *split);
 DEFINE_CLEANUP(Split, split_free)
 
-// One attempt: `recording` is being made by a walk with *split_walk(split). Forgets earlier
-// attempts but for the nodes they left out.
+// Begins an attempt: a walk with *split_walk(split) is about to make `recording`. Of earlier
+// attempts only the nodes that they left out are kept.
 void split_start(Split *split, const Recording *recording);
 const WalkSplit *split_walk(const Split *split);
-// After the walk. *out_again: more nodes have to be left out (they are marked), so that the graph
-// must be recorded once more. STATUS_DYNAMIC: the tail and the calls cannot be told apart; the
-// graph must run eagerly as a whole.
+// Looks for conflicts after the walk. *out_again: more nodes were marked to be left out, and the
+// graph must be recorded again. STATUS_DYNAMIC: calls and tail cannot be separated, and the whole
+// graph must run eagerly.
 Status split_settle(Split *split, bool *out_again);
-// A node failed half-way and was left out: its calls are still in the recording.
+// A node failed after it had recorded some calls, and was left out. These calls are still in the
+// recording.
 bool split_gave_up(const Split *split);
-// One of these nodes takes a runtime scalar: with the value known it might be recorded.
+// Such a node takes a runtime scalar: with the scalar's value known, it might be recorded.
 bool split_asks_number(const Split *split);
 // Nothing is left out: the recording is the whole graph.
 bool split_is_whole(const Split *split);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: a recording made ready to run. Kernels are chosen, their states prepared, constants
-// packed, every buffer has its place. Immutable and refcounted: any number of threads run one
-// program at once, each in its own Frame (interp/).
+// Program: a recording that is ready to run. Kernels are chosen, their states prepared, constants
+// packed, and every buffer has its place in memory. Immutable and refcounted. Any number of threads
+// may run one program at once, each in its own Frame (interp/).
 //
-// Bytes are found through slots: slot 0 is no base at all (the offset is the address of a
-// constant), slot 1 the frame's arena, then one slot per input tensor, then one per output storage,
-// which every run allocates anew because it leaves with the reply.
+// An operand's address is the base of a slot plus an offset:
+//   slot 0         no base: the offset is the address of a constant
+//   slot 1         the arena of the frame
+//   then           one slot per input tensor
+//   then           one slot per output storage; each run allocates it, because it leaves with the
+//                  reply
 #pragma once
 #include "core/base/text.h"
 #include "core/program/recording.h"
@@ -17,7 +20,7 @@ typedef struct Operand {
         uintptr_t offset; // bytes
 } Operand;
 
-// A call made ready. `run` is a template: each frame fills in operands, scratch and context.
+// One call of a kernel. `run` is a template: each frame fills in operands, scratch and context.
 typedef struct Instruction {
         Status (*kernel)(const OpRun *run);
         OpRun run;
@@ -26,8 +29,8 @@ typedef struct Instruction {
         const char *name;         // of the implementation
 } Instruction;
 
-// A row of the profile, in the order of authored nodes; those of the eager tail come last, as
-// they run.
+// A row of the profile. Rows are in the order of authored nodes; rows of the eager tail come last,
+// in the order in which they run.
 enum { ROW_IDLE = -1, ROW_OF_TAIL = -2 };
 typedef struct ProgramRow {
         const Node *const *nodes;
@@ -70,7 +73,8 @@ typedef struct Program {
         ProgramRow *rows;
         uint32_t n_rows;
         PlanFigures figures;
-        // bit i: it depends on the value of input i (program_key); inputs from 64 on always count
+        // bit i: the program depends on the value of input i (program_key); it always depends on
+        // the values of inputs from 64 on
         uint64_t by_value;
         Value *signature; // input values it was made for; tensors have metas only
         uint32_t n_signature;

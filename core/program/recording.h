@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recording: a graph specialised to one input signature. The calls that an eager run would make, in
-// its order, with bound arguments on metas: sizes and scalars are numbers, composites are expanded,
-// in-place writes stay where they are. What holds numbers already (weights that nothing writes,
-// literals) is a constant with bytes; everything else lives in a Buffer that gets bytes when the
-// program runs.
+// Recording: a graph specialised to one input signature. It is the list of calls that an eager run
+// would make, in its order. Arguments are bound: sizes and scalars are numbers. Composites are
+// expanded. In-place writes stay in their places. Tensors whose numbers are known already (weights
+// that nothing writes, literals) are constants with bytes. All other tensors lie in a Buffer, which
+// gets bytes when the program runs.
 //
-// Two identities carry all meaning. A Recorded is one tensor as it was when it was made: meta,
-// offset, storage; it never changes, so that calls may point to it. A Buffer is one storage: all
-// views of it share it, so that a write to one is seen by the others exactly as in an eager run.
-// Passes may move, merge or drop a call only while every buffer it reads or writes is written once
-// (Buffer.written false): a written buffer is a barrier. They build calls with recording_insert.
+//   Recorded   one tensor as it was when it was made: meta, offset, storage. It never changes, so
+//              calls may point to it.
+//   Buffer     one storage, shared by all views of it. So a write to one view changes the others,
+//              as in an eager run.
+//
+// A buffer that some call writes after it was made (Buffer.written) is a barrier: passes may not
+// move, merge or drop calls that read or write it. Passes build calls with recording_insert.
 //
 // Both stages, aten (as recorded) and optimised (after the passes), are recordings; recording_graph
-// gives them out as a struct graph. Built and rewritten by one thread; immutable once a program
-// owns it.
+// makes a graph of either. One thread builds and rewrites a recording. It is immutable once a
+// program owns it.
 #pragma once
 #include "core/ops/emitter.h"
 

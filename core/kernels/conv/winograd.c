@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // winograd.c: F(4x4, 3x3) and F(2x2, 3x3) of Lavin and Gray (arXiv 1509.09308). Weights are
-// transformed once, in double. A run takes blocks of tiles: transforms them to 36 (or 16) matrices
-// [tiles, channels in], multiplies each by its weights, and transforms the products back, adding
-// the bias. A block is small enough for the second-level cache.
+// transformed once, in double. A run goes through the image in blocks of tiles. It transforms a
+// block to 36 (or 16) matrices [tiles, input channels], called planes. It multiplies each plane by
+// the weights of that plane. Then it transforms the products back and adds the bias. A block fits
+// the second-level cache.
 //
-// Two things keep errors near those of plain sums: weights with which noise comes out worse are
-// refused, and an input is convolved directly when some tile holds values far larger than what one
-// of its results sees (a marker among pixels), or when a result is not finite.
+// Two checks keep errors near those of plain sums:
+//   weights   When a Winograd is made, random input is convolved. The weights are refused if the
+//             error is more than four times that of a plain sum.
+//   input     Rounding errors of a tile grow with its largest input and reach all its results. If
+//             some result reads only inputs that are far smaller than the tile's largest one (a
+//             marker among pixels), the whole input is convolved by the direct kernel. So it is
+//             when a result is not finite.
 #include "core/kernels/conv/winograd.h"
 
 #include <math.h>
@@ -23,31 +28,30 @@ typedef int32_t LaneBits __attribute__((vector_size(4 * LANES), aligned(4), may_
         ((Lane)(((LaneBits)(which) & (LaneBits)(yes)) | (~(LaneBits)(which) & (LaneBits)(no))))
 
 typedef struct TileTask {
-        int low[2], high[2];           // rows, columns that are there
-        int64_t row_step, column_step; // floats, in the image
-        int64_t channels, plane;       // floats between planes
-        const float *bias, *residual;  // GIVE; NULL: none. The residual's pixel that is `to`
+        int low[2], high[2];           // rows and columns low .. high - 1 lie inside the image
+        int64_t row_step, column_step; // of the image, in floats
+        int64_t channels, plane;       // floats from one plane to the next
+        const float *bias, *residual;  // `give` only; NULL: none. The residual at the pixel of `to`
         DirectClamp clamp;
 } TileTask;
 
 typedef struct Kernels {
-        // `from`: the tile's first pixel, may lie outside; rows and columns low..high - 1 are
-        // inside. `to`: element (line, channel) at line
-        // * plane + channel.
+        // Transforms a tile of the image. `from`: its first pixel, which may lie outside of the
+        // image. `to`: channel c of plane p is written at p * plane + c.
         void (*take)(const TileTask *task, const float *from, float *to);
-        // Rows and columns up to `high` are written.
+        // Transforms products back to results. Writes rows and columns below `high`.
         bool (*give)(const TileTask *task, const float *from, float *to);
         int32_t (*largest)(const float *from, int64_t n);
 } Kernels;
 
-// Points of the interpolation for steps of 4: 0, +-5/8, +-3/2 and infinity, and their squares.
-// Errors are about half of those with 0, +-1, +-2.
+// The points of the interpolation for step 4 are 0, +-5/8, +-3/2 and infinity. A1 and B1 are the
+// two magnitudes, A2 and B2 their squares. Errors are about half of those with 0, +-1, +-2.
 #define A1 0.625f
 #define A2 0.390625f
 #define B1 1.5f
 #define B2 2.25f
 
-// No fused multiply-add anywhere, so that all of them give the same bits.
+// No variant uses fused multiply-add, so all variants give the same bits.
 #define WINOGRAD_TARGET
 #define WINOGRAD(x)   plain4_##x
 #define WINOGRAD_STEP 4
@@ -87,7 +91,7 @@ typedef struct Kernels {
 #undef WINOGRAD_TARGET
 #endif
 
-// Of one instruction set, by step.
+// The kernels of one instruction set.
 typedef struct StepKernels {
         Kernels two, four;
 } StepKernels;
@@ -117,19 +121,20 @@ static Kernels kernels_of(const StepKernels *steps, int step)
 struct Winograd {
         TensorMeta in, out;
         int step, side, planes;
-        int64_t pad[2], rows, columns, n_tiles, block; // tiles: per image down and across, in all, per block
+        int64_t pad[2];
+        int64_t rows, columns, n_tiles, block; // tiles: down and across one image, in all, per block
         DirectProducts *products;
         DirectConv *direct;
         DirectClamp clamp;
         float *bias;
-        float error; // the guard's: of results whose inputs are up to 1
+        float error; // measured by the guard, for inputs of magnitude up to 1
         Kernels kernels;
         char name[32];
 };
 
 // ---- weights ----
-// Points p of the interpolation besides 0 and infinity: 1, p, p^2 over the
-// product of p's distances to the other points.
+// The row of point p (neither 0 nor infinity): 1, p and p^2, divided by the product of the
+// differences of p and the other finite points. q is the magnitude of the other pair of points.
 #define POINT(p, p2, q2)                                                                                     \
         {                                                                                                    \
                 1 / (2 * (p2) * ((p2) - (q2))), (p) / (2 * (p2) * ((p2) - (q2))), 1 / (2 * ((p2) - (q2)))    \
@@ -160,7 +165,7 @@ static void transform_weight(int step, const float *kernel, double out[MAX_PLANE
 
 enum { WEIGHT_STEPS = 64 };
 
-// [plane][in][out]; not all of them when the packing is stopped.
+// [plane][in][out]. Incomplete when the build is stopped.
 static float *transform_weights(const DnnlConv *conv, int step)
 {
         int64_t n_planes = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_in = conv->weight.size[1];
@@ -180,8 +185,8 @@ static float *transform_weights(const DnnlConv *conv, int step)
 
 // ---- the guard ----
 enum { SAMPLES = 16 };
-// What assert_close forgives in a result near 0, and how many times a window's largest input the
-// largest of its tile may be.
+// ABSOLUTE_TOLERANCE: the error that assert_close accepts in a result near 0. MOST_UNEVEN: the
+// largest accepted ratio of a tile's largest input to the largest input that one result reads.
 static const float ABSOLUTE_TOLERANCE = 1e-5f, MOST_UNEVEN = 16;
 
 static float noise_at(uint64_t *state)
@@ -190,7 +195,7 @@ static float noise_at(uint64_t *state)
         return (float)((double)(*state >> 11) / 4503599627370496.0 - 1);
 }
 
-// NaN is worst.
+// The larger error; NaN counts as larger than all.
 static double worse(double a, double b)
 {
         return b > a || isnan(b) ? b : a;
@@ -200,11 +205,11 @@ typedef struct Guard {
         const DnnlConv *conv;
         int step;
         const float *planes;
-        float *tile, *moved;     // a tile of noise, transformed
-        double direct, winograd; // largest errors so far, against double
+        float *tile, *moved;     // a tile of noise; the same transformed
+        double direct, winograd; // largest errors so far against sums in double: plain sum, Winograd
 } Guard;
 
-// One tile's results in output channel `k`.
+// Measures the errors of the tile's results in output channel `k`.
 static void tile_errors(Guard *guard, int64_t k)
 {
         int step = guard->step, side = step + 2, n_planes = side * side;
@@ -259,7 +264,7 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
                 tile[i] = noise_at(&state);
         kernels_of(&plain_steps, step).take(&whole, tile, guard.moved);
         for (int64_t i = 0; i < SAMPLES; i++) {
-                TRY(run_poll(conv->share.poll)); // also for what the weights' transform has left undone
+                TRY(run_poll(conv->share.poll)); // ends here, too, if transform_weights was stopped
                 tile_errors(&guard, i * n_out / SAMPLES);
         }
         *out_accurate = guard.winograd <= 4 * guard.direct; // false for NaN
@@ -268,7 +273,8 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
 }
 
 // ---- making ----
-// Measured with AVX-512; elsewhere the direct one is at the roof already.
+// Measured with AVX-512. With narrower instruction sets the direct kernel already runs near the
+// CPU's peak rate.
 int winograd_rule(const DnnlConv *conv)
 {
         int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0], height = conv->out.size[2],
@@ -368,7 +374,7 @@ const char *winograd_name(const Winograd *winograd)
         return winograd->name;
 }
 
-// Transformed tiles, or products.
+// Bytes of one block's planes: transformed tiles (input channels) or products (output channels).
 static size_t taken_bytes(const Winograd *winograd, int64_t channels)
 {
         return ((size_t)(winograd->planes * winograd->block * channels) * sizeof(float) + STORAGE_ALIGN - 1) /
@@ -409,13 +415,13 @@ static int clip(int64_t value, int most)
 }
 
 // ---- the input's range ----
-// An error in a tile is as large as its largest input wants, and all of
-// its results get it, those that do not see that input as well.
+// The error of a tile is proportional to its largest input. All results of the tile get it, also
+// those that do not read that input.
 typedef struct Range {
         const RunContext *ctx;
         const Winograd *winograd;
         const float *in;
-        int32_t *pixels; // the largest magnitude of each, as its bits
+        int32_t *pixels; // the largest magnitude among a pixel's channels, as the float's bits
         atomic_bool uneven;
 } Range;
 
@@ -428,7 +434,8 @@ static void look_at_pixels(void *argument, int64_t begin, int64_t end)
                 range->pixels[i] = range->winograd->kernels.largest(range->in + i * channels, channels);
 }
 
-// Whether a result that sees no magnitude above `least` stays right beside one of `most`.
+// Whether a result whose inputs are at most `least` stays accurate in a tile with an input of
+// `most` (magnitudes, as bits).
 static bool is_even(const Winograd *winograd, int32_t most, int32_t least)
 {
         float large, small;
@@ -437,7 +444,8 @@ static bool is_even(const Winograd *winograd, int32_t most, int32_t least)
         return large * winograd->error <= ABSOLUTE_TOLERANCE || large <= MOST_UNEVEN * small;
 }
 
-// `pixels`: of the tile's image. Largest of each window down, then across.
+// `pixels`: of the tile's image. The largest magnitude of each 3x3 window is found down the
+// columns, then across the row.
 static bool tile_is_even(const Winograd *winograd, const int32_t *pixels, int64_t row, int64_t column)
 {
         const TensorMeta *in = &winograd->in, *out = &winograd->out;

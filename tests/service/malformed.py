@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Malformed requests (malformed_requests.py, malformed_graphs.py, malformed_files.py,
-malformed_names.py, malformed_steps.py): malformed.py FXSERVE [--memory] [WORD].
+malformed_names.py, malformed_observed.py, malformed_steps.py): malformed.py FXSERVE [--memory] [WORD].
 
 Each must be answered within 2 s with the status, the code and the word that its row names; after it
 a known good run must give the right numbers. Then come requests cut at every byte, and graphs of

@@ -6,6 +6,7 @@ dict is not needed here), `word` stands in the error's text (or in the reply, wh
 legal), and names the culprit. A body is bytes, or text that is encoded as UTF-8.
 """
 
+import malformed_observed
 import malformed_rules
 
 DEEP = (10, 100, 1000, 50000, 250000)
@@ -21,6 +22,7 @@ def rows():
     yield from member_rows()
     yield from npy_rows()
     yield from malformed_rules.rows()
+    yield from malformed_observed.rows()
 
 
 def json_rows():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of README.md, docs/api.md and docs/overriding.md and compares what comes out.
+"""Runs the examples of README.md, docs/api.md, docs/overriding.md and docs/seed-notes.md and compares what comes out.
 
 usage: readme.py BINARY
 
@@ -81,7 +81,8 @@ def compare(command, got, want):
 
 def run_examples(binary, text, tally):
     folder = tempfile.mkdtemp(prefix="fxserve-readme-")
-    for name in ("digits.pt2", "digits_images.json"):
+    for name in ("digits.pt2", "digits_images.json", "linear_module.fx.json", "neg_sigmoid.fx.json",
+                 "relu_neg_abs.fx.json", "nested_conv.fx.json"):
         shutil.copy(os.path.join(MODELS, name), folder)
     with open(os.path.join(folder, "seven.npy"), "wb") as file:
         file.write(write_npy(Tensor("float32", [1, 1, 8, 8], struct.pack("<64f", *SEVEN))))
@@ -134,7 +135,8 @@ def main():
         except Failed as failure:
             counts.bad(name[:160], failure)
 
-    for path, least in (("README.md", 4), ("docs/api.md", 24), ("docs/overriding.md", 14)):  # each has a server of its own
+    for path, least in (("README.md", 4), ("docs/api.md", 24), ("docs/overriding.md", 14),
+                        ("docs/seed-notes.md", 10)):  # each has a server of its own
         counts.check(f"the examples of {path}",
                      f"fewer than {least}" if len(examples(document(path))) < least else None)
         run_examples(sys.argv[1], document(path), tally)

@@ -378,3 +378,20 @@ Status steps_check(const char *text, size_t n)
         arena_deinit(&arena);
         return status;
 }
+
+// ---- names ----
+
+bool steps_has_pass(const char *name)
+{
+        return find_row(STEP_PASS, name) != NULL;
+}
+
+void steps_list_passes(Text *out)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < n_step_rows; i++) {
+                if (step_rows[i].kind == STEP_PASS)
+                        text_addf(out, "%s\"%s\"", n++ == 0 ? "[" : ", ", step_rows[i].name);
+        }
+        text_add_char(out, ']');
+}

@@ -28,6 +28,10 @@ Status steps_run(Steps *steps, const char *text, size_t n);
 // members. For lists that are to be saved.
 Status steps_check(const char *text, size_t n);
 
+// Whether there is a pass of that name in steps.def.
+bool steps_has_pass(const char *name);
+void steps_list_passes(Text *out); // JSON: ["lint", ...]
+
 // The rows of steps.def, for documents.
 typedef enum StepKind { STEP_EDIT, STEP_PASS, STEP_OBJECT, STEP_DIRECTLY, STEP_KIND_COUNT } StepKind;
 // JSON schema of one step: {"oneOf": [...]}.

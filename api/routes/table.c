@@ -39,6 +39,12 @@ static const Media change_media[] = {
           "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
         { NULL, NULL }
 };
+static const Media pass_media[] = {
+        { "application/json",
+          "{\"type\": \"object\", \"required\": [\"steps\"], \"properties\": {\"steps\": {\"type\": "
+          "\"array\", \"items\": {\"$ref\": \"#/components/schemas/Step\"}}}}" },
+        { NULL, NULL }
+};
 static const Media transform_media[] = {
         { "application/json",
           "{\"type\": \"object\", \"required\": [\"steps\"], \"properties\": {\"steps\": {\"type\": "
@@ -72,6 +78,7 @@ static const RouteBody no_body = { NULL, ENVELOPE_LIMITS };
 static const RouteBody change_body = { change_media, ENVELOPE_LIMITS };
 static const RouteBody run_body = { run_media, RUN_LIMITS };
 static const RouteBody inline_body = { inline_media, RUN_LIMITS };
+static const RouteBody pass_body = { pass_media, ENVELOPE_LIMITS };
 static const RouteBody transform_body = { transform_media, RUN_LIMITS };
 static const RouteBody upload_body = { upload_media,
                                        { &limits.max_upload },

@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/base/limits.h"
 #include "core/base/line_diff.h"
+#include "core/engine/saved.h"
 #include "core/graph/print.h"
 
 enum { DIFF_MAX_STEPS = 20000000, HASHED_MAX_BYTES = 1 << 20 };
@@ -128,6 +129,11 @@ static Status write_reply(const Answer *answer, const Graph *made, const Text *r
 
 // ---- the request ----
 
+static Status find_saved(void *context, const char *name, Text *out)
+{
+        return engine_get_pass(context, name, out);
+}
+
 static Status transform(const Answer *answer, const TransformBody *body)
 {
         _cleanup_(edit_freep) Edit *edit = NULL;
@@ -136,7 +142,8 @@ static Status transform(const Answer *answer, const TransformBody *body)
         if (body->store_as != NULL && !body->dry_run)
                 return fail(STATUS_NOT_YET, "\"store_as\" is not there yet; leave the member out");
         TRY(edit_new(answer->graph, &edit));
-        Steps steps = { .edit = take_ptr(edit), .report = &report };
+        const SavedSteps saved = { find_saved, answer->context->engine };
+        Steps steps = { .edit = take_ptr(edit), .saved = &saved, .report = &report };
         Status status = steps_run(&steps, body->steps, body->n_steps);
         edit = steps.edit;
         TRY(status);

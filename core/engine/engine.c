@@ -210,6 +210,7 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         if (options->data_folder != NULL)
                 TRY(store_open(options->data_folder, options->log, options->log_context, restore, engine,
                                &engine->store));
+        TRY(engine_load_passes(engine));
         if (options->scrub)
                 engine_start_scrub(engine);
         *out_engine = take_ptr(engine);
@@ -231,6 +232,7 @@ Engine *engine_close(Engine *engine)
         string_map_deinit(&engine->contents);
         profile_ring_close(engine->profiles);
         kept_ring_close(engine->kept);
+        engine_free_passes(engine);
         engine_close_idle(engine);
         programs_close(engine);
         registry_close(engine->decoded);

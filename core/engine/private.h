@@ -47,6 +47,7 @@ struct Engine {
         bool no_warm_up;
         ProfileRing *profiles;
         struct KeptRing *kept;
+        StringMap passes; // SavedPass by name; guarded by `mutex`
         StatsPool *statistics;
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
@@ -76,6 +77,10 @@ void engine_graph_free(EngineGraph *graph);
 DEFINE_CLEANUP(EngineGraph, engine_graph_free)
 GraphVersion *engine_version_of(const EngineGraph *graph, int64_t number); // borrowed; NULL: there is none
 Status engine_not_found(const char *name);
+
+// ---- saved.c ----
+Status engine_load_passes(Engine *engine);
+void engine_free_passes(Engine *engine);
 
 // ---- change.c; while writing ----
 // Counts one more version with this content.

@@ -350,6 +350,15 @@ static Status see_irregular_tune(void *context, const char *name)
         return STATUS_OK;
 }
 
+static Status see_irregular_pass(void *context, const char *name)
+{
+        Store *store = context;
+        if (folder_is_irregular(store->passes, name))
+                move_to_quarantine(store, store->passes, name, "what stands for a saved pass",
+                                   "it is no regular file");
+        return STATUS_OK;
+}
+
 // An entry in quarantine may name any blob, and cannot be read. So all blobs that are here now
 // stay.
 static Status remove_orphans(Loading *loading)
@@ -357,6 +366,7 @@ static Status remove_orphans(Loading *loading)
         Store *store = loading->store;
         TRY(folder_each(store->blobs, see_irregular_blob, store));
         TRY(folder_each(store->tunes, see_irregular_tune, store));
+        TRY(folder_each(store->passes, see_irregular_pass, store));
         if (store->keep_orphans) {
                 store_say(store, "uploaded bytes that no graph uses are kept as long as quarantine/ holds "
                                  "something or an entry is damaged");

@@ -86,7 +86,8 @@ static Status refuse_foreign(void *context, const char *name)
 // A new folder must hold no files in places where fxserve would remove unknown files.
 static Status check_new(const Store *store)
 {
-        static const char *const names[] = { "blobs", "graphs", "quarantine", "tmp", "tunes", "versions" };
+        static const char *const names[] = { "blobs", "graphs", "passes",  "quarantine",
+                                             "tmp",   "tunes",  "versions" };
         for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
                 Below below = { -1, names[i] };
                 if (faccessat(store->top, names[i], F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
@@ -157,6 +158,7 @@ static Status open_folders(Store *store, const char *folder)
         TRY(folder_open(store->top, "graphs", true, &store->graphs));
         TRY(folder_open(store->top, "versions", true, &store->versions));
         TRY(folder_open(store->top, "quarantine", true, &store->quarantine));
+        TRY(folder_open(store->top, "passes", true, &store->passes));
         return folder_open(store->top, "tunes", true, &store->tunes);
 }
 
@@ -169,7 +171,7 @@ Status store_open(const char *folder, StoreLog log, void *log_context, StoreVisi
         pthread_mutex_init(&store->mutex, NULL);
         pthread_mutex_init(&store->writing, NULL);
         store->top = store->blobs = store->graphs = store->versions = store->quarantine = store->tmp =
-                store->tunes = store->lock = -1;
+                store->tunes = store->passes = store->lock = -1;
         store->log = log;
         store->log_context = log_context;
         mapping_catch_faults();
@@ -192,8 +194,8 @@ Store *store_close(Store *store)
                         free(store->users.entries[i].value);
         string_map_deinit(&store->heads);
         string_map_deinit(&store->users);
-        int *fds[] = { &store->blobs, &store->graphs, &store->versions, &store->quarantine,
-                       &store->tmp,   &store->tunes,  &store->lock,     &store->top };
+        int *fds[] = { &store->blobs, &store->graphs, &store->versions, &store->quarantine, &store->tmp,
+                       &store->tunes, &store->passes, &store->lock,     &store->top };
         for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
                 if (*fds[i] >= 0)
                         close(*fds[i]);

@@ -7,6 +7,7 @@
 //   graphs/<name>      a name's head: next and default version, aliases, attributes
 //   versions/<name>@N  one file per version: its id, its parts and their holes
 //   tunes/<id>         tune records (store_tune_id)
+//   passes/<name>      saved passes: lists of steps by name
 //   quarantine/        damaged heads and everything that is not a regular file, moved there at
 //                      start with the reason in the log. While it holds something, the blobs and
 //                      records found at start are kept, whether or not a version names them.
@@ -151,6 +152,13 @@ Status store_scrub_part(Store *store, const StorePart *part, const _Atomic bool 
 // A file without a name on the data folder's disk, open to read and
 // write: gone when the last descriptor and mapping are.
 Status store_temporary(Store *store, int *out_fd);
+
+// ---- saved passes: one small text per name ----
+// Durable when it returns OK; replaces an earlier one. Names are those of graphs.
+Status store_put_pass(Store *store, const char *name, ByteSpan text);
+Status store_remove_pass(Store *store, const char *name); // a missing one is fine
+typedef Status (*StorePassVisit)(void *context, const char *name, ByteSpan text);
+Status store_each_pass(Store *store, StorePassVisit visit, void *context);
 
 // ---- tune records: one small text per content ----
 // The name of a content's tune record: in one archive, each model has its own.

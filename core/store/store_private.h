@@ -22,7 +22,7 @@ struct Store {
         // serialises heads, versions and tune records: held while the disk is written
         pthread_mutex_t writing;
         pthread_mutex_t mutex; // guards `users`: held for moments only; after `writing`
-        int top, blobs, graphs, versions, quarantine, tmp, tunes, lock;
+        int top, blobs, graphs, versions, quarantine, tmp, tunes, passes, lock;
         StoreLog log;
         void *log_context;
         StringMap heads; // name -> Head * as it is on disk; guarded by `writing`

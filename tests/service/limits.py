@@ -28,7 +28,7 @@ SCENARIOS = {
     "max_uri": "40-door-limits", "max_headers": "40-door-limits", "max_wrong_tokens": "40-door-tokens",
     "idle_timeout_s": "40-door-slow",
     "drain_delay_s": "74-drain-delay", "max_graphs": "70-limits-versions",
-    "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "gzip_from": "67-gzip-from",
+    "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "max_passes": "35-passes", "gzip_from": "67-gzip-from",
     "max_observed_bytes": "47-observe", "max_kept_bytes": "49-kept-values", "max_kept_runs": "49-kept-values",
 }
 

@@ -327,8 +327,8 @@ static void make_irregular(const char *folder, const char *name, int kind)
 // A pipe would make who opens it wait for ever, a link leads elsewhere.
 Test(records, pipes_links_and_folders_among_the_stored_files_are_set_aside, .timeout = 60)
 {
-        static const char *const places[] = { "graphs/x", "versions/x@2", "versions/m@1x", "blobs/0123",
-                                              "tunes/0123" };
+        static const char *const places[] = { "graphs/x",   "versions/x@2", "versions/m@1x",
+                                              "blobs/0123", "tunes/0123",   "passes/tidy" };
         for (int kind = 0; kind < 4; kind++) {
                 char *folder = scratch_make();
                 Store *store = open_store(folder);
@@ -411,8 +411,8 @@ Test(records, a_blob_that_became_a_pipe_after_the_start_is_damaged_and_mended_by
 
 Test(records, a_pipe_or_link_in_place_of_a_folder_or_of_lock_or_format_is_refused, .timeout = 60)
 {
-        static const char *const places[] = { "FORMAT", "lock", "graphs", "versions",
-                                              "blobs",  "tmp",  "tunes",  "quarantine" };
+        static const char *const places[] = { "FORMAT", "lock",  "graphs",     "versions", "blobs",
+                                              "tmp",    "tunes", "quarantine", "passes" };
         for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
                 for (int kind = 0; kind < 2; kind++) {
                         char *folder = scratch_make(), path[512];

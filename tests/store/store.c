@@ -297,8 +297,9 @@ Test(store, a_version_whose_file_is_missing_is_damaged_and_the_others_of_its_gra
 
 Test(store, a_folder_with_files_of_another_program_is_refused_and_nothing_is_touched)
 {
-        static const char *const below[] = { "blobs", "graphs", "quarantine", "tmp", "tunes", "versions" };
-        for (size_t i = 0; i < 6; i++) {
+        static const char *const below[] = { "blobs", "graphs", "passes",  "quarantine",
+                                             "tmp",   "tunes",  "versions" };
+        for (size_t i = 0; i < ARRAY_LENGTH(below); i++) {
                 char *folder = scratch_make(), path[512], name[32];
                 Store *store = NULL;
                 snprintf(path, sizeof(path), "%s/%s", folder, below[i]);
@@ -312,7 +313,7 @@ Test(store, a_folder_with_files_of_another_program_is_refused_and_nothing_is_tou
                 cr_assert_eq(scratch_count(folder, below[i]), 1);
                 scratch_empty(path, 0);
                 store_close(open_store(folder)); // empty, it may be anybody's
-                cr_assert_eq(scratch_count(folder, "."), 8, "the six, FORMAT and lock");
+                cr_assert_eq(scratch_count(folder, "."), 9, "the seven, FORMAT and lock");
                 scratch_remove(folder);
         }
 }
@@ -352,7 +353,7 @@ Test(store, a_crash_in_the_very_first_write_leaves_a_folder_that_opens_and_nothi
                 char *text = scratch_read(folder, "FORMAT");
                 cr_assert_str_eq(text, "3\n");
                 cr_assert_eq(scratch_count(folder, "tmp"), 0);
-                cr_assert_eq(scratch_count(folder, "."), 8, "the six, FORMAT and lock");
+                cr_assert_eq(scratch_count(folder, "."), 9, "the seven, FORMAT and lock");
                 free(text);
         }
         scratch_remove(folder);
@@ -503,6 +504,46 @@ Test(store, tune_records_that_no_version_has_go_at_a_start_and_a_damaged_one_is_
         cr_assert_eq(scratch_count(folder, "tunes"), 0);
         free(record);
         text_deinit(&text);
+        store_close(store);
+        scratch_remove(folder);
+}
+
+static Status note_pass(void *context, const char *name, ByteSpan text)
+{
+        Text *out = context;
+        text_addf(out, "%s=%.*s ", name, (int)text.n, (const char *)text.data);
+        return STATUS_OK;
+}
+
+static void passes_are(Store *store, const char *want)
+{
+        Text text = { 0 };
+        cr_assert_eq(store_each_pass(store, note_pass, &text), STATUS_OK);
+        cr_expect_str_eq(text.data == NULL ? "" : text.data, want);
+        text_deinit(&text);
+}
+
+Test(store, saved_passes_stay_over_a_start_and_a_damaged_one_is_absent)
+{
+        char *folder = scratch_make();
+        Store *store = open_store(folder);
+        passes_are(store, "");
+        cr_assert_eq(store_put_pass(store, "tidy", span("[1]")), STATUS_OK);
+        cr_assert_eq(store_put_pass(store, "tidy", span("[2]")), STATUS_OK);
+        passes_are(store, "tidy=[2] ");
+        store_close(store);
+        store = open_store(folder);
+        passes_are(store, "tidy=[2] ");
+        char *record = scratch_read(folder, "passes/tidy");
+        record[1] ^= 1;
+        scratch_write(folder, "passes/tidy", record);
+        free(record);
+        passes_are(store, "");
+        cr_assert_eq(store_put_pass(store, "tidy", span("[3]")), STATUS_OK);
+        passes_are(store, "tidy=[3] ");
+        cr_assert_eq(store_remove_pass(store, "tidy"), STATUS_OK);
+        cr_assert_eq(store_remove_pass(store, "tidy"), STATUS_OK);
+        passes_are(store, "");
         store_close(store);
         scratch_remove(folder);
 }

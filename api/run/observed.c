@@ -334,7 +334,7 @@ static Status write_lines(Observed *observed, const Hit *hit, Lines *lines)
 static Hit take_hit(Observed *observed, const RuleHit *from)
 {
         const Graph *authored = run_task_authored(&observed->run->task);
-        Hit hit = { .node = graph_node(authored, from->authored) };
+        Hit hit = { .node = graph_node(authored, from->node) };
         const Module *module =
                 hit.node->op == OP_CALL_MODULE ? graph_module(authored, hit.node->target) : NULL;
         hit.module = module != NULL ? module->path : node_module_path(hit.node);

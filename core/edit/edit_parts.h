@@ -25,8 +25,9 @@ struct EditNode {
         uint64_t mark;      // the last walk that visited it
         int64_t step;       // of the recipe, that last made, changed, named or moved it
         bool erased, changed;
-        bool hidden;     // a placeholder whose value comes with the rules
-        bool spec_known; // the spec was found after the last change
+        uint32_t acted_by; // rules: what acted on it last (rule.c); 0: none did
+        bool hidden;       // a placeholder whose value comes with the rules
+        bool spec_known;   // the spec was found after the last change
 };
 
 // One result of a graph that tells its outputs apart (exports).

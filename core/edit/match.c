@@ -82,11 +82,9 @@ typedef struct Wanted {
         Meaning meaning;
 } Wanted;
 
-// The class of the called module, or the one in an export's module stack.
+// The class of the module that a call_module node calls.
 static const char *class_of(const Wanted *wanted, const Node *node)
 {
-        if (node->op != OP_CALL_MODULE)
-                return node_module_type(node);
         const Module *module = graph_module(wanted->edit->work, node->target);
         return module == NULL ? NULL : module->type;
 }
@@ -108,6 +106,30 @@ static bool target_matches(const Wanted *wanted, const Node *node)
         return meaning_meets(&wanted->meaning, &meaning);
 }
 
+static bool module_fits(const Wanted *wanted, const char *path, const char *class)
+{
+        const EditMatch *match = wanted->match;
+        return (match->module == NULL || glob_matches(match->module, path)) &&
+               (match->module_type == NULL || (class != NULL && strcmp(class, wanted->module_type) == 0));
+}
+
+// The called module or, in an export, one of the calls around the node.
+static bool module_matches(const Wanted *wanted, const Node *node)
+{
+        if (wanted->match->module == NULL && wanted->match->module_type == NULL)
+                return true;
+        if (node->op == OP_CALL_MODULE)
+                return module_fits(wanted, node->target, class_of(wanted, node));
+        // a rule that names nothing but a module means its calls
+        if (!wanted->match->has_op && wanted->match->target == NULL && wanted->match->name == NULL)
+                return false;
+        for (const StackEntry *call = node->module_stack; call != NULL; call = call->outer) {
+                if (module_fits(wanted, call->path, call->type))
+                        return true;
+        }
+        return false;
+}
+
 static bool matches(const Wanted *wanted, const Node *node)
 {
         const EditMatch *match = wanted->match;
@@ -117,15 +139,7 @@ static bool matches(const Wanted *wanted, const Node *node)
                 return false;
         if (match->name != NULL && !glob_matches(match->name, node->name))
                 return false;
-        if (match->module != NULL &&
-            (node->op != OP_CALL_MODULE || !glob_matches(match->module, node->target)))
-                return false;
-        if (match->module_type != NULL) {
-                const char *class = class_of(wanted, node);
-                if (class == NULL || strcmp(class, wanted->module_type) != 0)
-                        return false;
-        }
-        return match->target == NULL || target_matches(wanted, node);
+        return module_matches(wanted, node) && (match->target == NULL || target_matches(wanted, node));
 }
 
 static Status prepare(Edit *edit, const EditMatch *match, Wanted *out_wanted)

@@ -11,10 +11,11 @@ typedef struct EditMatch {
         // one call. The name of an overload (aten.add.Tensor) means only that one. Nodes without a
         // meaning are compared by text.
         const char *target;
-        const char *name;        // glob
-        const char *module;      // glob over the paths that call_module nodes name
-        const char *module_type; // of the module called; in an export, of the innermost module
-        int64_t nth;             // from 0, of those for which all else holds
+        const char *name; // glob
+        // glob over the path, and class, of the module that a call_module node calls; of other
+        // nodes, of a module in whose call they were made
+        const char *module, *module_type;
+        int64_t nth; // from 0, of those for which all else holds
 } EditMatch;
 
 // `*` stands for any text, dots included. At most strlen(pattern) * strlen(text) steps.

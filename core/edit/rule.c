@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// rule.c: rules on a fresh session. A Standing says what became of a node that some rule matched.
+// rule.c: rules on a fresh session. A Standing says what became of a node, or of a region, that
+// some rule matched. Rules on a node and on a region around it may both act only as long as neither
+// finds its nodes gone or changed.
 #include "core/edit/rule.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "core/edit/edit_parts.h"
+#include "core/edit/region.h"
 
 typedef struct Standing {
-        const char *name; // authored
-        Node *call;       // that a further action works on; NULL: no call is left
-        Value value;      // what the readers got; counted
-        Node *last;       // of what rules put behind the value's node; NULL: nothing
+        const char *name;         // authored; of a region its key
+        const char *node;         // authored, that gave the value
+        const EditRegion *region; // NULL: a node, or a region in whose place a call stands by now
+        Node *call;               // that a further action works on; NULL: no call is left
+        Value value;              // what the readers got; counted
+        Node *last;               // of what rules put behind the value's node; NULL: nothing
 } Standing;
 
 typedef struct Matched {
-        Node **nodes;
-        RuleHit *hits; // in the new graph's arena
+        Node **nodes; // of regions: their exits
+        EditRegions regions;
+        uint32_t *standing; // indices
+        RuleHit *hits;      // in the new graph's arena
         uint32_t n;
 } Matched;
 
@@ -24,15 +31,22 @@ typedef struct Applying {
         const EditRule *rules;
         uint32_t n_rules;
         Matched *matched;  // of each rule
-        StringMap by_name; // authored name -> index in `standing`, plus one
+        StringMap by_name; // authored name, or "module " and a key -> index in `standing`, plus one
         Standing *standing;
         uint32_t n_standing, capacity;
 } Applying;
 
+static void matched_deinit(Matched *matched)
+{
+        edit_regions_deinit(&matched->regions);
+        free(matched->nodes);
+        free(matched->standing);
+}
+
 static void applying_deinit(Applying *applying)
 {
         for (uint32_t i = 0; applying->matched != NULL && i < applying->n_rules; i++)
-                free(applying->matched[i].nodes);
+                matched_deinit(&applying->matched[i]);
         for (uint32_t i = 0; i < applying->n_standing; i++)
                 value_unref(applying->standing[i].value);
         free(applying->matched);
@@ -53,26 +67,57 @@ static Value value_of_node(Node *node)
 
 // ---- matching ----
 
-static Status add_standing(Applying *applying, Node *node)
+// The standing of a node or, with `region`, of that; a new one if there is none.
+static Status add_standing(Applying *applying, Node *node, const EditRegion *region, uint32_t *out_index)
 {
-        if (standing_of(applying, node) != NULL)
-                return STATUS_OK;
-        TRY(array_reserve(&applying->standing, &applying->capacity, applying->n_standing + 1,
-                          sizeof(*applying->standing)));
-        applying->standing[applying->n_standing++] =
-                (Standing){ .name = node->name, .call = node, .value = value_of_node(node) };
-        return string_map_set(&applying->by_name, node->name, (void *)(uintptr_t)applying->n_standing, NULL);
+        const char *key = node->name;
+        if (region != NULL)
+                key = arena_format(&applying->edit->work->arena, "module %s", region->key);
+        if (key == NULL)
+                return fail_memory();
+        uintptr_t index = (uintptr_t)string_map_get(&applying->by_name, key);
+        if (index == 0) {
+                TRY(array_reserve(&applying->standing, &applying->capacity, applying->n_standing + 1,
+                                  sizeof(*applying->standing)));
+                applying->standing[applying->n_standing++] =
+                        (Standing){ .name = region == NULL ? node->name : region->key,
+                                    .node = node->name,
+                                    .region = region,
+                                    .call = node,
+                                    .value = value_of_node(node) };
+                index = applying->n_standing;
+                TRY(string_map_set(&applying->by_name, key, (void *)index, NULL));
+        }
+        *out_index = (uint32_t)index - 1;
+        return STATUS_OK;
+}
+
+static Status find_matches(Edit *edit, const EditMatch *match, Matched *out)
+{
+        if (!edit_match_is_of_regions(edit, match))
+                return edit_match(edit, match, &out->nodes, &out->n);
+        TRY(edit_match_regions(edit, match, &out->regions));
+        out->nodes = new_array(out->regions.n, sizeof(Node *));
+        if (out->nodes == NULL)
+                return fail_memory();
+        for (; out->n < out->regions.n; out->n++)
+                out->nodes[out->n] = out->regions.items[out->n].exit;
+        return STATUS_OK;
 }
 
 static Status match_rule(Applying *applying, const EditRule *rule, Matched *out)
 {
-        TRY(edit_match(applying->edit, &rule->match, &out->nodes, &out->n));
+        TRY(find_matches(applying->edit, &rule->match, out));
         if (out->n == 0 && !rule->optional)
                 return edit_no_match(applying->edit, &rule->match);
-        for (uint32_t i = 0; i < out->n; i++)
-                TRY(add_standing(applying, out->nodes[i]));
+        out->standing = new_array(out->n, sizeof(*out->standing));
         out->hits = arena_array(&applying->edit->work->arena, out->n + 1, sizeof(RuleHit));
-        return out->hits == NULL ? fail_memory() : STATUS_OK;
+        if (out->standing == NULL || out->hits == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < out->n; i++)
+                TRY(add_standing(applying, out->nodes[i], out->regions.n == 0 ? NULL : &out->regions.items[i],
+                                 &out->standing[i]));
+        return STATUS_OK;
 }
 
 static Status at_rule(Status status, uint32_t at)
@@ -212,7 +257,9 @@ static Status wrap(Applying *applying, const EditRule *rule, Standing *standing)
                  after = { .after = rule->after, .after_name = rule->after_name };
         Node *result;
         Value value;
-        if (rule->before != NULL)
+        if (rule->before != NULL && standing->region != NULL)
+                TRY(edit_region_before(applying->edit, standing->region, rule->before, rule->before_name));
+        else if (rule->before != NULL)
                 TRY(edit_wrap(applying->edit, standing->call, &before, NULL));
         if (rule->after == NULL)
                 return STATUS_OK;
@@ -237,9 +284,50 @@ static Status patch(Applying *applying, const EditRule *rule, Node *hidden, Stan
         return STATUS_OK;
 }
 
+static Status fail_changed(const Standing *standing)
+{
+        return failure_at_node(fail(STATUS_VALUE,
+                                    "%s was changed by an earlier rule on another part of the same nodes",
+                                    standing->name),
+                               standing->node);
+}
+
+// Another rule may have acted on a node of a region, or replaced the region around a node.
+static Status check_untouched(const Standing *standing, uint32_t number)
+{
+        if (standing->call != NULL && edit_node_of(standing->call)->erased)
+                return fail_changed(standing);
+        if (standing->region == NULL) {
+                if (standing->call != NULL)
+                        edit_node_of(standing->call)->acted_by = number;
+                return STATUS_OK;
+        }
+        for (uint32_t i = 0; i < standing->region->n; i++) {
+                EditNode *node = edit_node_of(standing->region->nodes[i]);
+                if (node->erased || (node->acted_by != 0 && node->acted_by != number))
+                        return fail_changed(standing);
+                node->acted_by = number;
+        }
+        return STATUS_OK;
+}
+
+// For what replaces a region: one call in its place.
+static Status leave_region(Applying *applying, const EditRule *rule, Standing *standing)
+{
+        Node *call;
+        if (standing->region == NULL || rule->action == EDIT_WRAP || rule->action == EDIT_PATCH)
+                return STATUS_OK;
+        TRY(edit_region_call(applying->edit, standing->region, &call));
+        move_call(standing, call, value_of_node(call));
+        standing->region = NULL;
+        return STATUS_OK;
+}
+
 static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Standing *standing)
 {
         Edit *edit = applying->edit;
+        TRY(check_untouched(standing, (uint32_t)(standing - applying->standing) + 1));
+        TRY(leave_region(applying, rule, standing));
         if (standing->call != NULL && !node_is_call(standing->call)) {
                 Node *identity;
                 TRY(edit_identity(edit, standing->call, &identity));
@@ -294,7 +382,7 @@ static Status act(Applying *applying, const EditRule *rule, const Matched *match
                 TRY(value_node(applying->edit, rule, &value));
         for (uint32_t i = 0; i < matched->n && rule->action != EDIT_NO_ACTION; i++) {
                 TRY(edit_step(applying->edit));
-                TRY(act_on(applying, rule, value, standing_of(applying, matched->nodes[i])));
+                TRY(act_on(applying, rule, value, &applying->standing[matched->standing[i]]));
         }
         return STATUS_OK;
 }
@@ -311,8 +399,9 @@ static void note_rule(const Applying *applying, uint32_t at, RuleTrace *out)
                             .halt_on = rule->halt_on,
                             .as_text = rule->as_text };
         for (uint32_t i = 0; i < matched->n; i++) {
-                const Standing *standing = standing_of(applying, matched->nodes[i]);
+                const Standing *standing = &applying->standing[matched->standing[i]];
                 out->hits[i].authored = standing->name;
+                out->hits[i].node = standing->node;
                 out->hits[i].value = node_standing(applying, standing);
         }
 }

@@ -76,7 +76,7 @@ static const Node *node_in_derived(const Graph *graph, const char *authored)
 {
         for (uint32_t r = 0; r < graph->n_rules; r++)
                 for (uint32_t i = 0; i < graph->rules[r].n_hits; i++)
-                        if (strcmp(graph->rules[r].hits[i].authored, authored) == 0)
+                        if (strcmp(graph->rules[r].hits[i].node, authored) == 0)
                                 return graph->rules[r].hits[i].value;
         const Node *node = graph_node(graph, authored);
         return node != NULL ? node : standing_for(graph, authored);

@@ -3,12 +3,14 @@
 [WORD].
 
 Needs torch 2.13. Each row of `rows()` is a class, in Python, and the rules that say the same. Both
-are tried on three graphs: functions and methods as FX JSON, an export (.pt2), and nested modules as
-FX JSON. Rules may differ by graph where targets or arguments do. A run must give the class's
-results in both modes.
+are tried on four graphs: functions and methods as FX JSON, an export (.pt2) of them, nested modules
+as FX JSON, and an export of these, where a module's call is a region of nodes. Rules may differ by
+graph where targets or arguments do; a row with rules by graph leaves out graphs that it does not
+name. A run must give the class's results in both modes.
 """
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import warnings
@@ -74,8 +76,16 @@ class Nested(nn.Module):
         return self.head(y) + torch.abs(y[:, 2:]).sigmoid()
 
 
+class BlockTracer(fx.Tracer):
+    def is_leaf_module(self, m, module_qualified_name):
+        return isinstance(m, Block) or super().is_leaf_module(m, module_qualified_name)
+
+
 def graphs():
-    """(name, GraphModule that the classes run, file that is uploaded)"""
+    """(name, GraphModule that the classes run, file that is uploaded)
+
+    The calls of modules in an export are those of the traced graph; those of whole blocks are run by
+    `blocks`, a trace that keeps them."""
     torch.manual_seed(1)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="overrides-"))
     functions, nested = Functions().eval(), Nested().eval()
@@ -87,6 +97,11 @@ def graphs():
     program = torch.export.export(functions, (torch.randn(3, 8),), dynamic_shapes=({0: batch},))
     torch.export.save(program, folder / "export.pt2")
     yield "export", program.module(check_guards=False), folder / "export.pt2"
+    program = torch.export.export(nested, (torch.randn(3, 8),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, folder / "nested.pt2")
+    gm = fx.symbolic_trace(nested)
+    gm.blocks = fx.GraphModule(nested, BlockTracer().trace(nested))
+    yield "nested export", gm, folder / "nested.pt2"
 
 
 # Graphs that rules call: name -> function of tensors.
@@ -179,6 +194,19 @@ class SwapTransformer(fx.Transformer):
         return super().call_module(target, args, kwargs)
 
 
+def modules(pattern, function, blocks=False):
+    """call_module of these paths becomes function(module, *args)."""
+    class Handlers(fx.Interpreter):
+        def call_module(self, target, args, kwargs):
+            module = self.fetch_attr(target)
+            return function(module, *args) if re.fullmatch(pattern, target) else module(*args)
+    return lambda gm, x: Handlers(gm.blocks if blocks else gm).run(x)
+
+
+def both(rules):
+    return {"nested": rules, "nested export": rules}
+
+
 def transformer(cls):
     return lambda gm, x: cls(gm).transform()(x)
 
@@ -212,6 +240,10 @@ class NamedOnly(fx.Interpreter):
     def run_node(self, node):
         result = super().run_node(node)
         return result * 2 if "sigmoid" in node.name else result
+
+
+def interpreter_within(gm, x):
+    return modules(r"encoder\..*\.act", lambda m, x: torch.cos(x))(gm, x)
 
 
 class ScaledInput(fx.Interpreter):
@@ -332,6 +364,45 @@ def rows():
            {"functions": [{"match": {"name": "relu"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
             "export": [{"match": {"name": "relu"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
             "nested": [{"match": {"name": "encoder_1"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}]})
+    yield ("a module becomes a function", modules(r"encoder\.0\.act", lambda m, x: torch.tanh(x)),
+           both([{"match": {"module": "encoder.0.act"}, "retarget": "torch.tanh"}]))
+    yield ("linear layers are rounded", modules(r".*linear|head\.1", lambda m, x: CALLED["halved"](m(x))),
+           both([{"match": {"module_type": "torch.nn.Linear"}, "wrap": {"after": "halved"}}]))
+    yield ("linear layers take scaled values", modules(r".*linear|head\.1", lambda m, x: m(CALLED["scaled"](x))),
+           both([{"match": {"module_type": "torch.nn.Linear"}, "wrap": {"before": "scaled"}}]))
+    yield ("linear layers are wrapped twice", modules(r".*linear", lambda m, x: CALLED["halved"](
+               CALLED["clipped"](m(CALLED["scaled"](CALLED["half"](x)))))),
+           both([{"match": {"module": "*.linear"}, "wrap": {"before": "half", "after": "clipped"}},
+                 {"match": {"module": "*.linear"}, "wrap": {"before": "scaled", "after": "halved"}}]))
+    yield ("dropout modules are left out", modules(r".*drop", lambda m, x: x),
+           both([{"match": {"module": "*.drop"}, "passthrough": 0}]))
+    yield ("a module becomes another graph", modules(r"head\.0", lambda m, x: CALLED["softsign"](x)),
+           both([{"match": {"module": "head.0"}, "call": "softsign"}]))
+    yield ("a module gives a constant", modules(r"encoder\.2\.linear", lambda m, x: CONSTANT),
+           both([{"match": {"module": "encoder.2.linear"}, "constant": CONSTANT.tolist()}]))
+    yield ("only the second linear layer", modules(r"encoder\.2\.linear", lambda m, x: torch.sin(x)),
+           both([{"match": {"module_type": "torch.nn.Linear", "nth": 1}, "retarget": "torch.sin"}]))
+    yield ("a layer's result is patched", modules(r"head\.1", lambda m, x: patched(m(x), (slice(None), 0), 9.0)),
+           both([{"match": {"module": "head.1"}, "patch": {"index": [":", 0], "set": 9.0}}]))
+    yield ("calls within a module", interpreter_within,
+           both([{"match": {"module": "encoder*", "target": "torch.relu"}, "retarget": "torch.cos"}]))
+    for name, function, action in (
+            ("left out", lambda m, x: x, {"passthrough": 0}),
+            ("a function", lambda m, x: torch.sin(x), {"retarget": "torch.sin"}),
+            ("another call", lambda m, x: torch.clamp(x, -0.2, 0.3), {"retarget": {
+                "target": "torch.clamp", "args": ["$args", -0.2], "kwargs": {"max": 0.3}}}),
+            ("another graph", lambda m, x: CALLED["softsign"](x), {"call": "softsign"}),
+            ("scaled before", lambda m, x: m(CALLED["scaled"](x)), {"wrap": {"before": "scaled"}}),
+            ("clipped after", lambda m, x: CALLED["clipped"](m(x)), {"wrap": {"after": "clipped"}}),
+            ("wrapped", lambda m, x: CALLED["clipped"](m(CALLED["scaled"](x))), {
+                "wrap": {"before": "scaled", "after": "clipped"}}),
+            ("steered", lambda m, x: patched(m(x), (0,), 0.5, "add"), {"patch": {"index": [0], "add": 0.5}}),
+            ("a constant", lambda m, x: CONSTANT, {"constant": CONSTANT.tolist()})):
+        yield (f"whole blocks: {name}", modules(r"encoder\.[02]", function, blocks=True),
+               {"nested export": [{"match": {"module": "encoder.0"}, **action},
+                                  {"match": {"module": "encoder.2"}, **action}]})
+        yield (f"the outermost of what is matched: {name}", modules(r"encoder\.[012]", function, blocks=True),
+               {"nested export": [{"match": {"module": "encoder.*"}, **action}]})
     yield ("two rules meet on a node", replace(SIGMOID, lambda x: CALLED["quantised"](torch.cos(x))),
            [{"match": sigmoid, "retarget": "torch.cos"}, {"match": sigmoid, "wrap": {"after": "quantised"}}])
 
@@ -360,18 +431,19 @@ def main():
             assert reply.status == 201, reply.short()
         x = torch.randn(3, 8)
         for graph, gm, path in graphs():
-            reply = server.call("PUT", f"/v1/graphs/{graph}", path.read_bytes())
+            reply = server.call("PUT", f"/v1/graphs/{graph.replace(' ', '_')}", path.read_bytes())
             assert reply.status == 201, reply.short()
             for name, run, rules in rows():
-                if word not in f"{graph}: {name}":
+                by_graph = rules if isinstance(rules, dict) else {}
+                rules = by_graph.get(graph) if by_graph else rules
+                if rules is None or word not in f"{graph}: {name}":
                     continue
                 with torch.no_grad():
                     want = run(gm, x)
                 want = want[0] if isinstance(want, (tuple, list)) else want
-                rules = rules[graph] if isinstance(rules, dict) else rules
                 body = json.dumps({"inputs": [x.tolist()], "overrides": rules}).encode()
                 for mode in ("eager", "compiled"):
-                    reply = server.call("POST", f"/v1/graphs/{graph}/run?mode={mode}", body)
+                    reply = server.call("POST", f"/v1/graphs/{graph.replace(' ', '_')}/run?mode={mode}", body)
                     problem = difference(reply, want)
                     (tally.bad(f"{graph}: {name} ({mode})", problem) if problem else tally.ok())
     finally:

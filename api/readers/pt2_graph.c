@@ -164,6 +164,51 @@ static Status read_tensor_values(Pt2Graph *graph, JsonText text)
 }
 
 // A symbolic int among the inputs: its symbol goes to spec->size[0] of a spec of rank 0.
+static Status set_number_spec(const Pt2Graph *graph, Node *node, SymDim number)
+{
+        if (node->op != OP_PLACEHOLDER)
+                return STATUS_OK;
+        node->spec = arena_alloc(&graph->graph->arena, sizeof(*node->spec));
+        if (node->spec == NULL)
+                return fail_memory();
+        node->spec->dtype = DTYPE_I64;
+        node->spec->size[0] = number;
+        return STATUS_OK;
+}
+
+// Of symbolic numbers that no input is, only what they are called is read. What does not look like
+// one is passed over.
+static Status read_symbols(Pt2Graph *graph, JsonText text)
+{
+        if (text.n == 0)
+                return STATUS_OK;
+        _cleanup_(json_closep) JsonReader *reader = NULL;
+        TRY(json_text_open(text, graph->scratch, &reader));
+        if (json_peek(reader) != JSON_OBJECT)
+                return STATUS_OK;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                const char *name;
+                bool more;
+                TRY(json_next_key(reader, &name, &more));
+                if (!more)
+                        return STATUS_OK;
+                JsonText raw;
+                TRY(json_read_raw(reader, &raw.text, &raw.n));
+                Node *node = pt2_value_node(graph, name);
+                _cleanup_(json_closep) JsonReader *number = NULL;
+                SymDim dim = { 0 };
+                if (node == NULL)
+                        continue;
+                TRY(json_text_open(raw, graph->scratch, &number));
+                Status status = pt2_read_sym_int(graph, graph->scratch, number, &dim);
+                if (status_class(status) == STATUS_CLASS_INTERNAL)
+                        return status;
+                if (status == STATUS_OK)
+                        node->symbol = dim.expr;
+        }
+}
+
 static Status read_sym_int_values(Pt2Graph *graph, JsonText text)
 {
         if (text.n == 0)
@@ -182,24 +227,22 @@ static Status read_sym_int_values(Pt2Graph *graph, JsonText text)
                         TRY(json_skip(reader));
                         continue;
                 }
-                node->spec = arena_alloc(&graph->graph->arena, sizeof(*node->spec));
-                if (node->spec == NULL)
-                        return fail_memory();
-                node->spec->dtype = DTYPE_I64;
-                TRY(failure_at_node(pt2_read_sym_int(graph, graph->scratch, reader, &node->spec->size[0]),
-                                    name));
+                SymDim number;
+                TRY(failure_at_node(pt2_read_sym_int(graph, graph->scratch, reader, &number), name));
+                TRY(set_number_spec(graph, node, number));
         }
 }
 
 Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t n_literal_names,
                       Pt2Graph *graph)
 {
-        static const char *const names[] = { "inputs",        "nodes",
-                                             "outputs",       "is_single_tensor_return",
-                                             "tensor_values", "sym_int_values" };
-        JsonText fields[6];
+        static const char *const names[] = { "inputs",          "nodes",
+                                             "outputs",         "is_single_tensor_return",
+                                             "tensor_values",   "sym_int_values",
+                                             "sym_bool_values", "sym_float_values" };
+        JsonText fields[8];
         bool single;
-        TRY(json_text_fields(text, "the graph", graph->scratch, names, 6, fields));
+        TRY(json_text_fields(text, "the graph", graph->scratch, names, 8, fields));
         for (int i = 0; i < 3; i++) {
                 if (fields[i].n == 0)
                         return fail(STATUS_MALFORMED, "the graph has no \"%s\"", names[i]);
@@ -214,7 +257,10 @@ Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t 
         TRY(read_nodes(graph, fields[1]));
         TRY(read_graph_outputs(graph, fields[2], single));
         TRY(read_tensor_values(graph, fields[4]));
-        return read_sym_int_values(graph, fields[5]);
+        TRY(read_sym_int_values(graph, fields[5]));
+        for (int i = 5; i < 8; i++)
+                TRY(read_symbols(graph, fields[i]));
+        return STATUS_OK;
 }
 
 // ---- child graphs ----

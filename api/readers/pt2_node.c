@@ -377,11 +377,17 @@ static Status read_node_member(Pt2Graph *graph, JsonReader *reader, const char *
         return json_skip(reader);
 }
 
-static Status set_place(Graph *graph, const NodeText *text, Node *node)
+// All nodes that stand for one of the document have its place: also getitem nodes, and those that
+// name child graphs.
+static Status set_places(Graph *graph, uint32_t first, const NodeText *text)
 {
-        if (text->module_stack != NULL)
-                TRY(read_module_stack(graph, text->module_stack, node));
-        return text->stack_trace == NULL ? STATUS_OK : graph_set_trace(graph, node, text->stack_trace);
+        for (uint32_t i = first; i < graph->n_nodes; i++) {
+                if (text->module_stack != NULL)
+                        TRY(read_module_stack(graph, text->module_stack, graph->nodes[i]));
+                if (text->stack_trace != NULL)
+                        TRY(graph_set_trace(graph, graph->nodes[i], text->stack_trace));
+        }
+        return STATUS_OK;
 }
 
 // The name of a node that has no or several results.
@@ -499,7 +505,7 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
                                                .args = args,
                                                .kwargs = kwargs },
                                   &node));
-                return set_place(graph->graph, text, node);
+                return STATUS_OK;
         }
         const char *name;
         bool nothing = only != NULL && only->kind == RESULT_NONE;
@@ -512,10 +518,8 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
                                         .args = args,
                                         .kwargs = kwargs },
                            &node));
-        TRY(set_place(graph->graph, text, node));
         if (nothing || text->n_results == 0)
                 return STATUS_OK;
-        uint32_t n_before = graph->graph->n_nodes;
         if (only != NULL && only->kind == RESULT_LIST) {
                 for (uint32_t i = 0; i < only->n_items; i++) {
                         Node *item;
@@ -524,16 +528,13 @@ static Status make_node(Pt2Graph *graph, NodeText *text)
         } else {
                 TRY(add_getitems(graph, node, text->outputs, text->n_results));
         }
-        for (uint32_t i = n_before; i < graph->graph->n_nodes; i++) {
-                graph->graph->nodes[i]->module_stack = node->module_stack;
-                graph->graph->nodes[i]->stack_trace = node->stack_trace;
-        }
         return STATUS_OK;
 }
 
 Status pt2_read_node(Pt2Graph *graph, JsonReader *reader)
 {
         _cleanup_(node_text_deinit) NodeText text = { 0 };
+        uint32_t n_before = graph->graph->n_nodes;
         TRY(json_enter_object(reader));
         for (;;) {
                 const char *key;
@@ -553,5 +554,6 @@ Status pt2_read_node(Pt2Graph *graph, JsonReader *reader)
                                             "cannot be run here",
                                             text.target),
                                        text.name);
-        return failure_at_node(make_node(graph, &text), text.name != NULL ? text.name : text.target);
+        TRY(failure_at_node(make_node(graph, &text), text.name != NULL ? text.name : text.target));
+        return set_places(graph->graph, n_before, &text);
 }

@@ -45,6 +45,7 @@ static Status copy_node(Edit *edit, const Node *from)
         edit_link(edit, node, edit->last, NULL);
         TRY(edit_keep_text(edit, from->type, &node->node.type));
         TRY(edit_keep_text(edit, from->notes, &node->node.notes));
+        TRY(edit_keep_text(edit, from->symbol, &node->node.symbol));
         TRY(graph_copy_place(edit->work, from, &node->node));
         TRY(edit_keep_text(edit, node_origin(from), &node->node.origin));
         if (from->spec != NULL) {

@@ -56,10 +56,11 @@ struct Node {
         const char *name; // unique within the graph
         // qualified name, method name, dotted path, placeholder's argument name, "output"
         const char *target;
-        Value args;       // VALUE_TUPLE
-        Value kwargs;     // VALUE_DICT (possibly with n == 0)
-        const char *type; // printed annotation ("torch.Tensor") or NULL
-        TensorSpec *spec; // result as recorded by the exporter; NULL if unknown
+        Value args;         // VALUE_TUPLE
+        Value kwargs;       // VALUE_DICT (possibly with n == 0)
+        const char *type;   // printed annotation ("torch.Tensor") or NULL
+        TensorSpec *spec;   // result as recorded by the exporter; NULL if unknown
+        const char *symbol; // exports: the expression of a symbolic number ("2*s39"); else NULL
         // other members of its meta, as JSON text: "a": 1, "b": []; NULL if none
         const char *notes;
         const StackEntry *module_stack; // innermost entry of its nn_module_stack; NULL if unknown

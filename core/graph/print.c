@@ -7,7 +7,7 @@
 #include "core/graph/print_forms.h"
 #include "core/graph/python_text.h"
 
-const char *const graph_form_names[GRAPH_FORM_COUNT] = { "graph", "code", "tabular", "json" };
+const char *const graph_form_names[GRAPH_FORM_COUNT] = { "graph", "code", "readable", "tabular", "json" };
 
 // Arguments as torch.fx's _format_arg shows them: %names, texts and keys without quotes. Inside a
 // slice, as everywhere in repr, nodes stand bare.
@@ -110,10 +110,12 @@ Status graph_print(const Graph *graph, GraphForm form, Text *out)
                 print_graph(graph, out);
                 break;
         case GRAPH_FORM_CODE:
-                return print_code(graph, out);
+                return print_function_code(graph, false, out);
         case GRAPH_FORM_TABULAR:
                 TRY(print_tabular(graph, out));
                 break;
+        case GRAPH_FORM_READABLE:
+                return print_readable(graph, out);
         case GRAPH_FORM_JSON:
                 return graph_print_json(graph, NULL, NULL, out);
         case GRAPH_FORM_COUNT:

@@ -13,6 +13,8 @@ typedef struct Printer {
         Text parameters, body;
         Text flat, annotated; // pytree: names of the placeholders, and "name : type" of those that have one
         Text returns;         // " -> type"
+        bool readable;        // with shapes and lines of Python
+        Text summary;         // the last line of Python
 } Printer;
 
 typedef struct Operator {
@@ -187,7 +189,7 @@ static void print_placeholder(Printer *printer, const Node *node, const char *an
         }
         // Pytree code strips what follows the colon, and keeps the blank before it.
         text_addf(&printer->flat, "%s%s%s", printer->flat.n > 0 ? ", " : "", node->target,
-                  annotation[0] == '\0' ? "" : " ");
+                  annotation[0] == ' ' ? " " : "");
         if (annotation[0] != '\0')
                 text_addf(&printer->annotated, "%s%s; ", node->target, annotation);
         const char *raw = node->target + strspn(node->target, "*"), *name = name_of(printer, node);
@@ -239,6 +241,22 @@ static void print_node(Printer *printer, const Node *node, const char *annotatio
         print_frees(printer, node);
 }
 
+// The line of Python, where it is another than that of the node before.
+static void print_summary(Printer *printer, const Node *node)
+{
+        Text summary = { 0 };
+        readable_summary(node, &summary);
+        printer->body.failed |= summary.failed;
+        if (summary.failed || (printer->summary.n == summary.n &&
+                               memcmp(printer->summary.data, summary.data, summary.n) == 0)) {
+                text_deinit(&summary);
+                return;
+        }
+        text_deinit(&printer->summary);
+        printer->summary = summary;
+        text_addf(&printer->body, "%s    # %s\n", printer->body.n == 0 ? "" : "\n", summary.data);
+}
+
 static void print_nodes(Printer *printer)
 {
         for (uint32_t i = 0; i < printer->graph->n_nodes; i++) {
@@ -248,6 +266,10 @@ static void print_nodes(Printer *printer)
                         text_add(&annotation, " : ");
                         code_annotation(&printer->names, node->type, &annotation);
                 }
+                if (printer->readable && node->op != OP_OUTPUT)
+                        readable_annotation(node, &annotation);
+                if (printer->readable && node->op != OP_OUTPUT && node->op != OP_PLACEHOLDER)
+                        print_summary(printer, node);
                 print_node(printer, node, annotation.data == NULL ? "" : annotation.data);
                 printer->body.failed |= annotation.failed;
                 text_deinit(&annotation);
@@ -325,12 +347,15 @@ static void reserve_globals(CodeNames *names)
                         string_map_set(&names->globals, "torch.device", (void *)(uintptr_t) "device", NULL);
 }
 
-Status print_code(const Graph *graph, Text *out)
+Status print_function_code(const Graph *graph, bool readable, Text *out)
 {
         _cleanup_(freep) const char **nodes = new_array(graph->n_nodes, sizeof(*nodes));
         if (nodes == NULL)
                 return fail_memory();
-        Printer printer = { .graph = graph, .names = { .nodes = nodes }, .naming = { .name = name_of } };
+        Printer printer = { .graph = graph,
+                            .names = { .nodes = nodes },
+                            .naming = { .name = name_of },
+                            .readable = readable };
         printer.naming.context = &printer;
         arena_init(&printer.names.arena, 0);
         reserve_globals(&printer.names);
@@ -350,6 +375,7 @@ Status print_code(const Graph *graph, Text *out)
         text_deinit(&printer.flat);
         text_deinit(&printer.annotated);
         text_deinit(&printer.returns);
+        text_deinit(&printer.summary);
         text_deinit(&printer.body);
         string_map_deinit(&printer.names.globals);
         namespace_deinit(&printer.names.space);

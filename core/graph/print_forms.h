@@ -6,7 +6,14 @@
 
 // "operator.add", "builtins.getattr", "torch.relu", "linear": as str(graph) shows it.
 void target_print(const Node *node, Text *out);
-Status print_code(const Graph *graph, Text *out);
+// GraphModule.code; `readable`: with the shape of each value and the lines of Python, as
+// GraphModule.print_readable has it within its class.
+Status print_function_code(const Graph *graph, bool readable, Text *out);
+Status print_readable(const Graph *graph, Text *out);
+// `: "f32[2, 3]"` in the place of what *annotation holds, where the node's value is known.
+void readable_annotation(const Node *node, Text *annotation);
+// "File: m.py:12 in forward, code: y = self.lin(x)"
+void readable_summary(const Node *node, Text *out);
 Status print_tabular(const Graph *graph, Text *out);
 
 // Names of printed code: fresh for every print.

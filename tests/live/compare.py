@@ -320,6 +320,8 @@ def compare_models(fxserve, report, options):
         report.check(f"{name}.pt2 graph", fxserve.print_problem(path, "graph", str(program.graph)))
         code = torch.fx.GraphModule(nn.Module(), program.graph).code
         report.check(f"{name}.pt2 code", fxserve.print_problem(path, "code", code))
+        readable = program.graph_module.print_readable(print_output=False)
+        report.check(f"{name}.pt2 readable", fxserve.print_problem(path, "readable", readable))
         names = [node.name for node in program.graph.nodes
                  if node.name in program.graph_signature.user_inputs]
         forward = program.module()

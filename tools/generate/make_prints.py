@@ -6,10 +6,10 @@
     fly
 
 Per graph: `<name>.fx.json`, and what PyTorch gives plus one newline each in `<name>.graph`
-(str(gm.graph)), `<name>.code` (gm.code) and `<name>.tabular` (gm.graph.print_tabular(), where
-functions, whose repr holds an address, stand by their qualified names). For the archives of
-tests/models: `<model>.pt2.graph` and `.pt2.code`, of `torch.export.load(f).graph`. Needs the
-package tabulate.
+(str(gm.graph)), `<name>.code` (gm.code), `<name>.readable` (gm.print_readable(), the class called
+GraphModule) and `<name>.tabular` (gm.graph.print_tabular(), where functions, whose repr holds an
+address, stand by their qualified names). For the archives of tests/models: `<model>.pt2.graph`,
+`.pt2.code` and `.pt2.readable`, of `torch.export.load(f)`. Needs the package tabulate.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import typing
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.fx.graph_module import _print_readable
 from torch.fx.node import _get_qualified_name
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
@@ -358,13 +359,47 @@ def exported():
     batch = torch.export.Dim("batch")
     program = torch.export.export(Exported().eval(), (torch.zeros(2, 1, 6, 6),),
                                   dynamic_shapes={"x": {0: batch}})
-    return torch.fx.GraphModule(nn.Module(), program.graph)
+    return torch.fx.GraphModule(nn.Module(), without_lines(program.graph))
 
 
 @corpus
 def exported_core():
     program = torch.export.export(Exported().eval(), (torch.zeros(2, 1, 6, 6),)).run_decompositions()
-    return torch.fx.GraphModule(nn.Module(), program.graph)
+    return torch.fx.GraphModule(nn.Module(), without_lines(program.graph))
+
+
+def without_lines(graph):
+    """The lines of Python name the files of this machine."""
+    for node in graph.nodes:
+        node.meta.pop("stack_trace", None)
+    return graph
+
+
+@corpus
+def lines_of_python():
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    traces = (
+        'File "m.py", line 3, in forward\n    y = self.lin(x)\n  File "linear.py", line 7, in forward\n    '
+        "return F.linear(input)",
+        'File "m.py", line 3, in forward\n    y = self.lin(x)\n  File "linear.py", line 7, in forward\n    '
+        "return F.linear(input)",
+        None,
+        '  File "a", line 1, in b", line 22, in forward\n\tindented(x)  \n',
+        'File "no line below.py", line 5, in forward',
+        'File "m.py", line 9, in forward\n    z = (\n    y,\n  )',
+        "what is this?\nand this",
+        'File "m.py", line , in forward\n    a\nFile "m.py", line 10, in \n    b',
+        "",
+    )
+    value = x
+    for trace in traces:
+        value = graph.call_function(torch.relu, (value,))
+        value.meta["stack_trace"] = trace
+        value.meta["tensor_meta"] = torch.zeros(2, 3)
+    graph.output(value)
+    graph.lint()
+    return graph
 
 
 # ---- graphs made on the fly --------------------------------------------------------------------
@@ -524,7 +559,8 @@ def tabular(graph):
 
 def texts_of(gm):
     """What PyTorch prints, by form; without "tabular" if the package tabulate is missing."""
-    texts = {"graph": str(gm.graph), "code": gm.code}
+    texts = {"graph": str(gm.graph), "code": gm.code,
+             "readable": _print_readable(gm, "GraphModule", print_output=False)}
     with contextlib.suppress(ImportError):
         texts["tabular"] = tabular(gm.graph)
     return texts
@@ -560,9 +596,10 @@ def main():
         write(options.out, name, graph_module(make()))
     archives = [path for path in sorted((tests / "models").glob("*.pt2")) if "_hf" not in path.name]
     for path in archives:
-        graph = torch.export.load(path).graph
-        code = torch.fx.GraphModule(nn.Module(), graph).code
-        for form, text in (("graph", str(graph)), ("code", code)):
+        program = torch.export.load(path)
+        code = torch.fx.GraphModule(nn.Module(), program.graph).code
+        readable = program.graph_module.print_readable(print_output=False)
+        for form, text in (("graph", str(program.graph)), ("code", code), ("readable", readable)):
             (options.out / f"{path.name}.{form}").write_text(text + "\n", encoding="utf-8", newline="")
     print(f"{len(CORPUS)} graphs, {len(archives)} archives")
 

@@ -4,8 +4,8 @@
     python make_pt2_cases.py FOLDER [NAME ...]
 
 `<name>.pt2` and `<name>.graph`: the graph, then per child graph a line `== path` and its graph,
-then one newline. Names ending in `_decomposed` went through run_decompositions(). Stack traces are
-left out: they name files.
+then one newline. `<name>.readable`: its print_readable() and one newline. Names ending in
+`_decomposed` went through run_decompositions(). Stack traces are left out: they name files.
 """
 
 import collections
@@ -287,6 +287,9 @@ def make(folder, name, program):
     text = "\n".join((f"== {path}\n" if path else "") + str(module.graph)
                      for path, module in graph_modules(loaded))
     (folder / f"{name}.graph").write_text(text + "\n")
+    readable = loaded.graph_module.print_readable(print_output=False)
+    if "FloatPow(" not in readable:  # printed as a**b here
+        (folder / f"{name}.readable").write_text(readable + "\n")
 
 
 def main():

@@ -84,6 +84,39 @@ Test(pt2, prints_what_pytorch_prints_for_every_kind_of_node)
         cr_expect_geq(n, 20);
 }
 
+static void expect_readable(const char *folder, const char *name, const char *wanted_path)
+{
+        Graph *graph = load_graph(folder, name);
+        Storage *wanted = load_file(wanted_path);
+        Text text = { 0 };
+        cr_assert_eq(graph_print(graph, GRAPH_FORM_READABLE, &text), STATUS_OK);
+        text_add_char(&text, '\n');
+        cr_expect(text.n == wanted->n_bytes && memcmp(text.data, wanted->data, text.n) == 0, "%s prints\n%s",
+                  name, text.data);
+        text_deinit(&text);
+        storage_unref(wanted);
+        graph_unref(graph);
+}
+
+Test(pt2, prints_readable_what_pytorch_prints_with_shapes_symbols_and_child_graphs)
+{
+        int n = 0;
+        DIR *folder = opendir(TESTS_FOLDER "/print/pt2");
+        cr_assert_not_null(folder);
+        for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+                char name[256], wanted[512];
+                size_t stem = strlen(entry->d_name);
+                if (stem < 9 || strcmp(entry->d_name + stem - 9, ".readable") != 0)
+                        continue;
+                snprintf(name, sizeof(name), "%.*s", (int)stem - 9, entry->d_name);
+                snprintf(wanted, sizeof(wanted), "%s/print/pt2/%s", TESTS_FOLDER, entry->d_name);
+                expect_readable("print/pt2", name, wanted);
+                n++;
+        }
+        closedir(folder);
+        cr_expect_geq(n, 20);
+}
+
 Test(pt2, prints_what_pytorch_prints_for_models)
 {
         static const char *const models[] = { "dev_lenet",      "dev_linear",       "dev_mlp_bn",
@@ -92,6 +125,8 @@ Test(pt2, prints_what_pytorch_prints_for_models)
                 char wanted[512];
                 snprintf(wanted, sizeof(wanted), "%s/print/%s.pt2.graph", TESTS_FOLDER, models[i]);
                 expect_printed("models", models[i], wanted, false);
+                snprintf(wanted, sizeof(wanted), "%s/print/%s.pt2.readable", TESTS_FOLDER, models[i]);
+                expect_readable("models", models[i], wanted);
         }
 }
 

@@ -46,27 +46,49 @@ static Status check_tensors(const NamedTensor *tensors, uint32_t n)
         return STATUS_OK;
 }
 
-Status safetensors_write(const NamedTensor *tensors, uint32_t n, ApiReply *reply)
+// The head with its tensors in this order. *begins: where their bytes are in the file.
+static Status write_head(const NamedTensor *tensors, const uint32_t *order, uint32_t n, Text *out,
+                         size_t *begins)
 {
-        Text *out = &reply->body;
-        size_t begin = 0;
-        TRY(check_tensors(tensors, n));
-        _cleanup_(freep) uint32_t *order = new_array(n, sizeof(*order));
-        if (order == NULL)
-                return fail_memory();
-        sort_by_width(tensors, n, order);
+        size_t begin = 0, start = out->n;
         text_add_n(out, "\0\0\0\0\0\0\0\0", LENGTH_BYTES);
         text_add_char(out, '{');
         for (uint32_t i = 0; i < n; i++) {
                 text_add(out, i == 0 ? "" : ",");
                 write_entry(&tensors[order[i]], begin, out);
+                begins[order[i]] = begin;
                 begin += n_bytes_of(tensors[order[i]].tensor);
         }
         text_add_char(out, '}');
-        text_repeat(out, ' ', (DATA_ALIGN - out->n % DATA_ALIGN) % DATA_ALIGN);
+        text_repeat(out, ' ', (DATA_ALIGN - (out->n - start) % DATA_ALIGN) % DATA_ALIGN);
         TRY(text_status(out));
+        size_t n_head = out->n - start;
         for (int i = 0; i < LENGTH_BYTES; i++)
-                out->data[i] = (char)((uint64_t)(out->n - LENGTH_BYTES) >> (8 * i) & 0xff);
+                out->data[start + (size_t)i] = (char)((uint64_t)(n_head - LENGTH_BYTES) >> (8 * i) & 0xff);
+        for (uint32_t i = 0; i < n; i++)
+                begins[i] += n_head;
+        return STATUS_OK;
+}
+
+Status safetensors_head(const NamedTensor *tensors, uint32_t n, Text *out, size_t *out_begins)
+{
+        TRY(check_tensors(tensors, n));
+        _cleanup_(freep) uint32_t *order = new_array(n, sizeof(*order));
+        if (order == NULL)
+                return fail_memory();
+        sort_by_width(tensors, n, order);
+        return write_head(tensors, order, n, out, out_begins);
+}
+
+Status safetensors_write(const NamedTensor *tensors, uint32_t n, ApiReply *reply)
+{
+        TRY(check_tensors(tensors, n));
+        _cleanup_(freep) uint32_t *order = new_array(n, sizeof(*order));
+        _cleanup_(freep) size_t *begins = new_array(n, sizeof(*begins));
+        if (order == NULL || begins == NULL)
+                return fail_memory();
+        sort_by_width(tensors, n, order);
+        TRY(write_head(tensors, order, n, &reply->body, begins));
         for (uint32_t i = 0; i < n; i++) {
                 const Tensor *tensor = tensors[order[i]].tensor;
                 TRY(api_reply_piece(reply, tensor->storage, tensor_data(tensor), n_bytes_of(tensor)));

@@ -8,3 +8,5 @@
 // aligned to their elements; bytes are sent from where they lie. Names are unique.
 // STATUS_NOT_ACCEPTABLE for dtypes the format lacks.
 Status safetensors_write(const NamedTensor *tensors, uint32_t n, ApiReply *reply);
+// The head of such a file alone, added to `out`, and where in the file each tensor's bytes begin.
+Status safetensors_head(const NamedTensor *tensors, uint32_t n, Text *out, size_t *out_begins);

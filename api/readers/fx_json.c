@@ -340,7 +340,8 @@ static Status read_format(FxReader *reader)
         const char *format;
         TRY(fx_read_word(reader, &format));
         if (strcmp(format, "fx-variant/1") == 0)
-                return fail(STATUS_NOT_YET, "graph variants (\"fx-variant/1\") are not served yet");
+                return fail(STATUS_MALFORMED,
+                            "a variant (\"fx-variant/1\") is uploaded by itself: PUT /v1/graphs/{name}");
         if (strcmp(format, "fx/1") != 0)
                 return fail(STATUS_MALFORMED, "unknown format \"%.60s\"; this version reads \"fx/1\"",
                             format);

@@ -32,6 +32,7 @@ typedef struct FxStorage {
         Tensor *given;   // the weights file has it as it is; counted; NULL: it is made of its entries
         Storage *made;   // counted
         size_t n_bytes;  // that its entries reach, as far as they are there
+        size_t width;    // bytes of its widest element
         bool is_adopted; // `made` was there with its numbers
 } FxStorage;
 

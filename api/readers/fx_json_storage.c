@@ -74,6 +74,40 @@ static Status note_end(FxReader *reader, FxEntry *entry)
                             "the tensor reaches beyond the %zu bytes of its storage \"%.60s\"",
                             storage->given->storage->n_bytes, storage->name);
         storage->n_bytes = MAX(storage->n_bytes, end);
+        storage->width = MAX(storage->width, dtype_info[entry->dtype].bytes);
+        return STATUS_OK;
+}
+
+// ---- storages that are made ----
+static Status new_storage(FxReader *reader, const FxStorage *storage, size_t n_bytes, Storage **out_storage)
+{
+        if (!add_size(reader->made_bytes, n_bytes, &reader->made_bytes) ||
+            reader->made_bytes > (size_t)limits.max_upload_in_memory + reader->dense_bytes)
+                return fail(STATUS_TOO_LARGE,
+                            "the storages of the state, such as \"%.60s\", take over %lld bytes more than "
+                            "the tensors sent (--max-upload-in-memory)",
+                            storage->name, (long long)limits.max_upload_in_memory);
+        return storage_new(n_bytes, true, NULL, out_storage);
+}
+
+static Status make_storage(FxReader *reader, FxStorage *storage)
+{
+        return storage->made != NULL ? STATUS_OK
+                                     : new_storage(reader, storage, storage->n_bytes, &storage->made);
+}
+
+// In a file a tensor is aligned to its elements. Wider ones need a copy that is aligned for them.
+static Status adopt_given(FxReader *reader, FxStorage *storage)
+{
+        Storage *given = storage->given->storage;
+        if (storage->width <= dtype_info[storage->given->meta.dtype].bytes ||
+            dtype_info[storage->given->meta.dtype].bytes >= 8) {
+                storage->made = storage_ref(given);
+                return STATUS_OK;
+        }
+        TRY(new_storage(reader, storage, given->n_bytes, &storage->made));
+        if (given->n_bytes > 0)
+                memcpy(storage->made->data, given->data, given->n_bytes);
         return STATUS_OK;
 }
 
@@ -87,25 +121,11 @@ static Status adopt_whole(FxReader *reader, FxEntry *entry)
         FxStorage *storage = find_storage(reader, entry->place.storage);
         TRY(meta_of(entry, &meta, &end));
         if (storage->made == NULL && storage->given != NULL)
-                storage->made = storage_ref(storage->given->storage);
+                TRY(adopt_given(reader, storage));
         if (storage->made == NULL && entry->place.offset == 0 && meta_is_contiguous(&meta) &&
             end == storage->n_bytes && entry->tensor->storage->n_bytes == end)
                 storage->made = storage_ref(entry->tensor->storage);
         return STATUS_OK;
-}
-
-// ---- storages that are made ----
-static Status make_storage(FxReader *reader, FxStorage *storage)
-{
-        if (storage->made != NULL)
-                return STATUS_OK;
-        if (!add_size(reader->made_bytes, storage->n_bytes, &reader->made_bytes) ||
-            reader->made_bytes > (size_t)limits.max_upload_in_memory + reader->dense_bytes)
-                return fail(STATUS_TOO_LARGE,
-                            "the storages of the state, such as \"%.60s\", take over %lld bytes more than "
-                            "the tensors sent (--max-upload-in-memory)",
-                            storage->name, (long long)limits.max_upload_in_memory);
-        return storage_new(storage->n_bytes, true, NULL, &storage->made);
 }
 
 static Status count_dense(FxReader *reader, FxEntry *entry)

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/formats/zip.h"
+#include "core/base/json.h"
+#include "core/base/limits.h"
 
 #define EXPORT_LINE "torch.export.save(torch.export.export(model, args), \"m.pt2\")"
 #define SEND_LINE   "curl -T m.pt2 ..."
@@ -285,6 +287,38 @@ Status recognise_graph(ByteSpan bytes, FileKind *out_kind)
         }
         *out_kind = kind;
         return STATUS_OK;
+}
+
+static bool says_variant(JsonReader *json)
+{
+        const char *key, *format;
+        bool more;
+        if (json_enter_object(json) != STATUS_OK)
+                return false;
+        while (json_next_key(json, &key, &more) == STATUS_OK && more) {
+                if (strcmp(key, "format") == 0)
+                        return json_peek(json) == JSON_STRING &&
+                               json_read_string(json, &format, NULL) == STATUS_OK &&
+                               strcmp(format, "fx-variant/1") == 0;
+                if (json_skip(json) != STATUS_OK)
+                        return false;
+        }
+        return false;
+}
+
+bool recognise_variant(ByteSpan bytes)
+{
+        Arena arena;
+        JsonReader *json = NULL;
+        if (bytes.n > (size_t)limits.max_upload_in_memory || recognise_kind(bytes) != FILE_JSON)
+                return false;
+        arena_init(&arena, 0);
+        bool is_variant = json_open((const char *)bytes.data, bytes.n, (int)limits.max_json_depth_model,
+                                    limits.max_json_values, &arena, &json) == STATUS_OK &&
+                          says_variant(json);
+        json_close(json);
+        arena_deinit(&arena);
+        return is_variant;
 }
 
 // ---- bodies of runs ----

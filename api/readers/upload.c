@@ -8,6 +8,7 @@
 #include "api/readers/pt2.h"
 #include "api/readers/recognise.h"
 #include "api/formats/safetensors.h"
+#include "api/formats/safetensors_write.h"
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 
@@ -197,4 +198,15 @@ static Status load(void *context, const UploadPart *parts, uint32_t n_parts, con
         return upload_decode(parts, n_parts, model, true, out_graph);
 }
 
-const GraphLoader upload_loader = { .load = load, .context = NULL };
+static Status weights_head(const char *const *names, Tensor *const *tensors, uint32_t n, Text *out_head,
+                           size_t *out_begins)
+{
+        _cleanup_(freep) NamedTensor *named = new_array(n, sizeof(*named));
+        if (named == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < n; i++)
+                named[i] = (NamedTensor){ names[i], tensors[i] };
+        return safetensors_head(named, n, out_head, out_begins);
+}
+
+const GraphLoader upload_loader = { .load = load, .weights_head = weights_head };

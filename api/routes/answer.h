@@ -32,6 +32,18 @@ Text *answer_begin(const Answer *answer, const char *content_type);
 // already has it. Then the reply is complete (304).
 Status answer_unchanged(const Answer *answer, bool *out_unchanged);
 
+// After an upload: the version's info, 201 if it is new.
+Status answer_put(const Answer *answer, GraphVersion *version, const Graph *graph, bool created);
+// The request's If-Match and If-None-Match, as a condition of a put (PutCondition; a NamedAnswer).
+typedef struct NamedAnswer {
+        const Answer *answer;
+        const char *name;
+} NamedAnswer;
+Status answer_check_named(void *context);
+bool answer_is_conditional(const Answer *answer);
+// The body of an upload is a variant (recognise_variant).
+Status put_variant(const Answer *answer);
+
 // The handlers that routes.def names.
 #define ROUTE(id, method, path, words, kind, scope, body, needs, statuses, reply, handler, parameters)       \
         Status handler(const Answer *answer);

@@ -8,6 +8,7 @@
 #include "api/run/example.h"
 #include "api/routes/info.h"
 #include "api/run/run_private.h"
+#include "api/readers/recognise.h"
 #include "api/readers/upload.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
@@ -28,6 +29,9 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
         if (status != STATUS_OK && status != STATUS_NOT_FOUND)
                 return status;
         of.list = status == STATUS_OK ? &list : NULL;
+        _cleanup_(text_deinit) Text derivation = { 0 };
+        TRY(engine_derivation(engine, version, &derivation));
+        of.derivation = derivation.n == 0 ? NULL : &derivation;
         of.n_programs = engine_programs(engine, version, programs);
         Text *out = answer_begin(answer, json_type);
         status = info_write(&of, out);
@@ -68,15 +72,25 @@ static Status check_current(const Answer *answer, const char *name, int64_t numb
         return condition_check(answer->call, current == NULL ? NULL : condition_tag(&current->stored).hex);
 }
 
-typedef struct NamedAnswer {
-        const Answer *answer;
-        const char *name;
-} NamedAnswer;
-
-static Status check_named(void *context)
+Status answer_check_named(void *context)
 {
         const NamedAnswer *named = context;
         return check_current(named->answer, named->name, 0);
+}
+
+bool answer_is_conditional(const Answer *answer)
+{
+        return answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
+}
+
+Status answer_put(const Answer *answer, GraphVersion *version, const Graph *graph, bool created)
+{
+        TRY(reply_info(answer, version, graph));
+        add_tag(answer, version, "");
+        answer->reply->status = created ? 201 : 200;
+        if (created)
+                api_reply_header(answer->reply, "Location", "/v1/graphs/%s", version->name);
+        return STATUS_OK;
 }
 
 static Status store_upload(const Answer *answer, const Upload *upload)
@@ -91,21 +105,15 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         TRY(engine_check(graph));
         NamedAnswer named = { answer,
                               answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
-        PutCondition condition = { check_named, &named };
-        bool conditional = answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
+        PutCondition condition = { answer_check_named, &named };
         PutRequest put = { .name = answer->call->name,
                            .parts = upload->parts,
                            .n_parts = upload->n_parts,
                            .identified = &identified,
                            .graph = graph,
-                           .only_if = conditional ? &condition : NULL };
+                           .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_put(answer->context->engine, &put, &version, &created));
-        TRY(reply_info(answer, version, graph));
-        add_tag(answer, version, "");
-        answer->reply->status = created ? 201 : 200;
-        if (created)
-                api_reply_header(answer->reply, "Location", "/v1/graphs/%s", version->name);
-        return STATUS_OK;
+        return answer_put(answer, version, graph, created);
 }
 
 Status put_graph(const Answer *answer)
@@ -117,6 +125,8 @@ Status put_graph(const Answer *answer)
         // checked again within the change; a refused upload need not be decoded
         if (answer->call->name[0] != '\0')
                 TRY(check_current(answer, answer->call->name, 0));
+        if (recognise_variant((ByteSpan){ answer->call->body->data, answer->call->body->n_bytes }))
+                return put_variant(answer);
         TRY(upload_split(answer->call->body, answer->call->content_type, &upload));
         if (upload.parts[0].bytes == answer->call->body)
                 upload.parts[0].digest = answer->call->body_digest;

@@ -404,6 +404,10 @@ Status info_write(const InfoOf *of, Text *out)
                 TRY(write_ops(graph, out));
                 write_programs(of->programs, of->n_programs, graph, out);
         }
+        if (of->derivation != NULL) {
+                text_add(out, ", \"derived\": ");
+                text_add_n(out, of->derivation->data, of->derivation->n);
+        }
         if (of->list != NULL)
                 write_versions(of->list, out);
         write_run(of->version, out);

@@ -11,6 +11,7 @@ typedef struct InfoOf {
         const VersionList *list;     // of the name; NULL: the name has gone
         const ProgramInfo *programs; // that are ready
         uint32_t n_programs;
+        const Text *derivation; // engine_derivation's; NULL: it was uploaded
 } InfoOf;
 
 Status info_write(const InfoOf *of, Text *out);

@@ -255,10 +255,12 @@ static Status check_room(Engine *engine, const char *name, const StoreVersion *i
 }
 
 // Without a store the version keeps what was uploaded.
-static void keep_bytes(const Engine *engine, GraphVersion *version, const UploadPart *parts)
+static void keep_bytes(const Engine *engine, GraphVersion *version, const PutRequest *put)
 {
         for (uint32_t i = 0; engine->store == NULL && i < version->stored.n_parts; i++)
-                version->bytes[i] = storage_ref(parts[i].bytes);
+                version->bytes[i] = storage_ref(put->parts[i].bytes);
+        if (engine->store == NULL && put->keep_graph)
+                version->kept = graph_ref(put->graph);
 }
 
 // Replaces a graph of this content that was decoded before: it may use damaged bytes that were just
@@ -291,7 +293,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         stored.version = latest->stored.version;
         stored.created_ms = latest->stored.created_ms;
         TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
-        keep_bytes(engine, version, put->parts);
+        keep_bytes(engine, version, put);
         TRY(store_head_copy(&graph->head, &head));
         head.default_version = stored.version;
         TRY(put_on_disk(engine, &head, version, latest));
@@ -343,7 +345,7 @@ static Status put_next(Engine *engine, EngineGraph *graph, const PutRequest *put
         StoreVersion stored = *held;
         stored.version = graph->head.next_version;
         TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
-        keep_bytes(engine, version, put->parts);
+        keep_bytes(engine, version, put);
         TRY(reserve_place(engine, graph));
         TRY(store_head_copy(&graph->head, &head));
         TRY(share_decoded(engine, version, put->graph));

@@ -60,6 +60,7 @@ GraphVersion *graph_version_unref(GraphVersion *version)
         store_version_unref(&version->stored);
         for (size_t i = 0; i < ARRAY_LENGTH(version->bytes); i++)
                 storage_unref(version->bytes[i]);
+        graph_unref(version->kept);
         free(version->reason);
         free(version);
         return NULL;

@@ -32,6 +32,10 @@ typedef struct GraphLoader {
         Status (*load)(void *context, const UploadPart *parts, uint32_t n_parts, const char *model,
                        Graph **out_graph);
         void *context;
+        // The head of a weights file that `load` reads, without the tensors' bytes, and where those
+        // of each begin in the file. Tensors are dense.
+        Status (*weights_head)(const char *const *names, Tensor *const *tensors, uint32_t n, Text *out_head,
+                               size_t *out_begins);
 } GraphLoader;
 
 typedef struct EngineOptions {
@@ -56,6 +60,7 @@ typedef struct GraphVersion {
         StoreVersion stored;             // version, id, format, parts
         RegistryKey key;                 // id and model
         Storage *bytes[STORE_MAX_PARTS]; // memory-only engines: the uploaded bodies, counted
+        Graph *kept;                     // memory-only engines: a derived graph, counted; else NULL
         ProfileStats *stats;
         _Atomic int state;       // GraphState
         char *reason;            // why damaged; written once before state (graph_version_reason)

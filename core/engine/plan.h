@@ -16,7 +16,7 @@ Status engine_acquire(Engine *engine, GraphVersion *version, Ticket *ticket, Gra
 // Whether the version's graph is decoded, so that a run need not read it first. Does not count as a
 // use.
 bool engine_is_resident(Engine *engine, const GraphVersion *version);
-// Blocking form for programs without a server (fxserve run).
+// The graph, decoded here if it is not decoded yet: waits for nobody else who decodes it.
 Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph);
 // Graphs sent along with POST /v1/run, cached by content: NULL when not cached.
 Graph *engine_cached_graph(Engine *engine, const RegistryKey *key);

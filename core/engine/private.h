@@ -92,6 +92,8 @@ Status engine_use_content(Engine *engine, const RegistryKey *key);
 // after the version was written, always.
 Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *version);
 void engine_release_parts(Engine *engine, const StoreVersion *version);
+// The bytes of one part of a version, without its holes' contents.
+Status engine_part_bytes(Engine *engine, const GraphVersion *version, uint32_t index, Storage **out_bytes);
 // Decodes a version from where it is kept.
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph);
 // Notes the outcome of reading a version: ready, or damaged with this thread's failure as the

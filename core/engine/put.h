@@ -34,6 +34,7 @@ typedef struct PutRequest {
         const StoreVersion *identified; // upload_identify's of the parts
         Graph *graph;                   // finished, resolved; counted by the engine
         const PutCondition *only_if;    // NULL: in any case
+        bool keep_graph;                // without a data folder the version keeps the graph, too
 } PutRequest;
 // Makes the graph a version of its name. *out_created false: equal to the latest version's content,
 // which is returned. Durable when it returns OK; the graph's weights are the stored ones then.
@@ -42,3 +43,25 @@ Status engine_put(Engine *engine, const PutRequest *put, GraphVersion **out_vers
 // as the sizes that the exporter recorded show them. Bounded in time and memory; graphs that exceed
 // the bounds pass.
 Status engine_check(const Graph *graph);
+
+// A graph that was made from others: it is stored as a result of its own, whose weights are the
+// base's wherever they are the same. What becomes of the base later changes nothing. The recipe is
+// kept to be shown.
+typedef struct DerivedPut {
+        const char *name;            // as in PutRequest
+        Graph *graph;                // finished, resolved
+        const GraphVersion *base;    // what it was made from
+        ByteSpan recipe;             // canonical JSON
+        GraphVersion *const *called; // graphs that the recipe names beside the base, in its order
+        uint32_t n_called;
+        const char *diff; // of the printed code, to be shown; NULL: none
+        const PutCondition *only_if;
+} DerivedPut;
+// Makes it a version of its name, as engine_put. The same recipe on the same contents is the same
+// content: *out_created false when the latest version has it. The version's graph is what a restart
+// reads; it is not `graph` itself.
+Status engine_put_derived(Engine *engine, const DerivedPut *put, GraphVersion **out_version,
+                          bool *out_created);
+// Adds what is known of a derived version's making, an object: {"base": {"name", "version", "id"},
+// "calls": [...], "recipe": ..., "diff": ...}. Nothing for other versions.
+Status engine_derivation(Engine *engine, const GraphVersion *version, Text *out);

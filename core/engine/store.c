@@ -158,7 +158,8 @@ Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *
         StoreVersion held = *version;
         held.n_parts = status == STATUS_OK ? n : n - 1;
         for (uint32_t i = 0; i < held.n_parts && status == STATUS_OK; i++)
-                status = rebase_pieces(engine, &parts[i], &version->parts[i]);
+                if (pieces_collect(parts[i].pieces)) // others are in use already, with bytes of their own
+                        status = rebase_pieces(engine, &parts[i], &version->parts[i]);
         if (status != STATUS_OK)
                 engine_release_parts(engine, &held);
         return status;
@@ -182,17 +183,23 @@ static Status load_pieces(Engine *engine, const StorePart *stored, Pieces *piece
         return STATUS_OK;
 }
 
-static Status load_part(Engine *engine, const GraphVersion *version, uint32_t index, UploadPart *part)
+Status engine_part_bytes(Engine *engine, const GraphVersion *version, uint32_t index, Storage **out_bytes)
 {
-        const StorePart *stored = &version->stored.parts[index];
         Mapping *document;
         if (version->bytes[index] != NULL) {
-                part->bytes = storage_ref(version->bytes[index]);
+                *out_bytes = storage_ref(version->bytes[index]);
                 return STATUS_OK;
         }
-        TRY(store_map_document(engine->store, stored, &document));
-        TRY(adopt_mapping(document, true, &part->bytes));
-        return load_pieces(engine, stored, part->pieces);
+        TRY(store_map_document(engine->store, &version->stored.parts[index], &document));
+        return adopt_mapping(document, true, out_bytes);
+}
+
+static Status load_part(Engine *engine, const GraphVersion *version, uint32_t index, UploadPart *part)
+{
+        TRY(engine_part_bytes(engine, version, index, &part->bytes));
+        return version->bytes[index] != NULL
+                       ? STATUS_OK
+                       : load_pieces(engine, &version->stored.parts[index], part->pieces);
 }
 
 static Status unreadable(void)
@@ -223,6 +230,10 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         UploadPart parts[STORE_MAX_PARTS] = { { .name = NULL } };
         Pieces pieces[STORE_MAX_PARTS] = { { .items = NULL } };
         const char *model = version->stored.model[0] == '\0' ? NULL : version->stored.model;
+        if (version->kept != NULL) {
+                *out_graph = graph_ref(version->kept);
+                return STATUS_OK;
+        }
         // taken before the bytes: old bytes under a newer generation would be trusted for good
         uint64_t generation = generation_now(engine);
         Status status = STATUS_OK;

@@ -30,7 +30,7 @@ static const Bad bad[] = {
         { "{\"format\": \"fx/1\"}", STATUS_MALFORMED, "needs \"nodes\"", "" },
         { "{\"format\": \"fx/2\", \"nodes\": []}", STATUS_MALFORMED, "unknown format \"fx/2\"", "" },
         { "{\"format\": 1, \"nodes\": []}", STATUS_MALFORMED, "a text is expected", "" },
-        { "{\"format\": \"fx-variant/1\", \"base\": \"m\"}", STATUS_NOT_YET, "variants", "" },
+        { "{\"format\": \"fx-variant/1\", \"base\": \"m\"}", STATUS_MALFORMED, "a variant", "" },
         { "{\"nodes\": [" OUT "], \"weights\": {}}", STATUS_UNKNOWN_MEMBER,
           "\"weights\"; it knows format, nodes, modules, state", "" },
         { "{\"nodes\": [" OUT "]} x", STATUS_MALFORMED, "line 1", "" },

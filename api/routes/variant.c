@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// variant.c: PUT /v1/graphs/{name} with {"format": "fx-variant/1", "base": "m",
-// "overrides": [...]}: // a graph that is another graph with rules carried out. The result is stored. Tensors of the rules
-// are state of it.
+// variant.c: PUT of {"format": "fx-variant/1", "base": "m", "overrides": [...]}: a graph that is
+// another graph with rules carried out. The result is stored. Tensors of the rules are state of it.
 #include <string.h>
 #include "api/readers/rules.h"
 #include "api/routes/answer.h"

@@ -27,6 +27,7 @@ Status profile_write_folded(const RunProfile *profile, Text *out);
 // Statistics.
 typedef struct StatsView {
         ProfileBy by;
+        uint32_t depth;   // of modules' paths; 0: whole
         uint32_t slowest; // so many lines of each signature, the slowest first; 0: all
 } StatsView;
 // {"signatures": [{"signature", "program", "run_us": {...}, "nodes": [...]}]}, or "groups" in the

@@ -15,16 +15,20 @@ static Text *begin_form(const Answer *answer, int form)
 
 static Status take_view(const ApiCall *call, int form, StatsView *out_view)
 {
-        int64_t slowest = 0;
+        int64_t slowest = 0, depth = 0;
         int by;
         TRY(param_int(call, PARAM_SLOWEST, &slowest));
         TRY(param_choice(call, PARAM_BY, &by));
+        TRY(param_int(call, PARAM_DEPTH, &depth));
+        if (depth > 0 && by != PROFILE_BY_MODULE)
+                return fail(STATUS_VALUE, "\"depth\" goes with by=module");
         if ((form == PROFILE_CHROME || form == PROFILE_FOLDED) &&
             (param_text(call, PARAM_BY) != NULL || slowest > 0))
                 return fail(STATUS_VALUE,
                             "\"by\" and \"slowest\" go with form=json and form=text; form=%s shows every row",
                             profile_form_names[form]);
-        *out_view = (StatsView){ .by = (ProfileBy)by, .slowest = (uint32_t)slowest };
+        *out_view =
+                (StatsView){ .by = (ProfileBy)by, .depth = (uint32_t)depth, .slowest = (uint32_t)slowest };
         return STATUS_OK;
 }
 
@@ -52,7 +56,8 @@ Status get_stats(const Answer *answer)
         StatsView view;
         TRY(param_choice(answer->call, PARAM_PROFILE_FORM, &form));
         TRY(take_view(answer->call, form, &view));
-        TRY(profile_stats_read(answer->version->stats, view.by, &signatures, &n));
+        TRY(profile_stats_read(answer->version->stats, (ProfileGrouping){ view.by, view.depth }, &signatures,
+                               &n));
         Status status = write_stats(answer, form, &view, signatures, n);
         profile_summary_free(signatures, n);
         return status;

@@ -125,7 +125,7 @@ typedef struct NodeSummary {
         const char *why;
 } NodeSummary;
 // What rows may be summed up by. A module is the path of the module that a node belongs to ("" is
-// the root).
+// the root), or its first parts: with depth 2, "layer1.0.conv1" counts for "layer1.0".
 typedef enum ProfileBy {
         PROFILE_BY_INSTRUCTION,
         PROFILE_BY_NODE,
@@ -137,7 +137,8 @@ typedef enum ProfileBy {
 } ProfileBy;
 extern const char *const profile_by_names[PROFILE_BY_COUNT];
 typedef struct GroupSummary {
-        const char *key; // lives as long as the summary's labels
+        const char *key; // lives as long as the summary's labels, or is `own_key`
+        char *own_key;
         uint32_t n_rows;
         TimeSummary us;
         double share;
@@ -154,8 +155,12 @@ typedef struct SignatureSummary {
         double other_us;
         RunLabels *labels; // may be NULL
 } SignatureSummary;
+typedef struct ProfileGrouping {
+        ProfileBy by;
+        uint32_t depth; // of modules' paths; 0: whole
+} ProfileGrouping;
 // A snapshot; caller frees with profile_summary_free.
-Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures,
+Status profile_stats_read(ProfileStats *stats, ProfileGrouping grouping, SignatureSummary **out_signatures,
                           uint32_t *out_n);
 // Rows and labels of at most `most` signatures, the one that ran last first, without times and
 // shares.

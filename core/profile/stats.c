@@ -264,7 +264,7 @@ static Status shapes(const SignatureStats *stats, SignatureSummary *out)
         return STATUS_OK;
 }
 
-static Status summarise(const SignatureStats *stats, ProfileBy by, SignatureSummary *out)
+static Status summarise(const SignatureStats *stats, ProfileGrouping grouping, SignatureSummary *out)
 {
         TRY(shapes(stats, out));
         out->run = window_summary(&stats->run, stats->n_runs);
@@ -276,7 +276,7 @@ static Status summarise(const SignatureStats *stats, ProfileBy by, SignatureSumm
                 in_nodes += node->us.mean_us;
         }
         out->other_us = MAX(out->run.mean_us - in_nodes, 0.0);
-        return by == PROFILE_BY_INSTRUCTION ? STATUS_OK : stats_group(stats, by, out);
+        return grouping.by == PROFILE_BY_INSTRUCTION ? STATUS_OK : stats_group(stats, grouping, out);
 }
 
 static SignatureStats *copy_of(const SignatureStats *stats)
@@ -296,8 +296,8 @@ static SignatureStats *copy_of(const SignatureStats *stats)
 }
 
 // Summed up outside of the mutex: a run that has ended waits for a copy of one signature at most.
-static Status read_one(ProfileStats *stats, const char *signature, ProfileBy by, SignatureSummary *out,
-                       bool *out_there)
+static Status read_one(ProfileStats *stats, const char *signature, ProfileGrouping grouping,
+                       SignatureSummary *out, bool *out_there)
 {
         _cleanup_(signature_freep) SignatureStats *copy = NULL;
         *out_there = false;
@@ -310,10 +310,10 @@ static Status read_one(ProfileStats *stats, const char *signature, ProfileBy by,
         pthread_mutex_unlock(&stats->mutex);
         if (!*out_there)
                 return STATUS_OK; // made room meanwhile
-        return copy == NULL ? fail_memory() : summarise(copy, by, out);
+        return copy == NULL ? fail_memory() : summarise(copy, grouping, out);
 }
 
-Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **out_signatures,
+Status profile_stats_read(ProfileStats *stats, ProfileGrouping grouping, SignatureSummary **out_signatures,
                           uint32_t *out_n)
 {
         SignatureSummary *all = new_array(PROFILE_MAX_SIGNATURES, sizeof(*all));
@@ -326,7 +326,7 @@ Status profile_stats_read(ProfileStats *stats, ProfileBy by, SignatureSummary **
         pthread_mutex_unlock(&stats->mutex);
         for (uint32_t i = 0; i < n_listed; i++) {
                 bool there;
-                Status status = read_one(stats, all[i].signature, by, &all[n], &there);
+                Status status = read_one(stats, all[i].signature, grouping, &all[n], &there);
                 n += there;
                 if (status != STATUS_OK) {
                         profile_summary_free(all, n);
@@ -373,6 +373,8 @@ void profile_summary_free(SignatureSummary *signatures, uint32_t n)
         for (uint32_t i = 0; i < n; i++) {
                 run_labels_unref(signatures[i].labels);
                 free(signatures[i].nodes);
+                for (uint32_t k = 0; k < signatures[i].n_groups; k++)
+                        free(signatures[i].groups[k].own_key);
                 free(signatures[i].groups);
         }
         free(signatures);

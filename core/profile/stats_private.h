@@ -38,4 +38,4 @@ struct ProfileStats {
 
 TimeSummary window_summary(const Window *window, uint64_t n_runs);
 // Fills out->groups.
-Status stats_group(const SignatureStats *stats, ProfileBy by, SignatureSummary *out);
+Status stats_group(const SignatureStats *stats, ProfileGrouping grouping, SignatureSummary *out);

@@ -260,7 +260,9 @@ Test(idle, recorded_runs_keep_neither_the_graph_nor_the_program)
         cr_assert_eq(engine_stats(engine).programs.bytes, 0);
         cr_assert_eq(atomic_load(&graph->ref.count), 1);
         graph_unref(graph);
-        cr_assert_eq(profile_stats_read(version->stats, PROFILE_BY_NODE, &summary, &n), STATUS_OK);
+        cr_assert_eq(
+                profile_stats_read(version->stats, (ProfileGrouping){ PROFILE_BY_NODE, 0 }, &summary, &n),
+                STATUS_OK);
         cr_assert_eq(n, 1);
         cr_assert_str_eq(run_program_id(summary[0].labels), id);
         cr_assert_str_eq(summary[0].groups[summary[0].n_groups - 1].key, "y");

@@ -158,7 +158,8 @@ Test(profile, percentiles_are_nearest_rank_over_the_window_and_counts_go_on)
         profile_stats_new(pool, &stats);
         for (int i = 1; i <= 200; i++)
                 add(stats, graph, "x: float32[1]", i * 1000);
-        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_INSTRUCTION, &summary, &n), STATUS_OK);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_INSTRUCTION, 0 }, &summary, &n),
+                     STATUS_OK);
         cr_assert_eq(n, 1);
         cr_assert_eq(summary[0].run.count, 200);
         // The window holds 73 ... 200 us.
@@ -192,7 +193,7 @@ Test(profile, input_signatures_are_never_mixed_and_the_least_recently_used_makes
         }
         add(stats, graph, "x: float32[0]", 9000);
         add(stats, graph, "one more", 1);
-        profile_stats_read(stats, PROFILE_BY_INSTRUCTION, &summary, &n);
+        profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_INSTRUCTION, 0 }, &summary, &n);
         cr_assert_eq(n, PROFILE_MAX_SIGNATURES);
         for (uint32_t i = 0; i < n; i++) {
                 cr_assert_str_neq(summary[i].signature, "x: float32[1]",
@@ -258,7 +259,9 @@ Test(profile, a_version_that_has_gone_longest_without_a_run_makes_room_for_other
         }
         cr_assert_eq(stats_pool_use(small).evictions, 1);
         for (int i = 0; i < 3; i++) {
-                cr_assert_eq(profile_stats_read(stats[i], PROFILE_BY_INSTRUCTION, &summary, &n), STATUS_OK);
+                cr_assert_eq(profile_stats_read(stats[i], (ProfileGrouping){ PROFILE_BY_INSTRUCTION, 0 },
+                                                &summary, &n),
+                             STATUS_OK);
                 cr_expect_eq(n, i != 1, "version %d", i);
                 profile_summary_free(summary, n);
                 profile_stats_free(stats[i]);
@@ -305,7 +308,8 @@ Test(profile, groups_are_summed_run_by_run_and_shared_rows_are_marked_as_estimat
         profile_stats_new(pool, &stats);
         for (int unit = 1; unit <= 10; unit++)
                 add_fused(stats, graph, nodes, unit);
-        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_NODE, &summary, &n), STATUS_OK);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_NODE, 0 }, &summary, &n),
+                     STATUS_OK);
         cr_assert_eq(summary[0].n_groups, 2);
         const GroupSummary *of_a = group_named(&summary[0], "a"), *of_b = group_named(&summary[0], "b");
         cr_assert(of_a != NULL && of_b != NULL);
@@ -317,14 +321,57 @@ Test(profile, groups_are_summed_run_by_run_and_shared_rows_are_marked_as_estimat
         cr_expect_float_eq(of_a->share, 0.5, 1e-4);
         cr_expect_eq(of_a->flops, 14);
         profile_summary_free(summary, n);
-        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_KERNEL, &summary, &n), STATUS_OK);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_KERNEL, 0 }, &summary, &n),
+                     STATUS_OK);
         const GroupSummary *two = group_named(&summary[0], "two");
         cr_assert_not_null(two);
         cr_expect(!two->estimated);
         cr_expect_float_eq(two->us.max_us, 20, 1e-4);
         profile_summary_free(summary, n);
-        cr_assert_eq(profile_stats_read(stats, PROFILE_BY_MODULE, &summary, &n), STATUS_OK);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_MODULE, 0 }, &summary, &n),
+                     STATUS_OK);
         cr_expect(group_named(&summary[0], "") != NULL && group_named(&summary[0], "head") != NULL);
+        profile_summary_free(summary, n);
+        profile_stats_free(stats);
+        graph_unref(graph);
+}
+
+Test(profile, modules_are_summed_up_to_a_depth_and_a_row_within_one_is_not_estimated)
+{
+        ProfileStats *stats = NULL;
+        SignatureSummary *summary;
+        uint32_t n;
+        Graph *graph = small_graph();
+        const StackEntry one = { .path = "layer1.0.conv1" }, two = { .path = "layer1.0" };
+        const StackEntry three = { .path = "layer1.01" };
+        const Node a = { .op = OP_CALL_FUNCTION, .name = "a", .target = "f", .module_stack = &one },
+                   b = { .op = OP_CALL_FUNCTION, .name = "b", .target = "f", .module_stack = &two },
+                   c = { .op = OP_CALL_FUNCTION, .name = "c", .target = "f", .module_stack = &three };
+        const Node *const within[2] = { &a, &b }, *const across[2] = { &a, &c };
+        profile_stats_new(pool, &stats);
+        add_fused(stats, graph, within, 1);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_MODULE, 2 }, &summary, &n),
+                     STATUS_OK);
+        const GroupSummary *of_block = group_named(&summary[0], "layer1.0");
+        cr_assert_not_null(of_block);
+        cr_expect(!of_block->estimated);
+        profile_summary_free(summary, n);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_MODULE, 3 }, &summary, &n),
+                     STATUS_OK);
+        cr_assert_not_null(group_named(&summary[0], "layer1.0.conv1"));
+        cr_expect(group_named(&summary[0], "layer1.0")->estimated);
+        profile_summary_free(summary, n);
+        profile_stats_free(stats);
+        profile_stats_new(pool, &stats);
+        add_fused(stats, graph, across, 1);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_MODULE, 2 }, &summary, &n),
+                     STATUS_OK);
+        cr_assert_not_null(group_named(&summary[0], "layer1.01"));
+        cr_expect(group_named(&summary[0], "layer1.0")->estimated);
+        profile_summary_free(summary, n);
+        cr_assert_eq(profile_stats_read(stats, (ProfileGrouping){ PROFILE_BY_MODULE, 1 }, &summary, &n),
+                     STATUS_OK);
+        cr_expect(!group_named(&summary[0], "layer1")->estimated);
         profile_summary_free(summary, n);
         profile_stats_free(stats);
         graph_unref(graph);

@@ -237,7 +237,8 @@ static void list(void)
                 while (n_listed > 0)
                         program_info_deinit(&programs[--n_listed]);
                 SignatureSummary *summary;
-                if (profile_stats_read(rows[i]->stats, PROFILE_BY_NODE, &summary, &n_listed) != STATUS_OK)
+                if (profile_stats_read(rows[i]->stats, (ProfileGrouping){ PROFILE_BY_NODE, 0 }, &summary,
+                                       &n_listed) != STATUS_OK)
                         complain("statistics");
                 profile_summary_free(summary, n_listed);
                 graph_version_unref(rows[i]);

@@ -26,6 +26,7 @@ Status engine_keep_derived(Engine *engine, const DerivedFrom *from, const Regist
 {
         TRY(engine_check(graph));
         graph->generation = from->base->generation;
+        memcpy(graph->tuned_by, from->base->content, sizeof(graph->tuned_by));
         graph->derived = true;
         return engine_cache_graph(engine, key, graph);
 }

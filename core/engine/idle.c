@@ -66,7 +66,7 @@ SharedTune *engine_tune_of(Engine *engine, const Graph *graph)
         if (engine->store == NULL)
                 return NULL;
         pthread_mutex_lock(&engine->mutex);
-        const TuneEntry *entry = entry_of(engine, graph->content);
+        const TuneEntry *entry = entry_of(engine, graph->derived ? graph->tuned_by : graph->content);
         if (entry != NULL && entry->tune != NULL) {
                 tune = entry->tune;
                 refcount_get(&tune->ref);

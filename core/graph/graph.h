@@ -214,6 +214,7 @@ struct Graph {
         void (*free_labels)(void *labels);
         RuleTrace *rules; // of a graph that was derived by rules, one entry per rule
         uint32_t n_rules;
+        uint64_t tuned_by[4]; // derived: content of the graph whose tune record its programs take
         bool derived; // its state belongs to the graph it was made from
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages

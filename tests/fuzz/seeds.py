@@ -178,6 +178,26 @@ def targets():
     return {f"target_{i}": line.encode() for i, line in enumerate(lines)}
 
 
+def rules():
+    """Rules on the graph of rules.c."""
+    actions = [{"retarget": "torch.neg"}, {"retarget": {"target": "torch.clamp", "args": ["$args"], "kwargs": {
+        "min": 0.5}}}, {"retarget": {"op": "call_method", "target": "mul", "args": ["$0", "%x"]}},
+        {"retarget": {"target": "torch.sum", "args": ["$0"], "kwargs": {"dim": "$kw:dim"}}}, {"passthrough": 0},
+        {"constant": [[1.0, 2], [3, 4]]}, {"constant": {"dtype": "int64", "shape": [2], "data": [1, 2]}},
+        {"patch": {"index": ["1:", -1], "set": 1.5}}, {"patch": {"index": ["...", None, [0, 1]], "add": 1}},
+        {"patch": {"index": ["::2"], "scale": [2.0, 3.0]}}, {"call": "m"}, {"wrap": {"before": "m"}},
+        {"wrap": {"after": "m"}}, {"wrap": {"before": "m", "after": "m"}}, {"observe": ["call", "stats", "tensor"]},
+        {"halt_on": ["nan", "inf"]}, {"observe": ["call"], "form": "text", "optional": True}]
+    matches = [{"target": "torch.sigmoid"}, {"name": "s*"}, {"op": "placeholder"}, {"op": "get_attr"},
+               {"op": "output"}, {"module": "a"}, {"module_type": "Block", "nth": 1},
+               {"module": "a", "target": "torch.mul"}, {}]
+    found = {f"{a}_{m}": [{"match": match, **action}] for a, action in enumerate(actions)
+             for m, match in enumerate(matches)}
+    found["three"] = [{"match": matches[0], **actions[7]}, {"match": matches[0], **actions[13]},
+                      {"match": matches[5], **actions[11]}]
+    return {name: json.dumps(content).encode() for name, content in found.items()}
+
+
 def runs():
     json_type, run = b"application/json\n", b"/v1/graphs/%d/run%s\n"
     found = {"plain": run % (0, b"") + json_type + b'{"inputs": {"x": [[1, -2.5], [3, 4]]}}',
@@ -234,7 +254,7 @@ def requests():
 
 SEEDS = {"number": numbers, "json": documents, "fx_json": graphs, "graph": graphs, "model": models,
          "archive": archives, "expression": expressions, "safetensors": weights, "npy": arrays,
-         "multipart": forms, "record": records, "route": targets, "run": runs, "http": requests}
+         "multipart": forms, "record": records, "route": targets, "rules": rules, "run": runs, "http": requests}
 
 
 def main():

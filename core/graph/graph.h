@@ -215,7 +215,7 @@ struct Graph {
         RuleTrace *rules; // of a graph that was derived by rules, one entry per rule
         uint32_t n_rules;
         uint64_t tuned_by[4]; // derived: content of the graph whose tune record its programs take
-        bool derived; // its state belongs to the graph it was made from
+        bool derived;         // its state belongs to the graph it was made from
         bool finished;
         size_t weights_bytes; // bytes of distinct state storages
 };

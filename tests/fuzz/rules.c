@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The value of "overrides": read, applied to a graph with calls of modules, once with hidden inputs
-// and once with state, and the derived graph run eagerly. Every graph that a rule calls is the base.
+// and once with state, and the derived graph run eagerly. Every graph that a rule calls is the
+// base.
 #include "api/readers/fx_json.h"
 #include "api/readers/rules.h"
 #include "core/base/limits.h"

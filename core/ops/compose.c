@@ -2,6 +2,7 @@
 // compose.c: expressions of emitted calls; the first failure is kept and ends all that follows.
 #include "core/ops/compose.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void compose_begin(Compose *c, Emitter *emitter, const OpCall *call)
@@ -10,6 +11,8 @@ void compose_begin(Compose *c, Emitter *emitter, const OpCall *call)
         c->call = call;
         c->status = STATUS_OK;
         c->n_made = 0;
+        c->capacity = COMPOSE_INLINE;
+        c->made = c->few;
 }
 
 Status compose_end(Compose *c, Value result, Value *out)
@@ -18,7 +21,10 @@ Status compose_end(Compose *c, Value result, Value *out)
                 *out = value_ref(result);
         for (uint32_t i = 0; i < c->n_made; i++)
                 value_clear(&c->made[i]);
+        if (c->made != c->few)
+                free(c->made);
         c->n_made = 0;
+        c->made = c->few;
         return c->status;
 }
 
@@ -28,17 +34,31 @@ void compose_check(Compose *c, Status status)
                 c->status = status;
 }
 
+static Status grow(Compose *c)
+{
+        if (c->n_made < c->capacity)
+                return STATUS_OK;
+        Value *more = malloc(2 * (size_t)c->capacity * sizeof(*more));
+        if (more == NULL)
+                return fail_memory();
+        memcpy(more, c->made, c->n_made * sizeof(*more));
+        if (c->made != c->few)
+                free(c->made);
+        c->made = more;
+        c->capacity *= 2;
+        return STATUS_OK;
+}
+
 Value compose_keep(Compose *c, Value take_value)
 {
-        if (c->n_made < COMPOSE_MAX && c->status == STATUS_OK) {
-                c->made[c->n_made++] = take_value;
-                return take_value;
-        }
-        value_clear(&take_value);
         if (c->status == STATUS_OK)
-                c->status = fail(STATUS_INTERNAL, "%s: a composite makes more than %d values",
-                                 c->call->schema->name, COMPOSE_MAX);
-        return value_none();
+                compose_check(c, grow(c));
+        if (c->status != STATUS_OK) {
+                value_clear(&take_value);
+                return value_none();
+        }
+        c->made[c->n_made++] = take_value;
+        return take_value;
 }
 
 Value compose_emit(Compose *c, const char *name, const Value *args, uint32_t n_args)

@@ -13,14 +13,15 @@
 #pragma once
 #include "core/ops/emitter.h"
 
-enum { COMPOSE_MAX = 64 }; // values that one body makes
+enum { COMPOSE_INLINE = 32 }; // values that a body makes before it needs the heap
 
 typedef struct Compose {
         Emitter *emitter;
         const OpCall *call;
         Status status;
-        uint32_t n_made;
-        Value made[COMPOSE_MAX];
+        uint32_t n_made, capacity;
+        Value *made; // `few` or heap
+        Value few[COMPOSE_INLINE];
 } Compose;
 
 void compose_begin(Compose *c, Emitter *emitter, const OpCall *call);

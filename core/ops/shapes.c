@@ -2,18 +2,20 @@
 // shapes.c: operators that arrange, join and embed tensors by way of others.
 #include "core/ops/compose.h"
 
+enum { MAX_TENSORS = 64 }; // of a list
+
 // ---- lists of tensors ----
 static Status broadcast_tensors_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
         Value list = NAMED(&c, "tensors");
-        Value made[COMPOSE_MAX / 2];
+        Value made[MAX_TENSORS];
         uint32_t n = compose_length(list);
         int64_t size[MAX_RANK];
         TensorMeta all;
-        if (n > COMPOSE_MAX / 2)
-                return fail(STATUS_TOO_LARGE, "broadcast_tensors: at most %d tensors", COMPOSE_MAX / 2);
+        if (n > MAX_TENSORS)
+                return fail(STATUS_TOO_LARGE, "broadcast_tensors: at most %d tensors", MAX_TENSORS);
         for (uint32_t i = 0; i < n; i++) {
                 const TensorMeta *meta = compose_meta(&c, compose_item(&c, list, i));
                 int rank = meta->rank;
@@ -49,10 +51,10 @@ static Status atleast_with(Emitter *emitter, const OpCall *call, int rank, Value
         compose_begin(&c, emitter, call);
         if (call->schema->returns == RETURN_ONE)
                 return compose_end(&c, at_least(&c, NAMED(&c, "self"), rank), out);
-        Value list = NAMED(&c, "tensors"), made[COMPOSE_MAX / 3];
+        Value list = NAMED(&c, "tensors"), made[MAX_TENSORS];
         uint32_t n = compose_length(list);
-        if (n > COMPOSE_MAX / 3)
-                return fail(STATUS_TOO_LARGE, "%s: at most %d tensors", call->schema->name, COMPOSE_MAX / 3);
+        if (n > MAX_TENSORS)
+                return fail(STATUS_TOO_LARGE, "%s: at most %d tensors", call->schema->name, MAX_TENSORS);
         for (uint32_t i = 0; i < n; i++)
                 made[i] = at_least(&c, compose_item(&c, list, i), rank);
         return compose_end(&c, compose_list(&c, made, n), out);
@@ -77,11 +79,11 @@ static Status block_diag_expand(Emitter *emitter, const OpCall *call, Value *out
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value list = NAMED(&c, "tensors"), rows[COMPOSE_MAX / 3];
+        Value list = NAMED(&c, "tensors"), rows[MAX_TENSORS];
         uint32_t n = compose_length(list);
         int64_t width = 0, before = 0;
-        if (n > COMPOSE_MAX / 3)
-                return fail(STATUS_TOO_LARGE, "block_diag: at most %d tensors", COMPOSE_MAX / 3);
+        if (n > MAX_TENSORS)
+                return fail(STATUS_TOO_LARGE, "block_diag: at most %d tensors", MAX_TENSORS);
         if (n == 0)
                 return fail(STATUS_VALUE, "torch.cat(): expected a non-empty list of Tensors");
         for (uint32_t i = 0; i < n; i++) {
@@ -108,7 +110,7 @@ static Status cartesian_prod_expand(Emitter *emitter, const OpCall *call, Value 
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value list = NAMED(&c, "tensors"), columns[COMPOSE_MAX / 3];
+        Value list = NAMED(&c, "tensors"), columns[MAX_TENSORS];
         uint32_t n = compose_length(list);
         if (n == 0 || n > MAX_RANK)
                 return fail(STATUS_VALUE, "cartesian_prod: expected 1 to %d tensors, got %u", MAX_RANK, n);

@@ -33,7 +33,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
-                 windows, norms, others, plumbing, corners, attacks, losses, composites, numeric):
+                 windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -1224,3 +1224,44 @@ def numeric():
         image = ramp(2, 3, 4, 5).abs().to(dtype).to(memory_format=torch.channels_last)
         yield "special_xlogy.other_scalar", [image, 2]
         yield "special_xlogy.self_scalar", [2, image]
+
+
+def recurrent():
+    """LSTM, GRU and simple networks: layers, directions, projections, states, and their cells."""
+    def params(gates, features, cells, layers, directions, biases, projected, dtype):
+        made, at = [], 0.0
+        for layer in range(layers):
+            for _ in range(directions):
+                state = projected or cells
+                width = features if layer == 0 else state * directions
+                shapes = [(gates * cells, width), (gates * cells, state)]
+                shapes += [(gates * cells,)] * 2 if biases else []
+                shapes += [(projected, cells)] if projected else []
+                for shape in shapes:
+                    at += 0.17
+                    made.append(ramp(*shape, start=at, step=0.61, dtype=dtype) * 0.4)
+        return made
+
+    forms = ((1, 1, True), (2, 1, True), (1, 2, True), (2, 2, False), (1, 1, False))
+    for name, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)):
+        for layers, directions, biases in forms:
+            for dtype, batch_first in ((f32, False), (f32, True), (f64, False)):
+                x = ramp(2, 5, 3, dtype=dtype) if batch_first else ramp(5, 2, 3, dtype=dtype)
+                h = ramp(layers * directions, 2, 4, dtype=dtype, start=0.2)
+                hx = [h, ramp(layers * directions, 2, 4, dtype=dtype, start=0.6)] if name == "lstm" else h
+                weights = params(gates, 3, 4, layers, directions, biases, 0, dtype)
+                options = [biases, layers, 0.0, False, directions == 2, batch_first]
+                yield f"{name}.input", [x, hx, weights, *options]
+        for dtype in (f32, f64):
+            for biases in (True, False):
+                weights = params(gates, 3, 4, 1, 1, biases, 0, dtype)
+                for batch in (1, 2, 5):
+                    h = ramp(batch, 4, dtype=dtype, start=0.2)
+                    hx = [h, ramp(batch, 4, dtype=dtype, start=0.6)] if name == "lstm" else h
+                    yield f"{name}_cell.default", [ramp(batch, 3, dtype=dtype), hx, *weights]
+    for layers, directions in ((1, 1), (2, 2)):
+        for dtype in (f32, f64):
+            weights = params(4, 3, 4, layers, directions, True, 2, dtype)
+            hx = [ramp(layers * directions, 2, 2, dtype=dtype), ramp(layers * directions, 2, 4, dtype=dtype)]
+            options = [True, layers, 0.0, False, directions == 2, False]
+            yield "lstm.input", [ramp(5, 2, 3, dtype=dtype), hx, weights, *options]

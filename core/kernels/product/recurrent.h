@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One layer of a recurrent network over all steps, in one direction. The products with the inputs
+// are done before, for all steps at once.
+#pragma once
+#include "core/kernels/run_context.h"
+#include "core/tensor/tensor.h"
+
+typedef enum RecurrentKind { RECURRENT_LSTM, RECURRENT_GRU, RECURRENT_TANH, RECURRENT_RELU } RecurrentKind;
+
+// Arrays are contiguous, of dtype float32 or float64, and do not overlap. H: cells. P: size of the
+// hidden state, H without a projection. G: gates per cell (LSTM 4: input, forget, cell, output; GRU
+// 3: reset, update, new; else 1).
+typedef struct Recurrent {
+        RecurrentKind kind;
+        Dtype dtype;
+        bool reverse; // from the last step to the first
+        int64_t steps, batch, cells, states;
+        const void *gates;      // [steps][batch][G H]: products with the inputs, biases added
+        const void *weight;     // [G H][P]
+        const void *bias;       // [G H], added to the product with the state; or NULL
+        const void *projection; // [P][H]; NULL: none
+        const void *hidden;     // [batch][P], before the first step
+        const void *cell;       // [batch][H]; LSTM only
+        void *out;              // [steps][batch][P]
+        void *last_hidden;      // [batch][P]
+        void *last_cell;        // [batch][H]; LSTM only
+} Recurrent;
+
+int recurrent_gates(RecurrentKind kind); // G
+Status recurrent_run(const RunContext *ctx, const Recurrent *task);

@@ -33,7 +33,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
-                 windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent):
+                 windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent, search):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -1265,3 +1265,71 @@ def recurrent():
             hx = [ramp(layers * directions, 2, 2, dtype=dtype), ramp(layers * directions, 2, 4, dtype=dtype)]
             options = [True, layers, 0.0, False, directions == 2, False]
             yield "lstm.input", [ramp(5, 2, 3, dtype=dtype), hx, weights, *options]
+
+
+def search():
+    """Sorted rows, bins, sums of windows, sampled images."""
+    edges = t([-1.0, 0.0, 0.0, 0.5, 2.0])
+    for right in (False, True):
+        for dtype in (f32, f64, bf16, i64, i32, u8):
+            row, values = ints(5, dtype=dtype, low=0, high=9).sort().values, ints(3, 4, dtype=dtype, low=0, high=11)
+            yield "searchsorted.Tensor", [row, values], {"right": right}
+            yield "bucketize.Tensor", [values, row], {"right": right, "out_int32": right}
+        yield "searchsorted.Tensor", [edges, t([nan, inf, -inf, 0.0, 0.25])], {"right": right}
+        yield "searchsorted.Tensor", [t([0.0, 1.0, nan]), t([nan, 0.5, 3.0])], {"right": right}
+        yield "searchsorted.Tensor", [ramp(2, 3, 5).sort().values, ramp(2, 3, 4)], {"right": right}
+        yield "searchsorted.Scalar", [edges, 0.0], {"right": right}
+        yield "searchsorted.Scalar", [ints(5).sort().values, 3], {"right": right, "out_int32": True}
+        yield "bucketize.Scalar", [0, edges], {"right": right}
+        yield "bucketize.Scalar", [0.25, edges], {"right": right}
+        mixed = ramp(7)
+        yield "searchsorted.Tensor", [mixed, ramp(3, 4), ], {"right": right, "sorter": mixed.argsort()}
+        yield "searchsorted.Scalar", [mixed, 0.1], {"right": right, "sorter": mixed.argsort()}
+    for side in ("left", "right"):
+        yield "searchsorted.Tensor", [edges, edges], {"side": side}
+        yield "searchsorted.Scalar", [edges, 2.0], {"side": side}
+        yield "searchsorted.Scalar", [edges, -3], {"side": side}
+        yield "bucketize.Scalar", [2.5, ints(5).sort().values]
+    yield "searchsorted.Tensor", [ramp(0), ramp(3)]
+    yield "bucketize.Tensor", [ramp(2, 0), edges]
+    yield "bucketize.Scalar", [100, edges]
+    yield "bucketize.Scalar", [-100, edges]
+    for invert in (False, True):
+        for dtype in (f32, i64, bf16, u8):
+            x, few = ints(3, 5, dtype=dtype, low=0, high=9), ints(4, dtype=dtype, low=0, high=9)
+            yield "isin.Tensor_Tensor", [x, few], {"invert": invert}
+            yield "isin.Tensor_Scalar", [x, 3], {"invert": invert}
+            yield "isin.Scalar_Tensor", [3, x], {"invert": invert}
+        yield "isin.Tensor_Tensor", [ramp(3), ramp(0)], {"invert": invert}
+        yield "isin.Tensor_Tensor", [t([nan, 1.0, inf]), t([nan, inf])], {"invert": invert}
+        yield "isin.Tensor_Tensor", [ints(3, 4), ramp(2, 3).round()], {"invert": invert}
+        yield "isin.Tensor_Tensor", [t(2.0), t([1.0, 2.0])], {"invert": invert}
+    for dtype in (f32, f64):
+        for bins, low, high in ((100, 0, 0), (4, -1, 1), (7, -3.0, 2.5), (1, 0, 0)):
+            yield "histc.default", [ramp(4, 9, dtype=dtype), bins, low, high]
+    yield "histc.default", [t([2.0, 2.0]), 3]
+    yield "histc.default", [t([nan, 1.0, 3.0, -5.0, 2.0, inf]), 4, 0, 3]
+    yield "histc.default", [ramp(0), 3]
+    forms = (([4, 5], [2, 2], [1, 1], [0, 0], [1, 1]), ([5, 6], [3, 2], [1, 2], [1, 1], [2, 1]),
+             ([3, 3], [3, 3], [1, 1], [0, 0], [1, 1]), ([6, 6], [2, 3], [2, 1], [1, 0], [2, 3]))
+    for size, kernel, dilation, padding, stride in forms:
+        image = ramp(2, 3, *size)
+        columns = torch.ops.aten.im2col.default(image, kernel, dilation, padding, stride)
+        for dtype in (f32, f64, bf16):
+            yield "col2im.default", [columns.to(dtype), size, kernel, dilation, padding, stride]
+        yield "col2im.default", [columns[0].mT.contiguous().mT, size, kernel, dilation, padding, stride]
+    for corners in (False, True):
+        for padding in (0, 1, 2):
+            for mode in (0, 1, 2):
+                for dtype in (f32, f64):
+                    image = ramp(2, 3, 4, 5, dtype=dtype)
+                    grid = ramp(2, 3, 2, 2, dtype=dtype, start=0.1, step=0.43) * 1.3
+                    for name in ("grid_sampler", "grid_sampler_2d"):
+                        yield f"{name}.default", [image, grid, mode, padding, corners]
+                if mode < 2:
+                    volume, grid = ramp(1, 2, 3, 4, 5), ramp(1, 2, 3, 2, 3, start=0.1, step=0.43)
+                    for name in ("grid_sampler", "grid_sampler_3d"):
+                        yield f"{name}.default", [volume, grid, mode, padding, corners]
+            far = t([[[[5.0, -7.0], [-1.0, 1.0], [1e6, 0.0], [0.999, -0.999]]]])
+            yield "grid_sampler_2d.default", [ramp(1, 2, 3, 1), far, 0, padding, corners]
+            yield "grid_sampler_2d.default", [ramp(1, 2, 1, 1), far, 1, padding, corners]

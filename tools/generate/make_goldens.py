@@ -55,6 +55,7 @@ TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
 MAX_ELEMENTS = 1024
 MAX_MEMORY = 3 << 30  # some variants ask for absurd sizes: they fail instead
 REFUSED = {"aten::linalg_matrix_norm": (2, -2, "nuc")}  # second argument
+REFUSED_HALF = ("aten::grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d")
 PER_DTYPE = 24  # candidates remembered per overload and dtype
 SKIPPED_OPINFOS = ("_foreach", "masked.", "sparse", "torch.ops.", "ops.", "to_sparse", "signal.",
                    "fft.", "_segment")
@@ -293,6 +294,8 @@ def refuse_unfair(candidate, group):
     if name.split("::")[1] in CASTS and casts_out_of_range(candidate):
         raise Skip("cast out of range")
     if name in REFUSED and any(argument in REFUSED[name] for argument in candidate.args[1:2]):
+        raise Skip("refused by fxserve")
+    if name in REFUSED_HALF and candidate.args[0].dtype in (torch.float16, torch.bfloat16):
         raise Skip("refused by fxserve")
     if is_ill_conditioned(candidate, group):
         raise Skip("ill-conditioned")

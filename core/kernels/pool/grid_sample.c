@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// grid_sample.c: a position becomes a list of elements with weights, which is then applied to every
+// channel. Positions that are not finite, or far outside, have no elements.
+#include "core/kernels/pool/grid_sample.h"
+
+#include <math.h>
+
+enum { MAX_TAPS = 16 };
+
+// Elements of a plane and their weights.
+typedef struct Taps {
+        int n;
+        int64_t at[MAX_TAPS];
+        double weight[MAX_TAPS];
+} Taps;
+
+// From [-1, 1] to elements.
+static double to_element(double x, int64_t size, bool corners)
+{
+        return corners ? (x + 1) / 2 * (double)(size - 1) : ((x + 1) * (double)size - 1) / 2;
+}
+
+static double clipped(double x, int64_t size)
+{
+        return x != x ? (double)(size - 1) : fmin(fmax(x, 0), (double)(size - 1));
+}
+
+static double reflected(double x, int64_t size, bool corners)
+{
+        const double low = corners ? 0 : -0.5, span = corners ? (double)(size - 1) : (double)size;
+        if (span == 0)
+                return 0;
+        x = fabs(x - low);
+        double rest = fmod(x, span), flips = floor(x / span);
+        return fmod(flips, 2) == 0 ? rest + low : span - rest + low;
+}
+
+static double padded(const GridSample *task, double x, int64_t size)
+{
+        if (task->padding == GRID_BORDER)
+                return clipped(x, size);
+        if (task->padding == GRID_REFLECTION)
+                return clipped(reflected(x, size, task->corners), size);
+        return x;
+}
+
+static bool is_inside(double x, int64_t size)
+{
+        return x >= 0 && x <= (double)(size - 1);
+}
+
+static void add_tap(const GridSample *task, const double at[3], double weight, Taps *taps)
+{
+        if (!is_inside(at[0], task->size[0]) || !is_inside(at[1], task->size[1]) ||
+            !is_inside(at[2], task->size[2]))
+                return;
+        taps->at[taps->n] =
+                ((int64_t)at[0] * task->size[1] + (int64_t)at[1]) * task->size[2] + (int64_t)at[2];
+        taps->weight[taps->n++] = weight;
+}
+
+// `x`: depth, height, width in elements, padded.
+static void linear_taps(const GridSample *task, const double x[3], Taps *taps)
+{
+        const int n = task->rank == 2 ? 4 : 8;
+        for (int corner = 0; corner < n; corner++) {
+                double at[3], weight = 1;
+                for (int d = 0; d < 3; d++) {
+                        double below = floor(x[d]), part = x[d] - below;
+                        bool upper = (corner >> (2 - d) & 1) != 0;
+                        at[d] = upper ? below + 1 : below;
+                        weight *= d == 0 && task->rank == 2 ? 1 : upper ? part : 1 - part;
+                }
+                add_tap(task, at, weight, taps);
+        }
+}
+
+// Weights of four neighbours by cubic convolution with a = -0.75 (Keys), as resizing has them.
+static void cubic_weights(double t, double out[4])
+{
+        const double a = -0.75;
+        for (int k = 0; k < 4; k++) {
+                double x = fabs(t - (k - 1));
+                out[k] = x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1
+                                : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+        }
+}
+
+// The elements around an unpadded position; each of them is padded.
+static void cubic_taps(const GridSample *task, const double x[3], Taps *taps)
+{
+        double rows[4], columns[4], at[3] = { 0 };
+        cubic_weights(x[1] - floor(x[1]), rows);
+        cubic_weights(x[2] - floor(x[2]), columns);
+        for (int k = 0; k < MAX_TAPS; k++) {
+                at[1] = trunc(padded(task, floor(x[1]) + k / 4 - 1, task->size[1]));
+                at[2] = trunc(padded(task, floor(x[2]) + k % 4 - 1, task->size[2]));
+                add_tap(task, at, rows[k / 4] * columns[k % 4], taps);
+        }
+}
+
+// `position`: x, y (and z) as the grid has them.
+static void find_taps(const GridSample *task, const double position[3], Taps *taps)
+{
+        double x[3] = { 0 };
+        taps->n = 0;
+        for (int i = 0; i < task->rank; i++) {
+                int d = 2 - i;
+                x[d] = to_element(position[i], task->size[d], task->corners);
+                if (task->mode != GRID_CUBIC)
+                        x[d] = padded(task, x[d], task->size[d]);
+                if (!isfinite(x[d]))
+                        return;
+        }
+        if (task->mode == GRID_CUBIC) {
+                cubic_taps(task, x, taps);
+        } else if (task->mode == GRID_LINEAR) {
+                linear_taps(task, x, taps);
+        } else {
+                for (int d = 0; d < 3; d++)
+                        x[d] = nearbyint(x[d]);
+                add_tap(task, x, 1, taps);
+        }
+}
+
+#define SAMPLE(T)                                                                                            \
+        static void sample_##T(const GridSample *task, int64_t n, int64_t place)                             \
+        {                                                                                                    \
+                const int64_t plane = task->size[0] * task->size[1] * task->size[2];                         \
+                const T *position = (const T *)task->grid + (n * task->places + place) * task->rank;         \
+                const T *image = (const T *)task->image + n * task->channels * plane;                        \
+                T *out = (T *)task->out + n * task->channels * task->places + place;                         \
+                double x[3] = { (double)position[0], (double)position[1],                                    \
+                                task->rank == 3 ? (double)position[2] : 0 };                                 \
+                Taps taps;                                                                                   \
+                find_taps(task, x, &taps);                                                                   \
+                for (int64_t c = 0; c < task->channels; c++) {                                               \
+                        T sum = 0;                                                                           \
+                        for (int k = 0; k < taps.n; k++)                                                     \
+                                sum += image[c * plane + taps.at[k]] * (T)taps.weight[k];                    \
+                        out[c * task->places] = sum;                                                         \
+                }                                                                                            \
+        }
+SAMPLE(float)
+SAMPLE(double)
+
+Status grid_sample_run(const RunContext *ctx, const GridSample *task)
+{
+        enum { STEPS = 128 };
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < task->batch * task->places; i++) {
+                if (work_stops(&work, STEPS + MAX_TAPS * task->channels))
+                        break;
+                if (task->dtype == DTYPE_F32)
+                        sample_float(task, i / task->places, i % task->places);
+                else
+                        sample_double(task, i / task->places, i % task->places);
+        }
+        return run_poll(ctx);
+}

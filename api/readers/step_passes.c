@@ -31,6 +31,12 @@ Status step_remove_dropout(Step *step)
         return edit_remove_dropout(step->edit, &n);
 }
 
+Status step_normalise(Step *step)
+{
+        uint32_t n;
+        return edit_normalise(step->edit, &n);
+}
+
 Status step_constant_fold(Step *step)
 {
         return engine_constant_fold(step->edit);

@@ -14,6 +14,10 @@ Status edit_cse(Edit *edit, uint32_t *out_n);
 // experimental.optimization.remove_dropout: calls of torch.nn.Dropout become their argument, in
 // training mode too.
 Status edit_remove_dropout(Edit *edit, uint32_t *out_n);
+// Functions and methods become the overload that they call (torch.ops.aten.relu.default), with its
+// arguments by position, where that is decided without knowing types. Modules, Python's operators
+// and calls that are more than one operator stay.
+Status edit_normalise(Edit *edit, uint32_t *out_n);
 // experimental.optimization.extract_subgraph: `inputs` become the placeholders, in order, and
 // `outputs` a list of results; what these do not need goes. STATUS_LINT if they need an input of
 // the graph that is not among `inputs`.

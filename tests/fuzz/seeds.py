@@ -252,9 +252,31 @@ def requests():
     return found
 
 
+def recipes():
+    """Graphs and steps of tests/edit, one input each, and what PyTorch has no word for."""
+    with open(os.path.join(ROOT, "tests", "edit", "cases.json"), encoding="utf-8") as file:
+        cases = json.load(file)
+    found = {f"case_{i}": json.dumps(case["graph"]).encode() + MARK + json.dumps(case["steps"]).encode()
+             for i, case in enumerate(cases)}
+    graph = json.dumps(cases[0]["graph"]).encode()
+    for i, step in enumerate((
+            {"pass": "shape_prop", "shapes": {"x": [2, 3]}}, {"pass": "itself"}, {"lint": True},
+            {"edit": "outline", "nodes": ["relu", "sigmoid"], "path": "part"},
+            {"edit": "add_output", "value": {"k": ["%x", 1, {"$slice": [None, 1, "%relu"]}]}},
+            {"edit": "remove_output", "index": 0},
+            {"edit": "add_module", "path": "m", "module": {"type": "torch.nn.ReLU"}},
+            {"edit": "set_state", "path": "a.w", "tensor": {"dtype": "float32", "shape": [1, 2], "data": [1, 2]}},
+            {"edit": "rename_state", "path": "a.w", "to": "b"}, {"edit": "delete_state", "path": "a.w"},
+            {"edit": "delete_module", "path": "a"}, {"edit": "replace_module", "path": "a", "module": {
+                "type": "torch.nn.Linear", "config": {"in_features": 2, "out_features": 1}}})):
+        found[f"step_{i}"] = graph + MARK + json.dumps([step, {"edit": "rename", "node": "x", "name": "y"}]).encode()
+    return found
+
+
 SEEDS = {"number": numbers, "json": documents, "fx_json": graphs, "graph": graphs, "model": models,
          "archive": archives, "expression": expressions, "safetensors": weights, "npy": arrays,
-         "multipart": forms, "record": records, "route": targets, "rules": rules, "run": runs, "http": requests}
+         "multipart": forms, "record": records, "route": targets, "rules": rules, "run": runs, "http": requests,
+         "steps": recipes}
 
 
 def main():

@@ -407,6 +407,43 @@ def check_pass(server, tally, name, kind, graph, apply):
     tally.check(f"{kind} again: {name}", "" if not step["changed"] and not step["erased"] else str(step))
 
 
+def normal_graphs():
+    """Graphs of a float tensor x of 4 x 4, and y like it."""
+    yield "functions", lambda x, y: torch.relu(x) + torch.sigmoid(y)
+    yield "methods", lambda x, y: x.neg().tanh() * y.abs()
+    yield "sizes one by one", lambda x, y: x.view(-1, 8).permute(1, 0).reshape(16)
+    yield "dims", lambda x, y: (x.sum(0), x.mean(dim=[1], keepdim=True), x.transpose(0, 1), y.amax(1))
+    yield "keywords", lambda x, y: torch.add(x, y, alpha=2) - torch.clamp(input=x, min=0.5)
+    yield "numbers", lambda x, y: torch.mul(x, 2) + x.pow(2).div(3) + torch.sub(y, 0.5)
+    yield "two meanings of one name", lambda x, y: (torch.max(x, y), torch.max(x, 1)[0], torch.max(x))
+    yield "named tuples", lambda x, y: torch.max(x, 1).values + torch.sort(y)[0].sum(0)
+    yield "lists", lambda x, y: torch.cat([x, y], dim=1) + torch.stack((x, y)).flatten(1).sum(0)[:8]
+    yield "lists of results", lambda x, y: torch.split(x, 2)[0] + torch.chunk(y, 2)[1]
+    yield "writes", lambda x, y: (x + 1).add_(y).relu_() + y
+    yield "functions of nn", lambda x, y: F.relu(x) + F.softmax(y, dim=1) + F.gelu(x) + F.linear(x, y)
+    yield "conditions", lambda x, y: torch.where(x > 0, x, y).masked_fill(y < 0, 0.5)
+    yield "what is known of values", lambda x, y: x.reshape(x.size(0) * x.shape[1]).sum() + y.dim()
+    yield "dtypes", lambda x, y: x.to(torch.float64) + y.double().type(torch.float32)
+    yield "overloads already", lambda x, y: aten.relu.default(x) + aten.add.Tensor(x, y)
+
+
+def check_normal(server, tally, name, graph):
+    gm = trace(graph)
+    x, y = torch.randn(4, 4), torch.randn(4, 4)
+    reply = transform(server, gm, [{"pass": "normalise"}, {"pass": "normalise"}])
+    if reply.status != 200:
+        tally.bad(f"normalise: {name}", reply.short())
+        return
+    made = import_fx(with_data(reply.json()["graph"]))
+    got, want = made(x.clone(), y.clone()), gm(x.clone(), y.clone())
+    problem = "" if reply.json()["steps"][1]["changed"] == [] else "the second time changes something"
+    try:
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+    except AssertionError as error:
+        problem += str(error)
+    tally.check(f"normalise: {name}", problem)
+
+
 def eliminate(gm):
     gm.graph.eliminate_dead_code()
     return gm
@@ -433,6 +470,9 @@ def main():
     for name, graph in dce_graphs():
         if word in name:
             check_pass(server, tally, name, "eliminate_dead_code", graph, eliminate)
+    for name, graph in normal_graphs():
+        if word in name:
+            check_normal(server, tally, name, graph)
     tally.check("the server's end", "\n".join(server.stop()))
     server.clean_up()
     return tally.end()

@@ -11,6 +11,9 @@ import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "service"))
+from roundtrip import EXPORT, with_child
+
 MODELS = os.path.join(ROOT, "tests", "models")
 MARK = b"\n---\n"
 
@@ -52,6 +55,8 @@ def graphs():
         "modules": {"l": {"type": "torch.nn.Linear", "config": {"in_features": 2, "out_features": 2}}},
         "state": {"l.weight": [[1, 2], [3, 4.5]], "l.bias": {"same_as": "t"},
                   "t": {"dtype": "float32", "shape": [2], "b64": "AACAPwAAAEA="}}}).encode()
+    found["export"] = json.dumps(EXPORT).encode()
+    found["storages"] = json.dumps(with_child()).encode()
     return {name: text for name, text in found.items() if len(text) < 8000}
 
 

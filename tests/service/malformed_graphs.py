@@ -8,6 +8,7 @@ import glob
 import json
 import os
 
+import malformed_signatures
 from service import MODELS, ROOT
 
 X = {"op": "placeholder", "name": "x", "target": "x"}
@@ -33,6 +34,7 @@ def rows():
                                                + list(module_rows()) + list(big_rows())):
         yield (name, document if isinstance(document, (str, bytes)) else json.dumps(document), (),
                status, code, word)
+    yield from malformed_signatures.rows()
 
 
 def structure_rows():
@@ -373,6 +375,7 @@ OTHER = (None, True, 3, -1, 1.5, "text", "%x", [], {}, [None], {"$tuple": ["%x"]
 def documents():
     """(name, document) of real graphs; tensor data is cut to a few numbers so that the fields
     around it count."""
+    yield "export", malformed_signatures.EXPORT
     names = ["relu_neg_abs", "neg_sigmoid_methods", "linear_module", "nested_conv"]
     for name in names:
         with open(os.path.join(MODELS, name + ".fx.json"), encoding="utf-8") as file:

@@ -36,6 +36,9 @@ typedef struct Hit {
         const char *module; // path and class of a module call, or of the export's innermost module
         const char *type;
         const Value *call, *stats, *tensor; // NULL: not observed
+        Opcode op;
+        const char *target, *name; // of the call; of a module's call in an export its path and key
+        const RuleHit *from;
 } Hit;
 
 // ---- times ----
@@ -71,10 +74,24 @@ static Status add_times(Observed *observed)
         return STATUS_OK;
 }
 
-static NodeTime time_of(const Observed *observed, const Node *node)
+static NodeTime time_of_name(const Observed *observed, const char *name)
 {
-        uintptr_t index = (uintptr_t)string_map_get(&observed->time_of, node->name);
+        uintptr_t index = (uintptr_t)string_map_get(&observed->time_of, name);
         return index == 0 ? (NodeTime){ .us = 0 } : observed->times[index - 1];
+}
+
+// A module's call takes the time of its nodes.
+static NodeTime time_of(const Observed *observed, const Hit *hit)
+{
+        NodeTime time = { .us = 0 };
+        if (hit->from->n_parts == 0)
+                return time_of_name(observed, hit->node->name);
+        for (uint32_t i = 0; i < hit->from->n_parts; i++) {
+                NodeTime part = time_of_name(observed, hit->from->parts[i]);
+                time.us += part.us;
+                time.estimated = time.estimated || part.estimated;
+        }
+        return time;
 }
 
 // ---- numbers ----
@@ -196,9 +213,8 @@ static Status write_tensor(Observed *observed, Value leaf)
 static Status write_call(Observed *observed, const Hit *hit)
 {
         Text *out = observed->out;
-        const Node *node = hit->node;
-        text_addf(out, ", \"call\": {\"op\": \"%s\", \"target\": ", opcode_names[node->op]);
-        text_add_json(out, node->target);
+        text_addf(out, ", \"call\": {\"op\": \"%s\", \"target\": ", opcode_names[hit->op]);
+        text_add_json(out, hit->target);
         if (hit->module != NULL) {
                 text_add(out, ", \"module\": ");
                 text_add_json(out, hit->module);
@@ -218,7 +234,7 @@ static Status write_call(Observed *observed, const Hit *hit)
                 text_add(out, ", \"kwargs\": ");
                 TRY(write_nested(observed, pair[1], write_argument));
         }
-        NodeTime time = time_of(observed, node);
+        NodeTime time = time_of(observed, hit);
         text_addf(out, ", \"us\": %.3f%s}", time.us, time.estimated ? ", \"estimated\": true" : "");
         return STATUS_OK;
 }
@@ -289,15 +305,15 @@ static Status add_call_lines(Observed *observed, const Hit *hit, Lines *lines)
         static const char *const kinds[] = { "placeholder", "attribute", "function",
                                              "method",      "module",    "output" };
         bool first = true;
-        NodeTime time = time_of(observed, hit->node);
-        text_addf(&lines->line, "Calling %s: %s", kinds[hit->node->op], hit->node->target);
+        NodeTime time = time_of(observed, hit);
+        text_addf(&lines->line, "Calling %s: %s", kinds[hit->op], hit->target);
         TRY(end_line(lines));
         text_add(&lines->line, "Input shapes: [");
         if (hit->call->kind == VALUE_TUPLE && hit->call->seq->n == 2)
                 add_shapes(hit->call->seq->items[0], &lines->line, &first);
         text_add_char(&lines->line, ']');
         TRY(end_line(lines));
-        text_addf(&lines->line, "Operation: %s, Time: %.4f seconds%s", hit->node->name, time.us / 1e6,
+        text_addf(&lines->line, "Operation: %s, Time: %.4f seconds%s", hit->name, time.us / 1e6,
                   time.estimated ? " (estimated)" : "");
         return end_line(lines);
 }
@@ -319,11 +335,11 @@ static Status write_lines(Observed *observed, const Hit *hit, Lines *lines)
         if (hit->call != NULL)
                 TRY(add_call_lines(observed, hit, lines));
         if (hit->stats != NULL) {
-                text_addf(&lines->line, "%s ", hit->node->name);
+                text_addf(&lines->line, "%s ", hit->name);
                 TRY(add_value_line(observed, "stats", *hit->stats, write_stats, lines));
         }
         if (hit->tensor != NULL) {
-                text_addf(&lines->line, "%s ", hit->node->name);
+                text_addf(&lines->line, "%s ", hit->name);
                 TRY(add_value_line(observed, "tensor", *hit->tensor, write_tensor, lines));
         }
         return STATUS_OK;
@@ -334,11 +350,15 @@ static Status write_lines(Observed *observed, const Hit *hit, Lines *lines)
 static Hit take_hit(Observed *observed, const RuleHit *from)
 {
         const Graph *authored = run_task_authored(&observed->run->task);
-        Hit hit = { .node = graph_node(authored, from->node) };
+        Hit hit = { .node = graph_node(authored, from->node), .from = from };
         const Module *module =
                 hit.node->op == OP_CALL_MODULE ? graph_module(authored, hit.node->target) : NULL;
-        hit.module = module != NULL ? module->path : node_module_path(hit.node);
-        hit.type = module != NULL ? module->type : node_module_type(hit.node);
+        bool region = from->module != NULL;
+        hit.op = region ? OP_CALL_MODULE : hit.node->op;
+        hit.target = region ? from->module : hit.node->target;
+        hit.name = region ? from->authored : hit.node->name;
+        hit.module = region ? from->module : module != NULL ? module->path : node_module_path(hit.node);
+        hit.type = region ? from->module_type : module != NULL ? module->type : node_module_type(hit.node);
         if (from->call != NULL)
                 hit.call = observed->next++;
         if (from->stats != NULL)

@@ -11,8 +11,10 @@
 typedef struct Observing {
         Edit *edit;
         Node *node;
-        Value value; // borrowed: the node itself, or what an output node returns
-        Node *after; // where readers of the value go
+        Value value;              // borrowed: the node itself, or what an output node returns
+        Value args;               // borrowed: the node's, or those of a region
+        const EditRegion *region; // that the node gives the value of; NULL: none
+        Node *after;              // where readers of the value go
 } Observing;
 
 static Node *last_placeholder(const Edit *edit)
@@ -83,9 +85,8 @@ static Status add_call(const Observing *observing, const char *target, const cha
 // (args, kwargs)
 static Status describe(const Observing *observing, Node **out_node)
 {
-        Value pair;
-        const Node *node = observing->node;
-        TRY(take_pair(value_ref(node->args), value_ref(node->kwargs), &pair));
+        Value pair, kwargs = observing->region == NULL ? value_ref(observing->node->kwargs) : value_none();
+        TRY(take_pair(value_ref(observing->args), kwargs, &pair));
         return add_call(observing, "fxserve.describe", "call", pair, out_node);
 }
 
@@ -108,24 +109,34 @@ static Status gather_input(void *context, Node *input)
         return STATUS_OK;
 }
 
-// What the node read and did not write: at the check it is still what it was.
+static Status gather_leaf(void *context, const Value *leaf)
+{
+        return leaf->kind == VALUE_NODE ? gather_input(context, leaf->node) : STATUS_OK;
+}
+
+// What the node read and did not write: at the check it is still what it was. Regions do not write.
 static Status gather_inputs(const Observing *observing, Value *out)
 {
         const Node *node = observing->node;
-        const Node *authored = graph_node(edit_base(observing->edit), node->name);
-        Inputs inputs = { .effects = authored == NULL ? NODE_WRITES
-                                                      : node_effects(edit_base(observing->edit), authored) };
+        const Graph *base = edit_base(observing->edit);
+        const Node *authored = graph_node(base, node->name);
+        bool region = observing->region != NULL;
+        Inputs inputs = { .effects = region             ? 0
+                                     : authored == NULL ? NODE_WRITES
+                                                        : node_effects(base, authored) };
         const Value *args = node->args.seq->items;
         bool writes_first = (inputs.effects & NODE_WRITES_FIRST) != 0;
         if (writes_first && node->args.seq->n > 0 && args[0].kind == VALUE_NODE)
                 inputs.first = args[0].node;
         bool unknown = (inputs.effects & NODE_WRITES) != 0 || (writes_first && inputs.first == NULL);
         _cleanup_(dict_unrefp) Dict *dict = NULL;
-        TRY(dict_new(edit_node_of(node)->n_inputs, &dict));
+        TRY(dict_new(region ? observing->args.seq->n : edit_node_of(node)->n_inputs, &dict));
         dict->n = 0;
         inputs.dict = dict;
         if (!unknown && node->op != OP_OUTPUT)
-                TRY(node_visit_inputs(node, gather_input, &inputs));
+                TRY(value_walk(observing->args, gather_leaf, &inputs));
+        if (!unknown && !region && node->op != OP_OUTPUT)
+                TRY(value_walk(node->kwargs, gather_leaf, &inputs));
         *out = (Value){ .kind = VALUE_DICT, .dict = take_ptr(dict) };
         return STATUS_OK;
 }
@@ -154,26 +165,66 @@ static Status add_check(const Observing *observing, uint8_t halt_on)
         return add_reader(observing, &reader, &made);
 }
 
-Status edit_observe(Edit *edit, Node *node, uint8_t observe, uint8_t halt_on, RuleHit *out_hit)
+static Status add_readers(Observing *observing, uint8_t observe, uint8_t halt_on, RuleHit *out_hit)
 {
         Node *call = NULL, *stats = NULL, *tensor = NULL;
+        const Node *node = observing->node;
+        if ((observe & OBSERVE_TENSOR) != 0)
+                TRY(add_call(observing, "fxserve.copy", "tensor", value_ref(observing->value), &tensor));
+        if ((observe & OBSERVE_STATS) != 0)
+                TRY(add_call(observing, "fxserve.stats", "stats", value_ref(observing->value), &stats));
+        if (halt_on != 0)
+                TRY(add_check(observing, halt_on));
+        if ((observe & OBSERVE_CALL) != 0 && (node_is_call(node) || node->op == OP_OUTPUT))
+                TRY(describe(observing, &call));
+        out_hit->call = call;
+        out_hit->stats = stats;
+        out_hit->tensor = tensor;
+        return STATUS_OK;
+}
+
+Status edit_observe(Edit *edit, Node *node, uint8_t observe, uint8_t halt_on, RuleHit *out_hit)
+{
         Observing observing = { .edit = edit, .node = node, .after = node };
         TRY(edit_check_node(edit, node));
+        observing.args = node->args;
         observing.value = (Value){ .kind = VALUE_NODE, .node = node };
         if (node->op == OP_OUTPUT)
                 observing.value = node->args.seq->items[0];
         else if (node->op == OP_PLACEHOLDER)
                 observing.after = last_placeholder(edit);
-        if ((observe & OBSERVE_TENSOR) != 0)
-                TRY(add_call(&observing, "fxserve.copy", "tensor", value_ref(observing.value), &tensor));
-        if ((observe & OBSERVE_STATS) != 0)
-                TRY(add_call(&observing, "fxserve.stats", "stats", value_ref(observing.value), &stats));
-        if (halt_on != 0)
-                TRY(add_check(&observing, halt_on));
-        if ((observe & OBSERVE_CALL) != 0 && (node_is_call(node) || node->op == OP_OUTPUT))
-                TRY(describe(&observing, &call));
-        out_hit->call = call;
-        out_hit->stats = stats;
-        out_hit->tensor = tensor;
+        return add_readers(&observing, observe, halt_on, out_hit);
+}
+
+// Which module it is, and its nodes.
+static Status note_region(Edit *edit, const EditRegion *region, RuleHit *out_hit)
+{
+        const StackEntry *call = region->exit->module_stack;
+        while (call != NULL && strcmp(call->key, region->key) != 0)
+                call = call->outer;
+        if (call == NULL)
+                return fail(STATUS_INTERNAL, "the exit of region %s is outside of it", region->key);
+        const char **parts = arena_array(&edit->work->arena, region->n, sizeof(char *));
+        if (parts == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < region->n; i++)
+                TRY(edit_keep_text(edit, node_origin(region->nodes[i]), &parts[i]));
+        TRY(edit_keep_text(edit, call->path, &out_hit->module));
+        TRY(edit_keep_text(edit, call->type, &out_hit->module_type));
+        out_hit->parts = parts;
+        out_hit->n_parts = region->n;
         return STATUS_OK;
+}
+
+Status edit_observe_region(Edit *edit, const EditRegion *region, uint8_t observe, uint8_t halt_on,
+                           RuleHit *out_hit)
+{
+        _cleanup_(value_clear) Value args = value_none();
+        Observing observing = { .edit = edit, .node = region->exit, .after = region->exit, .region = region };
+        TRY(edit_check_node(edit, region->exit));
+        TRY(edit_region_arguments(edit, region, &args));
+        TRY(note_region(edit, region, out_hit));
+        observing.args = args;
+        observing.value = (Value){ .kind = VALUE_NODE, .node = region->exit };
+        return add_readers(&observing, observe, halt_on, out_hit);
 }

@@ -292,6 +292,16 @@ static Status argument_values(const Arguments *arguments, Value *out_args)
         return STATUS_OK;
 }
 
+Status edit_region_arguments(Edit *edit, const EditRegion *region, Value *out_args)
+{
+        Arguments arguments = { .n = 0 };
+        Status status = list_arguments(edit, region, &arguments);
+        if (status == STATUS_OK)
+                status = argument_values(&arguments, out_args);
+        free(arguments.items);
+        return status;
+}
+
 // ---- in place of the region ----
 
 static Status drop_region(Edit *edit, const EditRegion *region)
@@ -325,12 +335,7 @@ Status edit_region_call(Edit *edit, const EditRegion *region, Node **out_call)
         EditNew new = { .op = OP_CALL_FUNCTION,
                         .target = "torch.ops.aten.alias.default",
                         .origin = region->exit };
-        Arguments arguments = { .n = 0 };
-        Status status = list_arguments(edit, region, &arguments);
-        if (status == STATUS_OK)
-                status = argument_values(&arguments, &new.args);
-        free(arguments.items);
-        TRY(status);
+        TRY(edit_region_arguments(edit, region, &new.args));
         TRY(edit_insert_after(edit, region->exit, &new, out_call));
         TRY(give_readers(edit, region, *out_call));
         return drop_region(edit, region);

@@ -29,6 +29,8 @@ bool edit_match_is_of_regions(const Edit *edit, const EditMatch *match);
 // limits.max_match_steps.
 Status edit_match_regions(Edit *edit, const EditMatch *match, EditRegions *out_regions);
 
+// What the region reads from outside, as a tuple of nodes (counted).
+Status edit_region_arguments(Edit *edit, const EditRegion *region, Value *out_args);
 // Puts a call with the region's arguments behind its exit, and gives it the exit's readers outside.
 // The region's nodes go, but for those that somebody else reads. The call has no meaning of its
 // own: it is to be replaced.

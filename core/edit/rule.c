@@ -127,6 +127,14 @@ static Status at_rule(Status status, uint32_t at)
         return failure_at_argument(status, place);
 }
 
+static Status observe_hit(Edit *edit, const EditRule *rule, const Matched *matched, uint32_t i)
+{
+        return matched->regions.n > 0 ? edit_observe_region(edit, &matched->regions.items[i], rule->observe,
+                                                            rule->halt_on, &matched->hits[i])
+                                      : edit_observe(edit, matched->nodes[i], rule->observe, rule->halt_on,
+                                                     &matched->hits[i]);
+}
+
 // Before the first action, so that readers that observe a node get what its readers get. What an
 // output node returns is known only after the last one.
 static Status observe(const Applying *applying, bool outputs)
@@ -138,9 +146,7 @@ static Status observe(const Applying *applying, bool outputs)
                         if ((matched->nodes[i]->op == OP_OUTPUT) != outputs)
                                 continue;
                         TRY(at_rule(edit_step(applying->edit), r));
-                        TRY(at_rule(edit_observe(applying->edit, matched->nodes[i], rule->observe,
-                                                 rule->halt_on, &matched->hits[i]),
-                                    r));
+                        TRY(at_rule(observe_hit(applying->edit, rule, matched, i), r));
                 }
         }
         return STATUS_OK;

@@ -170,6 +170,11 @@ typedef struct RuleHit {
         const Node *value;    // what stands for it in this graph; NULL: no single node does
         // what observes it (core/edit/observe.h); NULL: not wanted
         const Node *call, *stats, *tensor;
+        // of a module's call in an export: the module's path and class, and the names of the
+        // authored nodes; NULL: a node was matched
+        const char *module, *module_type;
+        const char *const *parts;
+        uint32_t n_parts;
 } RuleHit;
 typedef struct RuleTrace {
         RuleHit *hits;

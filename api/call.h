@@ -113,6 +113,9 @@ typedef struct ServerFacts {
 typedef struct ApiContext {
         Engine *engine;
         const ServerFacts *facts;
+        // of the request; NULL and 0: none
+        RunContext *ctx;
+        int64_t received_ns, deadline_ns;
 } ApiContext;
 
 // Everything but runs: uploads, info, lists, text, profiles, ops, metrics, probes. May read and

@@ -5,6 +5,7 @@
 #include "api/formats/gzip.h"
 #include "api/formats/inflate.h"
 #include "core/engine/describe.h"
+#include "core/base/limits.h"
 #include "server/job_private.h"
 
 // Which version's graph, or the graph itself.
@@ -244,6 +245,9 @@ static Status step_answer(const Drive *drive, Next *next)
         Job *job = drive->job;
         (void)next;
         TRY(call_inflate(&job->call));
+        job->context.ctx = &job->run.task.ctx;
+        job->context.received_ns = job->received_ns;
+        job->context.deadline_ns = job->received_ns + limits.run_deadline_ms * 1000000;
         api_answer(&job->context, &job->call, job->graph, job->version, &job->reply);
         jobs_use_idle_time(job->workers, drive->engine); // an upload may have brought some
         if (job->reply.status == 204)                    // deleted

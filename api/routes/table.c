@@ -52,6 +52,21 @@ static const Media transform_media[] = {
           "\"boolean\"}, \"store_as\": {\"type\": [\"string\", \"null\"]}}}" },
         { NULL, NULL }
 };
+#define SIDE                                                                                                 \
+        "{\"type\": \"object\", \"properties\": {\"graph\": {\"type\": \"string\"}, \"version\": "           \
+        "{\"type\": "                                                                                        \
+        "[\"integer\", \"string\"]}, \"mode\": {\"enum\": [\"eager\", \"compiled\"]}, \"overrides\": "       \
+        "{\"type\": \"array\"}}}"
+static const Media compare_media[] = {
+        { "application/json",
+          "{\"type\": \"object\", \"required\": [\"a\", \"b\"], \"properties\": {\"a\": " SIDE
+          ", \"b\": " SIDE
+          ", \"inputs\": {\"description\": \"as in a run, or example\"}, \"nodes\": {\"type\": "
+          "\"boolean\"}, \"rtol\": {\"type\": \"number\"}, \"atol\": {\"type\": \"number\"}, "
+          "\"equal_nan\": {\"type\": \"boolean\"}, \"form\": {\"enum\": [\"json\", \"text\"]}, "
+          "\"deadline_ms\": {\"type\": \"integer\"}, \"seed\": {\"type\": \"integer\"}}}" },
+        { NULL, NULL }
+};
 static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", OBJECT },
                                     { NULL, NULL } };
@@ -79,6 +94,7 @@ static const RouteBody change_body = { change_media, ENVELOPE_LIMITS };
 static const RouteBody run_body = { run_media, RUN_LIMITS };
 static const RouteBody inline_body = { inline_media, RUN_LIMITS };
 static const RouteBody pass_body = { pass_media, ENVELOPE_LIMITS };
+static const RouteBody compare_body = { compare_media, RUN_LIMITS };
 static const RouteBody transform_body = { transform_media, RUN_LIMITS };
 static const RouteBody upload_body = { upload_media,
                                        { &limits.max_upload },

@@ -35,11 +35,11 @@ static const Target *target_of(Opcode op, const char *target)
         return op == OP_CALL_FUNCTION ? target_function(target) : target_method(target);
 }
 
-static void node_meaning(const Edit *edit, const Node *node, Meaning *out_meaning)
+void graph_node_meaning(const Graph *graph, const Node *node, Meaning *out_meaning)
 {
         *out_meaning = (Meaning){ 0 };
         if (node->op == OP_CALL_MODULE) {
-                const Module *module = graph_module(edit->work, node->target);
+                const Module *module = graph_module(graph, node->target);
                 if (module != NULL && module->type != NULL)
                         module_meaning(module->type, out_meaning);
                 return;
@@ -102,7 +102,7 @@ static bool target_matches(const Wanted *wanted, const Node *node)
         if (class != NULL && strcmp(wanted->type, class) == 0)
                 return true;
         Meaning meaning;
-        node_meaning(wanted->edit, node, &meaning);
+        graph_node_meaning(wanted->edit->work, node, &meaning);
         return meaning_meets(&wanted->meaning, &meaning);
 }
 

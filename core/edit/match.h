@@ -2,6 +2,7 @@
 // Which nodes a rule means.
 #pragma once
 #include "core/edit/edit.h"
+#include "core/targets/targets.h"
 
 // All conditions that are given must hold; NULL (and nth -1): any.
 typedef struct EditMatch {
@@ -18,6 +19,8 @@ typedef struct EditMatch {
         int64_t nth; // from 0, of those for which all else holds
 } EditMatch;
 
+// The operators that a node's call stands for, if it is one call of one.
+void graph_node_meaning(const Graph *graph, const Node *node, Meaning *out_meaning);
 // `*` stands for any text, dots included. At most strlen(pattern) * strlen(text) steps.
 bool glob_matches(const char *pattern, const char *text);
 // The nodes in their order; the array is the caller's to free. No hit is no failure here.

@@ -474,6 +474,7 @@ static Status run_one(Walk *walk, const Node *node, int64_t *inout_clock, Value 
 static Status walk_nodes(Walk *walk, Value *out_fetched)
 {
         const Graph *graph = walk->graph;
+        WalkVisit *visit = walk->options->visit;
         int64_t clock = walk->options->trace != NULL ? clock_ns() : 0;
         take_known(walk, out_fetched);
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
@@ -489,6 +490,11 @@ static Status walk_nodes(Walk *walk, Value *out_fetched)
                 if (node->op == OP_OUTPUT)
                         walk->result = value_ref(value);
                 walk->env[i] = value;
+                if (visit != NULL) {
+                        TRY(visit->see(visit->context, node, value));
+                        if (visit->done)
+                                return STATUS_OK;
+                }
                 for (uint32_t k = 0; k < node->n_frees; k++) {
                         Value *dead = &walk->env[node->frees[k]->index];
                         value_unref(*dead);

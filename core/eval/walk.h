@@ -46,6 +46,14 @@ typedef struct WalkMend {
         void *context;
 } WalkMend;
 
+// Shown each value as soon as it is there, before later nodes can write to it. A failure ends the
+// walk. Setting `done` ends it, too, without a failure and without a result.
+typedef struct WalkVisit {
+        Status (*see)(void *context, const Node *node, Value value);
+        void *context;
+        bool done;
+} WalkVisit;
+
 // The value of a node that another part of the run has computed.
 typedef struct WalkKnown {
         const Node *node;
@@ -62,6 +70,7 @@ typedef struct WalkOptions {
         WalkTrace *trace;       // NULL: no timing
         const WalkSplit *split; // NULL: every node is run
         const WalkMend *mend;   // NULL: the first failure ends the walk
+        WalkVisit *visit;       // NULL: nobody looks on
         // The eager tail of a program: nodes with `skip` set (by node index; NULL: none) are not
         // run; `known` gives the values of those that others read or that are fetched.
         const bool *skip;

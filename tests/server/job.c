@@ -35,7 +35,7 @@ static Job *make_job(const char *method, const char *target, const Text *body)
         memcpy(bytes, body->data, body->n);
         cr_assert_eq(storage_adopt(bytes, body->n, true, NULL, NULL, &job->call.body), STATUS_OK);
         job->is_run = strcmp(method, "POST") == 0;
-        job->context = (ApiContext){ house.engine, &house.facts };
+        job->context = (ApiContext){ .engine = house.engine, .facts = &house.facts };
         job->received_ns = clock_ns();
         job->owner = &house;
         job->finished = come_back;

@@ -5,7 +5,7 @@
 
 static void expect_readyz(ServerFacts facts, int status, const char *body)
 {
-        ApiContext context = { NULL, &facts };
+        ApiContext context = { .facts = &facts };
         ApiCall call = { .route = &routes[ROUTE_READYZ] };
         ApiReply reply = { 0 };
         api_answer(&context, &call, NULL, NULL, &reply);

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// compare.c: a comparison from its body to its findings. Each side is a run: its body is made of
+// the request's inputs and the side's rules, and goes the way of every run's body.
+#include "api/run/compare.h"
+#include <stdio.h>
+#include <string.h>
+#include "api/run/example.h"
+#include "api/run/run_private.h"
+
+void compare_run_init(CompareRun *run, const ApiContext *context, const CompareBody *body)
+{
+        memset(run, 0, sizeof(*run));
+        run->context = context;
+        run->body = body;
+        for (int i = 0; i < 2; i++) {
+                run_call_init(&run->calls[i]);
+                run->results[i] = value_none();
+        }
+}
+
+void compare_run_deinit(CompareRun *run)
+{
+        for (uint32_t i = 0; i < run->n_output_rows; i++)
+                free(run->output_rows[i].message);
+        free(run->output_rows);
+        comparison_deinit(&run->nodes);
+        for (int i = 0; i < 2; i++) {
+                output_list_deinit(&run->outputs[i]);
+                value_clear(&run->results[i]);
+                compare_close(&run->sides[i]);
+                run_call_deinit(&run->calls[i]);
+                api_call_deinit(&run->bodies[i]);
+        }
+}
+
+// ---- sides ----
+static Status find_graph(CompareRun *run, int at)
+{
+        const CompareWish *wish = &run->body->sides[at];
+        RunTask *task = &run->calls[at].task;
+        Engine *engine = run->context->engine;
+        if (wish->alias != NULL)
+                TRY(engine_find_alias(engine, wish->graph, wish->alias, &task->version));
+        else
+                TRY(engine_find(engine, wish->graph, wish->version, &task->version));
+        return engine_graph(engine, task->version, &task->graph);
+}
+
+// {"inputs": ..., "overrides": ...}
+static Status write_body(CompareRun *run, int at, Text *out)
+{
+        const CompareBody *body = run->body;
+        const CompareWish *wish = &body->sides[at];
+        const RunTask *a = &run->calls[0].task;
+        if (body->source == COMPARE_EXAMPLE) {
+                TRY(example_write(a->graph, a->version->stats, out));
+                while (out->n > 0 && out->data[out->n - 1] != '}')
+                        out->n--;
+                out->n -= out->n > 0;
+        } else {
+                text_add(out, "{\"inputs\": ");
+                text_add_n(out, body->inputs, body->n_inputs);
+        }
+        if (wish->overrides != NULL) {
+                text_add(out, ", \"overrides\": ");
+                text_add_n(out, wish->overrides, wish->n_overrides);
+        }
+        text_add_char(out, '}');
+        return text_status(out);
+}
+
+static Status decode(CompareRun *run, int at)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        ApiCall *call = &run->bodies[at];
+        TRY(write_body(run, at, &text));
+        size_t n = text.n;
+        char *body = text_take(&text);
+        if (body == NULL)
+                return fail_memory();
+        Status status = storage_adopt(body, n, true, NULL, NULL, &call->body);
+        if (status != STATUS_OK) {
+                free(body);
+                return status;
+        }
+        return run_decode(call, &run->calls[at]);
+}
+
+static Status derive(CompareRun *run, int at)
+{
+        RunCall *call = &run->calls[at];
+        bool known = false;
+        GraphVersion *version;
+        if (!run_has_recipe(call))
+                return STATUS_OK;
+        TRY(run_derive_known(run->context, call, &known));
+        if (known)
+                return STATUS_OK;
+        while ((version = run_next_called(call)) != NULL) {
+                Graph *graph;
+                TRY(engine_graph(run->context->engine, version, &graph));
+                run_take_called(call, graph);
+        }
+        return run_derive(run->context, call);
+}
+
+static Status open_side(CompareRun *run, int at)
+{
+        RunTask *task = &run->calls[at].task;
+        const RunContext *outer = run->context->ctx;
+        task->mode = run->body->sides[at].mode;
+        if (run->body->seed >= 0)
+                run_take_seed(&run->calls[at], run->body->seed);
+        task->ctx.within = outer;
+        task->ctx.deadline_ns = run->context->deadline_ns == 0
+                                        ? 0
+                                        : MIN(run->context->deadline_ns,
+                                              run->context->received_ns + run->body->deadline_ms * 1000000);
+        TRY(decode(run, at));
+        TRY(derive(run, at));
+        run->sides[at].task = task;
+        return compare_open(run->context->engine, &run->sides[at]);
+}
+
+static const char *side_name(int at)
+{
+        return at == 0 ? "a" : "b";
+}
+
+static Status open_sides(CompareRun *run)
+{
+        for (int at = 0; at < 2; at++)
+                TRY(failure_at_argument(find_graph(run, at), side_name(at)));
+        for (int at = 0; at < 2; at++)
+                TRY(failure_at_argument(open_side(run, at), side_name(at)));
+        return STATUS_OK;
+}
+
+// ---- results ----
+static Status run_sides(CompareRun *run)
+{
+        for (int at = 0; at < 2; at++) {
+                Status status = compare_result(&run->sides[at], &run->results[at]);
+                if (status == STATUS_OK)
+                        status = output_list_of(run_task_authored(&run->calls[at].task), &run->results[at],
+                                                &run->outputs[at]);
+                if (status == STATUS_OK)
+                        status = engine_check_pages(run->context->engine, run->calls[at].task.graph);
+                TRY(failure_at_argument(status, side_name(at)));
+        }
+        return STATUS_OK;
+}
+
+static Status compare_output(CompareRun *run, uint32_t at)
+{
+        const OutputLeaf *a = &run->outputs[0].leaves[at], *b = &run->outputs[1].leaves[at];
+        CompareRow *row = &run->output_rows[at];
+        _cleanup_(text_deinit) Text message = { 0 };
+        row->a = a->node;
+        row->name_b = b->name;
+        TRY(value_close(a->value, b->value, &run->body->rule, run->context->ctx, &row->close, &message));
+        run->n_output_rows = at + 1;
+        if (row->close.close)
+                return STATUS_OK;
+        row->message = text_take(&message);
+        return row->message == NULL ? fail_memory() : STATUS_OK;
+}
+
+static Status compare_outputs(CompareRun *run)
+{
+        uint32_t n = run->outputs[0].n;
+        if (n != run->outputs[1].n)
+                return fail(STATUS_VALUE, "\"a\" returns %u values and \"b\" %u: they cannot be compared", n,
+                            run->outputs[1].n);
+        run->output_rows = new_array(n, sizeof(*run->output_rows));
+        if (run->output_rows == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < n; i++)
+                TRY(compare_output(run, i));
+        return STATUS_OK;
+}
+
+static bool outputs_close(const CompareRun *run)
+{
+        for (uint32_t i = 0; i < run->n_output_rows; i++)
+                if (!run->output_rows[i].close.close)
+                        return false;
+        return true;
+}
+
+Status compare_run(CompareRun *run)
+{
+        TRY(open_sides(run));
+        TRY(run_sides(run));
+        TRY(compare_outputs(run));
+        run->walked = run->body->nodes || (!run->body->no_nodes && !outputs_close(run));
+        if (!run->walked)
+                return STATUS_OK;
+        return compare_nodes(run->context->engine, &run->sides[0], &run->sides[1], &run->body->rule,
+                             &run->nodes);
+}

@@ -55,6 +55,12 @@ static Status make_graph(const GoldenCase *golden, CaseGraph *made)
         Value args = value_none(), kwargs = value_none();
         Node *node, *output;
         Seq *results, *out_args;
+        // Edits that observe make such nodes, by the name without an overload.
+        bool internal = strncmp(golden->op, "fxserve.", strlen("fxserve.")) == 0;
+        char target[128];
+        snprintf(target, sizeof(target), "%s", golden->op);
+        if (internal)
+                *strrchr(target, '.') = '\0';
         TRY(graph_new(GRAPH_FX_JSON, &made->graph));
         TRY(value_map(golden->args, add_input, made, &args));
         if (golden->kwargs.kind == VALUE_DICT)
@@ -63,8 +69,9 @@ static Status make_graph(const GoldenCase *golden, CaseGraph *made)
                 args.kind = VALUE_TUPLE;
         TRY(graph_add_node(
                 made->graph,
-                &(NodeSpec){ .op = OP_CALL_FUNCTION, .target = golden->op, .args = args, .kwargs = kwargs },
+                &(NodeSpec){ .op = OP_CALL_FUNCTION, .target = target, .args = args, .kwargs = kwargs },
                 &node));
+        node->internal = internal;
         TRY(seq_new(made->n_inputs + 1, &results));
         results->items[0] = (Value){ .kind = VALUE_NODE, .node = node };
         for (uint32_t i = 0; i < made->n_inputs; i++) {

@@ -37,6 +37,13 @@ def delete(path):
     return "DELETE", f"/v1/graphs/{path}", None, []
 
 
+def variant(name, base, target):
+    """A stored recipe: the graph of `base` with another function."""
+    rules = [{"match": {"target": "torch.add"}, "retarget": target}]
+    return ("PUT", f"/v1/graphs/{name}",
+            json.dumps({"format": "fx-variant/1", "base": base, "overrides": rules}).encode(), [])
+
+
 # name: (what is there before, a fixture of tests/store or requests; what is recorded)
 SCENARIOS = {
     "first start and upload": ([], [put("m", LARGE)]),
@@ -46,6 +53,9 @@ SCENARIOS = {
         change("m", aliases={"canary": None}), put("m", LARGE), put("m", OTHER)]),
     "deletes": ([put("m", SMALL), put("m", LARGE), put("m", OTHER), put("n", LARGE)], [
         delete("m/versions/3"), delete("m/versions/1"), put("m", SMALL), delete("m"), put("m", SMALL)]),
+    "variants": ([put("m", LARGE)], [
+        variant("n", "m", "torch.sub"), variant("n", "m", "torch.mul"), delete("m"),
+        delete("n/versions/1")]),
     "conversion of format 1": ("format1", []),
     "conversion of format 2": ("format2", []),
 }

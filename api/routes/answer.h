@@ -24,6 +24,9 @@ typedef enum TextStage {
 } TextStage;
 typedef enum WeightsAs { WEIGHTS_SAFETENSORS, WEIGHTS_NPZ, WEIGHTS_AS_COUNT } WeightsAs;
 
+typedef enum ReportForm { REPORT_JSON, REPORT_TEXT, REPORT_FORM_COUNT } ReportForm;
+extern const char *const report_form_names[REPORT_FORM_COUNT];
+
 extern const char json_type[], text_type[];
 
 // Status 200 and the content type; returns the body to be written.

@@ -90,17 +90,8 @@ static Status walk_inputs(Recorder *recorder, const Graph *graph, const InputSha
         return status;
 }
 
-static Status show(const Graph *graph, const Value *values, ShapeVisit visit, void *context)
-{
-        for (uint32_t i = 0; i + 1 < graph->n_nodes; i++) {
-                if (values[i].kind == VALUE_TENSOR)
-                        TRY(visit(context, graph->nodes[i], &values[i].tensor->meta));
-        }
-        return STATUS_OK;
-}
-
-Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapeVisit visit,
-                    void *context)
+Status shapes_walk(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapesThen then,
+                   void *context)
 {
         Recorder recorder;
         _cleanup_(recording_freep) Recording *recording = NULL;
@@ -111,9 +102,33 @@ Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunCont
         recorder_init(&recorder, recording, poll);
         Status status = walk_inputs(&recorder, graph, inputs, values);
         if (status == STATUS_OK)
-                status = show(graph, values, visit, context);
+                status = then(context, recording, values);
         for (uint32_t i = 0; i < graph->n_nodes; i++)
                 value_unref(values[i]);
         recorder_deinit(&recorder);
         return status;
+}
+
+typedef struct Show {
+        const Graph *graph;
+        ShapeVisit visit;
+        void *context;
+} Show;
+
+static Status show(void *context, const Recording *recording, const Value *values)
+{
+        const Show *show = context;
+        (void)recording;
+        for (uint32_t i = 0; i + 1 < show->graph->n_nodes; i++) {
+                if (values[i].kind == VALUE_TENSOR)
+                        TRY(show->visit(show->context, show->graph->nodes[i], &values[i].tensor->meta));
+        }
+        return STATUS_OK;
+}
+
+Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapeVisit visit,
+                    void *context)
+{
+        Show shows = { graph, visit, context };
+        return shapes_walk(graph, inputs, poll, show, &shows);
 }

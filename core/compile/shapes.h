@@ -3,6 +3,7 @@
 #pragma once
 #include "core/graph/graph.h"
 #include "core/kernels/run_context.h"
+#include "core/program/recording.h"
 
 typedef struct InputShape {
         const Node *placeholder;
@@ -23,3 +24,8 @@ typedef Status (*ShapeVisit)(void *context, const Node *node, const TensorMeta *
 // all that read them. Other failures are those of an eager run.
 Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapeVisit visit,
                     void *context);
+
+// The walk behind it: `then` gets what was recorded and one value per node but the output.
+typedef Status (*ShapesThen)(void *context, const Recording *recording, const Value *values);
+Status shapes_walk(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapesThen then,
+                   void *context);

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// report.c: what a run with inputs of given shapes would cost, node by node, without running it.
+#include <stdio.h>
+#include <string.h>
+#include "api/routes/answer.h"
+#include "core/base/limits.h"
+#include "core/engine/figures.h"
+
+enum { MAX_SHAPES = 64 };
+const char *const report_form_names[REPORT_FORM_COUNT] = { "json", "text" };
+
+typedef struct Report {
+        const Graph *graph;
+        GraphFigures figures;
+        // Of node i: users[first_user[i]] up to users[first_user[i + 1]]
+        uint32_t *first_user, *users, *n_found;
+        const Node *node; // while its inputs are visited
+} Report;
+
+static void report_deinit(Report *report)
+{
+        graph_figures_deinit(&report->figures);
+        free(report->first_user);
+        free(report->users);
+        free(report->n_found);
+}
+
+// ---- "x:1,3,224,224;y:2" ----
+
+static Status bad_shapes(const char *at)
+{
+        return fail(STATUS_VALUE,
+                    "\"shapes\" is the shapes of inputs, as x:1,3,224,224 (several: x:1,3;y:2); at \"%.60s\"",
+                    at);
+}
+
+static Status read_sizes(const char **at, EditShape *out)
+{
+        while (**at >= '0' && **at <= '9') {
+                int64_t size = 0;
+                if (out->rank == MAX_RANK)
+                        return fail(STATUS_VALUE, "a shape has more than %d dimensions", MAX_RANK);
+                for (; **at >= '0' && **at <= '9'; (*at)++)
+                        if (!mul_i64(size, 10, &size) || !add_i64(size, **at - '0', &size))
+                                return bad_shapes(*at);
+                out->size[out->rank++] = size;
+                if (**at != ',')
+                        break;
+                (*at)++;
+                if (**at < '0' || **at > '9')
+                        return bad_shapes(*at);
+        }
+        return STATUS_OK;
+}
+
+// Ranks and fixed sizes are those of the signature; bindings and guards are checked by runs.
+static Status check_shape(const Input *input, const EditShape *shape)
+{
+        const TensorSpec *spec = &input->spec;
+        char text[256];
+        bool fits = spec->rank < 0 || spec->rank == shape->rank;
+        for (int i = 0; i < shape->rank && fits && spec->rank >= 0; i++)
+                fits = spec->size[i].expr != NULL || spec->size[i].value == shape->size[i];
+        if (fits && input->value_kind != VALUE_INT)
+                return STATUS_OK;
+        return fail(STATUS_SHAPE, "\"shapes\": input \"%s\" of the graph cannot have shape %s",
+                    input->placeholder->target, shape_text(shape->rank, shape->size, text, sizeof(text)));
+}
+
+static Status find_input(const Graph *graph, const char *name, size_t n, const Input **out_input)
+{
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                const char *target = input->placeholder->target;
+                if (input->kind == INPUT_USER && strncmp(target, name, n) == 0 && target[n] == '\0') {
+                        *out_input = input;
+                        return STATUS_OK;
+                }
+        }
+        return fail(STATUS_INPUT, "\"shapes\": there is no input \"%.*s\"", (int)MIN(n, (size_t)200), name);
+}
+
+static Status read_shapes(const Graph *graph, const char *text, EditShape *shapes, uint32_t *out_n)
+{
+        uint32_t n = 0;
+        for (const char *at = text; at != NULL && *at != '\0';) {
+                size_t length = strcspn(at, ":;,");
+                if (at[length] != ':' || length == 0 || n == MAX_SHAPES)
+                        return bad_shapes(at);
+                EditShape *shape = &shapes[n++];
+                const Input *input;
+                *shape = (EditShape){ .dtype = DTYPE_NONE };
+                TRY(find_input(graph, at, length, &input));
+                shape->placeholder = input->placeholder;
+                for (uint32_t i = 0; i + 1 < n; i++)
+                        if (shapes[i].placeholder == shape->placeholder)
+                                return fail(STATUS_VALUE, "\"shapes\" has input \"%s\" twice",
+                                            shape->placeholder->target);
+                at += length + 1;
+                TRY(read_sizes(&at, shape));
+                if (*at != '\0' && *at != ';')
+                        return bad_shapes(at);
+                TRY(check_shape(input, shape));
+                at += *at == ';';
+        }
+        *out_n = n;
+        return STATUS_OK;
+}
+
+// ---- users ----
+
+static Status count_user(void *context, Node *input)
+{
+        Report *report = context;
+        uint32_t *n = &report->n_found[input->index], first = report->first_user[input->index];
+        if (*n > 0 && report->users[first + *n - 1] == report->node->index)
+                return STATUS_OK; // reads it twice
+        report->users[first + (*n)++] = report->node->index;
+        return STATUS_OK;
+}
+
+static Status list_users(Report *report)
+{
+        const Graph *graph = report->graph;
+        uint32_t n = 0;
+        report->first_user = new_array((size_t)graph->n_nodes + 1, sizeof(uint32_t));
+        report->n_found = new_array(graph->n_nodes, sizeof(uint32_t));
+        if (report->first_user == NULL || report->n_found == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+                report->first_user[i] = n;
+                n += graph->nodes[i]->n_users;
+        }
+        report->first_user[graph->n_nodes] = n;
+        report->users = new_array(n, sizeof(uint32_t));
+        if (report->users == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+                report->node = graph->nodes[i];
+                TRY(node_visit_inputs(report->node, count_user, report));
+        }
+        return STATUS_OK;
+}
+
+// ---- JSON ----
+
+static void write_meta(const NodeFigures *figures, Text *out)
+{
+        char shape[256];
+        if (figures->has_tensor)
+                text_addf(out, ", \"dtype\": \"%s\", \"shape\": %s", dtype_info[figures->meta.dtype].name,
+                          shape_text(figures->meta.rank, figures->meta.size, shape, sizeof(shape)));
+        else
+                text_add(out, ", \"dtype\": null, \"shape\": null");
+}
+
+static void write_names(const Report *report, const Node *node, Text *out)
+{
+        text_add(out, ", \"users\": [");
+        for (uint32_t k = report->first_user[node->index]; k < report->first_user[node->index + 1]; k++)
+                text_addf(out, "%s\"%s\"", k == report->first_user[node->index] ? "" : ", ",
+                          report->graph->nodes[report->users[k]]->name);
+        text_add(out, "], \"last_uses\": [");
+        for (uint32_t k = 0; k < node->n_frees; k++)
+                text_addf(out, "%s\"%s\"", k == 0 ? "" : ", ", node->frees[k]->name);
+        text_add_char(out, ']');
+}
+
+static void write_node(const Report *report, const Node *node, Text *out)
+{
+        const NodeFigures *figures = &report->figures.nodes[node->index];
+        const char *module = node->op == OP_CALL_MODULE ? node->target : node_module_path(node);
+        text_addf(out, "%s{\"node\": \"%s\", \"op\": \"%s\", \"target\": ", node->index == 0 ? "" : ",\n",
+                  node->name, opcode_names[node->op]);
+        text_add_json(out, node->target);
+        if (module != NULL) {
+                text_add(out, ", \"module\": ");
+                text_add_json(out, module);
+        }
+        write_meta(figures, out);
+        text_addf(out, ", \"flops\": %lld, \"bytes\": %lld, \"live_bytes\": %lld", (long long)figures->flops,
+                  (long long)figures->bytes, (long long)figures->live_bytes);
+        write_names(report, node, out);
+        text_add_char(out, '}');
+}
+
+// How often each thing is called, in order of first calls.
+static Status write_ops(const Graph *graph, Text *out)
+{
+        StringMap counts = { 0 };
+        Status status = STATUS_OK;
+        for (uint32_t i = 0; i < graph->n_nodes && status == STATUS_OK; i++) {
+                const Node *node = graph->nodes[i];
+                const Module *module = node->op == OP_CALL_MODULE ? graph_module(graph, node->target) : NULL;
+                const char *name = module != NULL && module->type != NULL ? module->type : node->target;
+                uintptr_t n = (uintptr_t)string_map_get(&counts, name);
+                if (node_is_call(node))
+                        status = string_map_set(&counts, name, (void *)(n + 1), NULL);
+        }
+        text_add(out, "\"ops\": {");
+        for (uint32_t i = 0; i < counts.n && status == STATUS_OK; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_json(out, counts.entries[i].key);
+                text_addf(out, ": %llu", (unsigned long long)(uintptr_t)counts.entries[i].value);
+        }
+        text_add_char(out, '}');
+        string_map_deinit(&counts);
+        return status;
+}
+
+// Parameters of each module itself, without those below it.
+static Status write_parameters(const Graph *graph, Text *out)
+{
+        StringMap counts = { 0 };
+        Arena arena;
+        Status status = STATUS_OK;
+        arena_init(&arena, 0);
+        for (uint32_t i = 0; i < graph->n_state && status == STATUS_OK; i++) {
+                const char *path = graph->state[i].path, *dot = strrchr(path, '.');
+                if (!graph->state[i].is_parameter)
+                        continue;
+                const char *module = arena_text(&arena, path, dot == NULL ? 0 : (size_t)(dot - path));
+                int64_t n = module == NULL ? 0 : (int64_t)(intptr_t)string_map_get(&counts, module);
+                n += meta_numel(&graph->state[i].tensor->meta);
+                status = module == NULL ? fail_memory()
+                                        : string_map_set(&counts, module, (void *)(intptr_t)n, NULL);
+        }
+        text_add(out, "\"parameters\": {");
+        for (uint32_t i = 0; i < counts.n && status == STATUS_OK; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                text_add_json(out, counts.entries[i].key);
+                text_addf(out, ": %lld", (long long)(intptr_t)counts.entries[i].value);
+        }
+        text_add_char(out, '}');
+        string_map_deinit(&counts);
+        arena_deinit(&arena);
+        return status;
+}
+
+static Status write_json(const Report *report, Text *out)
+{
+        const Graph *graph = report->graph;
+        const GraphFigures *figures = &report->figures;
+        text_addf(out,
+                  "{\"flops\": %lld, \"bytes\": %lld, \"memory\": {\"peak_bytes\": %lld, \"peak_node\": "
+                  "\"%s\", \"weights_bytes\": %zu},\n",
+                  (long long)figures->flops, (long long)figures->bytes, (long long)figures->peak_bytes,
+                  graph->nodes[figures->peak]->name, graph->weights_bytes);
+        TRY(write_ops(graph, out));
+        text_add(out, ",\n");
+        TRY(write_parameters(graph, out));
+        text_add(out, ",\n\"nodes\": [\n");
+        for (uint32_t i = 0; i < graph->n_nodes; i++)
+                write_node(report, graph->nodes[i], out);
+        text_add(out, "]}\n");
+        return STATUS_OK;
+}
+
+// ---- text ----
+
+static Status write_table(const Report *report, Text *out)
+{
+        const Graph *graph = report->graph;
+        const GraphFigures *figures = &report->figures;
+        text_addf(out,
+                  "%lld flops, %lld bytes read and written, at most %lld bytes live (at %s), weights %zu "
+                  "bytes\n",
+                  (long long)figures->flops, (long long)figures->bytes, (long long)figures->peak_bytes,
+                  graph->nodes[figures->peak]->name, graph->weights_bytes);
+        text_addf(out, "%-28s %-24s %14s %12s %12s %5s\n", "node", "shape", "flops", "bytes", "live bytes",
+                  "users");
+        for (uint32_t i = 0; i < graph->n_nodes; i++) {
+                const NodeFigures *node = &figures->nodes[i];
+                char shape[256] = "", value[300] = "";
+                if (node->has_tensor)
+                        snprintf(value, sizeof(value), "%s%s", dtype_info[node->meta.dtype].short_name,
+                                 shape_text(node->meta.rank, node->meta.size, shape, sizeof(shape)));
+                text_addf(out, "%-28s %-24s %14lld %12lld %12lld %5u\n", graph->nodes[i]->name, value,
+                          (long long)node->flops, (long long)node->bytes, (long long)node->live_bytes,
+                          graph->nodes[i]->n_users);
+        }
+        return STATUS_OK;
+}
+
+static Status write_report(Report *report, const Answer *answer, int form)
+{
+        TRY(list_users(report));
+        Text *out = answer_begin(answer, form == REPORT_JSON ? json_type : text_type);
+        return form == REPORT_JSON ? write_json(report, out) : write_table(report, out);
+}
+
+Status get_report(const Answer *answer)
+{
+        EditShape shapes[MAX_SHAPES];
+        uint32_t n = 0;
+        int form;
+        Report report = { .graph = answer->graph };
+        TRY(param_choice(answer->call, PARAM_REPORT_FORM, &form));
+        TRY(read_shapes(report.graph, param_text(answer->call, PARAM_SHAPES), shapes, &n));
+        TRY(engine_figures(report.graph, shapes, n, &report.figures));
+        Status status = write_report(&report, answer, form);
+        report_deinit(&report);
+        return status;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run with inputs of given shapes would cost: figures of each node and of the whole graph.
+#pragma once
+#include "core/tensor/tensor.h"
+
+typedef struct NodeFigures {
+        bool has_tensor; // `meta` is that of its value, a tensor
+        TensorMeta meta;
+        // as in profiles: of all calls that the node makes; views cost nothing
+        int64_t flops, bytes;
+        int64_t live_bytes; // results that this or a later node reads, its own included
+} NodeFigures;
+
+typedef struct GraphFigures {
+        NodeFigures *nodes; // by index
+        int64_t flops, bytes, peak_bytes;
+        uint32_t peak; // index of the node
+} GraphFigures;
+
+static inline void graph_figures_deinit(GraphFigures *figures)
+{
+        free(figures->nodes);
+        figures->nodes = NULL;
+}

@@ -229,8 +229,10 @@ Status edit_identity(Edit *edit, Node *node, Node **out_call)
         TRY(edit_check_node(edit, node));
         if (node->op == OP_OUTPUT)
                 return identity_of_output(edit, node, out_call);
-        while (node->op == OP_PLACEHOLDER && edit_next(last)->op == OP_PLACEHOLDER)
+        while (node->op == OP_PLACEHOLDER && edit_next(last)->op == OP_PLACEHOLDER) {
+                TRY(edit_visit(edit, 1));
                 last = edit_next(last);
+        }
         TRY(readers_behind(edit, node, node, &readers, &n));
         TRY(insert_behind(edit, last, node, "torch.ops.aten.alias.default", (ValueSpan){ &own, 1 },
                           out_call));
@@ -272,14 +274,6 @@ Status edit_patch(Edit *edit, Node *node, const EditPatch *patch, Node **out_res
 
 // ---- other graphs ----
 
-static Status splice_at(Edit *edit, const EditSplice *what, const char *name, Value *out_result)
-{
-        EditSplice splice = *what;
-        splice.check_inputs = true;
-        TRY(edit_free_path(edit, name, &splice.prefix));
-        return edit_splice(edit, &splice, out_result);
-}
-
 static Status call_graph(Edit *edit, Node *node, const Graph *graph, const char *name, Value *out_result)
 {
         _cleanup_(freep) Value *inputs = new_array(graph->n_nodes, sizeof(Value));
@@ -287,7 +281,7 @@ static Status call_graph(Edit *edit, Node *node, const Graph *graph, const char 
                 return fail_memory();
         EditSplice splice = { .graph = graph, .before = node, .inputs = inputs, .origin = node };
         TRY(edit_bind_call(graph, node, inputs, &splice.n_inputs));
-        return splice_at(edit, &splice, name, out_result);
+        return edit_splice_called(edit, &splice, name, out_result);
 }
 
 Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name, Value *out_value)
@@ -309,7 +303,7 @@ static Status wrap_before(Edit *edit, Node *node, const Graph *before, const cha
                               .n_inputs = node->args.seq->n,
                               .origin = node };
         Value result = value_none();
-        TRY(splice_at(edit, &splice, name, &result));
+        TRY(edit_splice_called(edit, &splice, name, &result));
         if (result.kind != VALUE_TUPLE) {
                 Seq *args;
                 Status status = seq_new(1, &args);
@@ -335,7 +329,7 @@ static Status wrap_after(Edit *edit, Node *node, const EditWrap *wrap, Value *ou
         EditSplice splice = {
                 .graph = wrap->after, .before = edit_next(last), .inputs = &own, .n_inputs = 1, .origin = node
         };
-        TRY(splice_at(edit, &splice, wrap->after_name, out_result));
+        TRY(edit_splice_called(edit, &splice, wrap->after_name, out_result));
         return give_readers(edit, node, readers, n, *out_result);
 }
 

@@ -20,8 +20,8 @@ Status edit_retarget(Edit *edit, Node *node, const char *target);
 Status edit_retarget_call(Edit *edit, Node *node, const EditNew *take_new, Node **out_node);
 // Replaces the node by a copy of another graph, which takes the node's arguments: those by name go
 // to the parameters of these names. The graph's modules and state go below a free path made from
-// `name`. Nodes in the copy check what the graph's signature demands of its inputs. *out_value
-// (counted; NULL: not wanted) is what the readers got.
+// `name`; copies of one graph share them. Nodes check what the graph's signature demands of its
+// inputs. *out_value (counted; NULL: not wanted) is what the readers got.
 Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *name, Value *out_value);
 // The readers get a copy of the node's result in which the part at `index` is changed, as by
 //     y = y.clone();  y[index] = v    or   y[index] += v   or   y[index] *= v

@@ -32,6 +32,7 @@ Edit *edit_free(Edit *edit)
         graph_unref(edit->base);
         free(edit->by_base);
         free(edit->outputs);
+        free(edit->called);
         free(edit->gone);
         free(edit);
         return NULL;

@@ -112,9 +112,11 @@ Status edit_hidden_input(Edit *edit, const char *name, const TensorSpec *spec, N
 // (borrowed), in order, then their defaults; lifted state is read by get_attr.
 typedef struct EditSplice {
         const Graph *graph;
-        // Modules and state of the graph go below this path, which must be free; NULL: they keep
-        // their paths, and what the working copy has there already is taken instead.
+        // Modules and state of the graph go below this path, which must be free, unless it `shares`
+        // what an earlier copy put there. NULL: they keep their paths, and what the working copy
+        // has there already is taken instead.
         const char *prefix;
+        bool shares;
         Node *before;
         const Value *inputs;
         uint32_t n_inputs;
@@ -150,6 +152,9 @@ void edit_child_deinit(EditChild *child);
 Status edit_child(Edit *edit, Node *const *nodes, uint32_t n, EditChild *out_child);
 // Takes away the module or the entry of the state at `path`, unless some node reads it.
 Status edit_drop_unread(Edit *edit, const char *path);
+// edit_splice with checks of the inputs, below a path made from `name`. Copies of one graph share
+// their modules and state, as calls of one module do.
+Status edit_splice_called(Edit *edit, const EditSplice *splice, const char *name, Value *out_result);
 // A path of its own for a module: `wish`, or with _1, _2 ... behind it. In the session's memory.
 Status edit_free_path(Edit *edit, const char *wish, const char **out_path);
 

@@ -38,6 +38,12 @@ typedef struct EditOutput {
 } EditOutput;
 #define NO_LEAF UINT32_MAX
 
+// A graph that calls were put in for, and where its modules and state lie.
+typedef struct EditCalled {
+        const Graph *graph;
+        const char *prefix;
+} EditCalled;
+
 struct Edit {
         Graph *base, *work; // counted; work is NULL once it was handed out
         EditNode *first, *last;
@@ -48,6 +54,8 @@ struct Edit {
         uint32_t n_hidden; // hidden inputs made
         uint64_t walk;     // number of the last walk that marked nodes
         int64_t n_steps, n_visits;
+        EditCalled *called;
+        uint32_t n_called, called_capacity;
         Node **gone; // erased since the last edit_step
         uint32_t n_gone, gone_capacity;
 };

@@ -160,6 +160,24 @@ static Status prepare(Edit *edit, const EditMatch *match, Wanted *out_wanted)
         return STATUS_OK;
 }
 
+int64_t glob_cost(const char *pattern, const char *text)
+{
+        enum { STEPS_PER_VISIT = 256 };
+        return pattern == NULL || text == NULL ? 0
+                                               : (int64_t)(strlen(pattern) * strlen(text) / STEPS_PER_VISIT);
+}
+
+// What looking at a node takes, as a number of nodes (edit_visit).
+static int64_t cost_of(const EditMatch *match, const Node *node)
+{
+        enum { MEANING = 4 };
+        int64_t cost = 1 + glob_cost(match->name, node->name) + glob_cost(match->module, node->target);
+        for (const StackEntry *call = node->module_stack; match->module != NULL && call != NULL;
+             call = call->outer)
+                cost += 1 + glob_cost(match->module, call->path);
+        return match->target == NULL ? cost : cost + MEANING;
+}
+
 Status edit_match(Edit *edit, const EditMatch *match, Node ***out_nodes, uint32_t *out_n)
 {
         Wanted wanted;
@@ -170,6 +188,7 @@ Status edit_match(Edit *edit, const EditMatch *match, Node ***out_nodes, uint32_
         uint32_t n = 0;
         int64_t hits = 0;
         for (Node *node = edit_first(edit); node != NULL; node = edit_next(node)) {
+                TRY(edit_visit(edit, cost_of(match, node)));
                 if (matches(&wanted, node) && (match->nth < 0 || hits++ == match->nth))
                         nodes[n++] = node;
         }

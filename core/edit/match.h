@@ -23,6 +23,7 @@ typedef struct EditMatch {
 void graph_node_meaning(const Graph *graph, const Node *node, Meaning *out_meaning);
 // `*` stands for any text, dots included. At most strlen(pattern) * strlen(text) steps.
 bool glob_matches(const char *pattern, const char *text);
+int64_t glob_cost(const char *pattern, const char *text); // as a number of nodes, for edit_visit
 // The nodes in their order; the array is the caller's to free. No hit is no failure here.
 Status edit_match(Edit *edit, const EditMatch *match, Node ***out_nodes, uint32_t *out_n);
 // The failure for a rule without a hit: "no node has target torch.sigmod; this graph calls: ...".

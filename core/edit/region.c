@@ -55,6 +55,7 @@ static Status note_calls(Searching *searching, const StackEntry *innermost)
 {
         const StackEntry *outermost = NULL;
         for (const StackEntry *call = innermost; call != NULL; call = call->outer) {
+                TRY(edit_visit(searching->edit, 1 + glob_cost(searching->match->module, call->path)));
                 if (call_matches(searching, call))
                         outermost = call;
         }
@@ -385,15 +386,15 @@ static Status exchange_arguments(Edit *edit, const EditRegion *region, Exchange 
 }
 
 static Status put_before(Edit *edit, const EditRegion *region, const Arguments *arguments,
-                         const EditSplice *what)
+                         const Graph *before, const char *name)
 {
         _cleanup_(value_clear) Value inputs = value_none();
         _cleanup_(value_clear) Value result = value_none();
-        EditSplice splice = *what;
+        EditSplice splice = { .graph = before, .before = region->nodes[0], .origin = region->exit };
         TRY(argument_values(arguments, &inputs));
         splice.inputs = inputs.seq->items;
         splice.n_inputs = arguments->n;
-        TRY(edit_splice(edit, &splice, &result));
+        TRY(edit_splice_called(edit, &splice, name, &result));
         uint32_t n = result.kind == VALUE_TUPLE ? result.seq->n : 1;
         if (n != arguments->n)
                 return failure_at_node(fail(STATUS_VALUE,
@@ -409,13 +410,10 @@ static Status put_before(Edit *edit, const EditRegion *region, const Arguments *
 Status edit_region_before(Edit *edit, const EditRegion *region, const Graph *before, const char *name)
 {
         Arguments arguments = { .n = 0 };
-        EditSplice splice = { .graph = before, .origin = region->exit, .check_inputs = true };
         TRY(gather(edit, region));
-        splice.before = region->nodes[0];
-        TRY(edit_free_path(edit, name, &splice.prefix));
         Status status = list_arguments(edit, region, &arguments);
         if (status == STATUS_OK)
-                status = put_before(edit, region, &arguments, &splice);
+                status = put_before(edit, region, &arguments, before, name);
         free(arguments.items);
         return status;
 }

@@ -9,6 +9,9 @@
 #include "core/edit/edit_parts.h"
 #include "core/edit/region.h"
 
+// What an action on one node takes, in nodes that are looked at.
+enum { VISITS_PER_HIT = 16 };
+
 typedef struct Standing {
         const char *name;         // authored; of a region its key
         const char *node;         // authored, that gave the value
@@ -145,7 +148,7 @@ static Status observe(const Applying *applying, bool outputs)
                 for (uint32_t i = 0; i < matched->n && (rule->observe | rule->halt_on) != 0; i++) {
                         if ((matched->nodes[i]->op == OP_OUTPUT) != outputs)
                                 continue;
-                        TRY(at_rule(edit_step(applying->edit), r));
+                        TRY(at_rule(edit_visit(applying->edit, VISITS_PER_HIT), r));
                         TRY(at_rule(observe_hit(applying->edit, rule, matched, i), r));
                 }
         }
@@ -387,7 +390,7 @@ static Status act(Applying *applying, const EditRule *rule, const Matched *match
         if (rule->action == EDIT_CONSTANT || rule->action == EDIT_PATCH)
                 TRY(value_node(applying->edit, rule, &value));
         for (uint32_t i = 0; i < matched->n && rule->action != EDIT_NO_ACTION; i++) {
-                TRY(edit_step(applying->edit));
+                TRY(edit_visit(applying->edit, VISITS_PER_HIT));
                 TRY(act_on(applying, rule, value, &applying->standing[matched->standing[i]]));
         }
         return STATUS_OK;

@@ -35,13 +35,18 @@ static Status path_below(const Splicing *splicing, const char *path, const char 
         return *out_path == NULL ? fail_memory() : STATUS_OK;
 }
 
+static bool takes_what_is_there(const Splicing *splicing)
+{
+        return splicing->what->prefix == NULL || splicing->what->shares;
+}
+
 static Status splice_module(Splicing *splicing, const Module *from)
 {
         Edit *edit = splicing->edit;
         const char *path;
         TRY(path_below(splicing, from->path, &path));
         const Module *there = graph_module(edit->work, path);
-        if (there != NULL && splicing->what->prefix == NULL)
+        if (there != NULL && takes_what_is_there(splicing))
                 return STATUS_OK;
         EditModule module = { .type = from->type, .training = from->training, .graph = from->graph };
         module.config = new_array(from->n_config, sizeof(ModuleConfig));
@@ -61,7 +66,7 @@ static Status splice_state(Splicing *splicing, const State *from)
         Graph *work = splicing->edit->work;
         const char *path;
         TRY(path_below(splicing, from->path, &path));
-        if (splicing->what->prefix == NULL && graph_state(work, path) != NULL)
+        if (takes_what_is_there(splicing) && graph_state(work, path) != NULL)
                 return STATUS_OK;
         State *state;
         TRY(graph_add_state(work, path, tensor_ref(from->tensor), &state));
@@ -223,6 +228,32 @@ Status edit_splice(Edit *edit, const EditSplice *splice, Value *out_result)
                 value_unref(splicing.copies[i]);
         free(splicing.copies);
         return status;
+}
+
+static const EditCalled *find_called(const Edit *edit, const Graph *graph)
+{
+        for (uint32_t i = 0; i < edit->n_called; i++) {
+                if (edit->called[i].graph == graph)
+                        return &edit->called[i];
+        }
+        return NULL;
+}
+
+Status edit_splice_called(Edit *edit, const EditSplice *splice, const char *name, Value *out_result)
+{
+        EditSplice what = *splice;
+        const EditCalled *called = find_called(edit, splice->graph);
+        what.check_inputs = true;
+        what.shares = called != NULL;
+        if (called == NULL) {
+                TRY(array_reserve(&edit->called, &edit->called_capacity, edit->n_called + 1,
+                                  sizeof(EditCalled)));
+                TRY(edit_free_path(edit, name, &what.prefix));
+                edit->called[edit->n_called++] = (EditCalled){ splice->graph, what.prefix };
+        } else {
+                what.prefix = called->prefix;
+        }
+        return edit_splice(edit, &what, out_result);
 }
 
 // ---- putting results in place ----

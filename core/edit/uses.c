@@ -122,10 +122,13 @@ static Status substitute_leaf(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
+enum { INPUTS_PER_VISIT = 4 };
+
 Status edit_replace_input(Edit *edit, Node *node, const Node *from, Value with)
 {
         TRY(edit_check_node(edit, node));
         TRY(edit_check_node(edit, from));
+        TRY(edit_visit(edit, 1 + edit_node_of(node)->n_inputs / INPUTS_PER_VISIT));
         Substitution substitution = { from, with };
         _cleanup_(value_clear) Value args = value_none();
         _cleanup_(value_clear) Value kwargs = value_none();

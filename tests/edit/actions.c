@@ -139,7 +139,7 @@ Test(edit_actions, a_call_becomes_another_graph)
         calls(edit,
               "mul=_operator.mul(x, y)<add scale=scaled.scale()<add mul_1=_operator.mul(mul, scale)<add "
               "clamp=torch.clamp(mul_1, 0){'max': 6}<clamp mul_2=_operator.mul(clamp, 2)<neg "
-              "scale_1=scaled_1.scale()<neg mul_3=_operator.mul(mul_2, scale_1)<neg "
+              "scale_1=scaled.scale()<neg mul_3=_operator.mul(mul_2, scale_1)<neg "
               "output=output(mul_3,)<output ");
         edit = open_chain();
         fails_with(edit_call_graph(edit, edit_node(edit, "clamp"), graph, "scaled", NULL), STATUS_LINT,
@@ -157,7 +157,7 @@ Test(edit_actions, a_call_is_wrapped_by_graphs)
                      failure_current()->message);
         calls(edit, SUM CLAMP "mul=_operator.mul(clamp, 2)<neg scale=w.scale()<neg "
                               "mul_1=_operator.mul(mul, scale)<neg neg=neg(mul_1,)<neg "
-                              "mul_2=_operator.mul(neg, 2)<neg scale_1=w_1.scale()<neg "
+                              "mul_2=_operator.mul(neg, 2)<neg scale_1=w.scale()<neg "
                               "mul_3=_operator.mul(mul_2, scale_1)<neg output=output(mul_3,)<output ");
         graph_unref(graph);
 }

@@ -17,6 +17,7 @@ typedef struct ApiCall {
         char alias[65];                     // {v} as a name; "": none
         char id[65];                        // {id}
         char *query[ROUTE_MAX_PARAMETERS];  // of the route's parameters: decoded, owned; NULL: not given
+        unsigned scopes;                    // what the caller may do, a sum of Scope (NEEDS_SCOPES)
         char content_type[CALL_HEADER_MAX]; // a hint only; "" if absent
         char accept[CALL_HEADER_MAX];
         char if_match[CALL_HEADER_MAX], if_none_match[CALL_HEADER_MAX]; // "" if absent
@@ -71,6 +72,8 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
 // twice. HEAD is routed as GET. `call` is zeroed by the caller; members that were set stay valid on
 // failure (for logs).
 Status route_parse(const char *method, const char *target, ApiCall *call, char out_allow[64]);
+// Whether it may be the name of a graph.
+bool route_is_name(const char *text);
 // Whether it may stand in place of a version's number: a name that begins with a letter or '_'.
 bool route_is_alias(const char *text);
 // A query parameter that the call's route has, as text; NULL: not given.

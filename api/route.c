@@ -107,7 +107,7 @@ static Status split_path(const char *path, const char *end, Segments *out)
         return STATUS_OK;
 }
 
-static bool is_name(const char *text)
+bool route_is_name(const char *text)
 {
         size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
         return n > 0 && text[n] == '\0' && n <= (size_t)limits.max_name && text[0] != '.' && text[0] != '-';
@@ -123,7 +123,7 @@ static Status take_name(const char *text, ApiCall *call)
                 name[n - 4] = '\0';
         else if (is_file && n > 5 && strcmp(name + n - 5, ".json") == 0)
                 name[n - 5] = '\0';
-        if (!is_name(name))
+        if (!route_is_name(name))
                 return fail(STATUS_VALUE,
                             "a graph name has 1 to %d letters, digits, '_', '.' or '-' and begins with a "
                             "letter, a digit or '_'",
@@ -134,7 +134,7 @@ static Status take_name(const char *text, ApiCall *call)
 
 bool route_is_alias(const char *text)
 {
-        return is_name(text) && strchr("0123456789", text[0]) == NULL;
+        return route_is_name(text) && strchr("0123456789", text[0]) == NULL;
 }
 
 static Status take_version(const char *text, ApiCall *call)

@@ -16,7 +16,14 @@ typedef enum RouteKind {
 } RouteKind;
 
 // What a token may do; a token's scopes are a sum of these.
-typedef enum Scope { SCOPE_NONE = 0, SCOPE_READ = 1, SCOPE_RUN = 2, SCOPE_WRITE = 4, SCOPE_ADMIN = 8 } Scope;
+typedef enum Scope {
+        SCOPE_NONE = 0,
+        SCOPE_READ = 1,
+        SCOPE_RUN = 2,
+        SCOPE_WRITE = 4,
+        SCOPE_ADMIN = 8,
+        SCOPE_ALL = 15
+} Scope;
 
 typedef enum RouteNeed {
         NEEDS_NOTHING = 0,
@@ -25,7 +32,8 @@ typedef enum RouteNeed {
         SHOWS_DAMAGE = 4,                // answers without its graph when that is damaged
         BRINGS_GRAPH = 8,                // the body holds the graph
         NEEDS_FACTS = 16,                // ServerFacts: uptime, readiness
-        NEEDS_COUNTS = 32 | NEEDS_FACTS  // ServerFacts: all of it
+        NEEDS_COUNTS = 32 | NEEDS_FACTS, // ServerFacts: all of it
+        NEEDS_SCOPES = 64                // ApiCall.scopes: some bodies ask for more than the route's scope
 } RouteNeed;
 
 // A media type and its JSON schema; lists end with a NULL type.

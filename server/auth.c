@@ -276,6 +276,28 @@ static Status refuse_wrong(Auth *auth, const AuthAddress *address)
         return fail(STATUS_TOKEN, "this token is not known here");
 }
 
+// Of all tokens that are equal: they are compared without a shortcut.
+static int scopes_of(const Auth *auth, const char *authorization, const char **out_name)
+{
+        int has = 0;
+        const char *token = authorization + strlen("Bearer ");
+        HashHex digest = sha256_of(token, strnlen(token, TOKEN_MAX + 1));
+        for (uint32_t i = 0; i < auth->tokens->n; i++) {
+                bool same = same_digest(&digest, &auth->tokens->rows[i].digest);
+                has |= same ? auth->tokens->rows[i].scopes : 0;
+                *out_name = same ? auth->tokens->rows[i].name : *out_name;
+        }
+        return has;
+}
+
+unsigned auth_scopes(const Auth *auth, const char *authorization)
+{
+        const char *name = "";
+        if (authorization == NULL || strncasecmp(authorization, "Bearer ", 7) != 0)
+                return SCOPE_NONE;
+        return (unsigned)scopes_of(auth, authorization, &name);
+}
+
 Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, Scope needed,
                   char out_name[AUTH_NAME_MAX + 1])
 {
@@ -289,13 +311,7 @@ Status auth_check(Auth *auth, const char *authorization, const AuthAddress *addr
         if (strncasecmp(authorization, "Bearer ", 7) != 0)
                 return fail(STATUS_TOKEN,
                             "this server takes bearer tokens only: Authorization: Bearer <token>");
-        const char *token = authorization + 7;
-        HashHex digest = sha256_of(token, strnlen(token, TOKEN_MAX + 1));
-        for (uint32_t i = 0; i < auth->tokens->n; i++) {
-                bool same = same_digest(&digest, &auth->tokens->rows[i].digest);
-                has |= same ? auth->tokens->rows[i].scopes : 0;
-                name = same ? auth->tokens->rows[i].name : name;
-        }
+        has = scopes_of(auth, authorization, &name);
         if (has == 0)
                 return refuse_wrong(auth, address);
         snprintf(out_name, AUTH_NAME_MAX + 1, "%s", name);

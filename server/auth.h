@@ -28,3 +28,5 @@ void auth_take(Auth *auth, AuthTokens *tokens);
 // not needed.
 Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, Scope needed,
                   char out_name[AUTH_NAME_MAX + 1]);
+// All that the token allows, as a sum of Scope; SCOPE_NONE for one that is unknown.
+unsigned auth_scopes(const Auth *auth, const char *authorization);

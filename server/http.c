@@ -83,8 +83,10 @@ static AuthAddress address_of(const Exchange *exchange)
 static Status check_token(Exchange *exchange, Status known)
 {
         Auth *auth = exchange->http->options.auth;
-        if (auth == NULL)
+        if (auth == NULL) {
+                exchange->job->call.scopes = SCOPE_ALL;
                 return known;
+        }
         Failure found = *failure_current();
         AuthAddress address = address_of(exchange);
         Status status = auth_check(auth, header_of(exchange, "Authorization"), &address,
@@ -94,6 +96,8 @@ static Status check_token(Exchange *exchange, Status known)
                 exchange->allow[0] = '\0';
                 return status;
         }
+        if (route_has(exchange->job->call.route, NEEDS_SCOPES))
+                exchange->job->call.scopes = auth_scopes(auth, header_of(exchange, "Authorization"));
         *failure_current() = found;
         return known;
 }

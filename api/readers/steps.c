@@ -229,6 +229,27 @@ static Status report(const Steps *steps, const Text *matches)
         return text_status(out);
 }
 
+// Without the white space between its parts.
+static Status note_done(const Step *step)
+{
+        Text *out = step->steps->done;
+        bool quoted = false;
+        if (out == NULL)
+                return STATUS_OK;
+        text_add(out, out->n == 0 ? "" : ",");
+        for (size_t i = 0; i < step->n_text; i++) {
+                char c = step->text[i];
+                if (!quoted && strchr(" \t\r\n", c) != NULL)
+                        continue;
+                text_add_char(out, c);
+                if (quoted && c == '\\')
+                        text_add_char(out, step->text[++i]);
+                else
+                        quoted ^= c == '"';
+        }
+        return text_status(out);
+}
+
 static Status carry_out(Step *step)
 {
         _cleanup_(text_deinit) Text matches = { 0 };
@@ -238,6 +259,7 @@ static Status carry_out(Step *step)
         step->matches = steps->report == NULL ? NULL : &matches;
         TRY(step->row->run(step));
         TRY(edit_lint(step->edit));
+        TRY(note_done(step));
         return report(steps, &matches);
 }
 
@@ -285,7 +307,7 @@ static Status blame(Status status, uint32_t index, const StepHead *head)
 static Status run_step(Steps *steps, const char *text, size_t n, uint32_t index)
 {
         StepHead head;
-        Step step = { .steps = steps, .edit = steps->edit };
+        Step step = { .steps = steps, .edit = steps->edit, .text = text, .n_text = n };
         arena_init(&step.scratch, 0);
         Status status = read_step(text, n, &step, &head);
         if (status == STATUS_OK)

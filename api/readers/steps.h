@@ -15,10 +15,12 @@ typedef struct Steps {
         Edit *edit;              // the caller's; passes may close it and put another in its place
         const SavedSteps *saved; // NULL: none
         Text *report;            // NULL: none is written
+        Text *done;              // NULL: not wanted; else the steps as carried out, saved lists written out
         uint32_t depth;          // of saved lists within saved lists; begin with 0
 } Steps;
 
-// Carries out all steps of `text`, a JSON list, and lints after each. Adds to the report what each
+// Carries out all steps of `text`, a JSON list, and lints after each. `done` gets their JSON with
+// commas between, without blanks. Adds to the report what each
 // did, as JSON objects with commas between: {"changed": [names of nodes that are there], "erased":
 // [names], "matches": [...]}. Failures begin with the step, `steps[2], node "a": ...`, and are
 // STATUS_MALFORMED, UNKNOWN_MEMBER, TOO_LARGE (limits.max_edit_steps, max_edit_visits ...), LINT or

@@ -72,6 +72,8 @@ struct Step {
         Steps *steps;
         Edit *edit; // of `steps`
         const StepRow *row;
+        const char *text; // its JSON
+        size_t n_text;
         StepValue values[MEMBER_COUNT];
         Text *matches; // JSON objects with commas between; NULL: no report is wanted
         Arena scratch;

@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/base/limits.h"
 #include "core/base/line_diff.h"
+#include "core/engine/put.h"
 #include "core/engine/saved.h"
 #include "core/graph/print.h"
 
@@ -97,11 +98,10 @@ static Status print_code(const Graph *graph, Text *out)
         return text_status(out);
 }
 
-static Status add_diff(const Answer *answer, const Graph *made, Text *out)
+static Status make_diff(const Answer *answer, const Graph *made, Text *out_diff)
 {
         _cleanup_(text_deinit) Text before = { 0 };
         _cleanup_(text_deinit) Text after = { 0 };
-        _cleanup_(text_deinit) Text diff = { 0 };
         char from[2 * STORE_NAME_MAX], to[2 * STORE_NAME_MAX];
         const GraphVersion *version = answer->version;
         TRY(print_code(answer->graph, &before));
@@ -109,21 +109,43 @@ static Status add_diff(const Answer *answer, const Graph *made, Text *out)
         snprintf(from, sizeof(from), "%s@%lld", version->name, (long long)version->stored.version);
         snprintf(to, sizeof(to), "%s@%lld transformed", version->name, (long long)version->stored.version);
         TRY(line_diff(&(DiffSide){ from, before.data, before.n }, &(DiffSide){ to, after.data, after.n },
-                      DIFF_MAX_STEPS, &diff));
-        text_add_json_n(out, diff.data == NULL ? "" : diff.data, diff.n);
-        return STATUS_OK;
+                      DIFF_MAX_STEPS, out_diff));
+        if (out_diff->data == NULL)
+                text_add(out_diff, "");
+        return text_status(out_diff);
 }
 
-static Status write_reply(const Answer *answer, const Graph *made, const Text *report)
+typedef struct Result {
+        Graph *graph;
+        Text report, done, diff; // done: the steps, saved ones written out
+        GraphVersion *stored;    // NULL: nowhere
+} Result;
+
+static void result_deinit(Result *result)
+{
+        graph_unref(result->graph);
+        graph_version_unref(result->stored);
+        text_deinit(&result->report);
+        text_deinit(&result->done);
+        text_deinit(&result->diff);
+}
+
+static Status write_reply(const Answer *answer, const Result *result)
 {
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"graph\": ");
-        TRY(graph_print_json(made, write_state, answer->graph, out));
+        TRY(graph_print_json(result->graph, write_state, answer->graph, out));
         text_add(out, ",\n\"diff\": ");
-        TRY(add_diff(answer, made, out));
+        text_add_json_n(out, result->diff.data, result->diff.n);
         text_add(out, ",\n\"steps\": [");
-        text_add_n(out, report->data == NULL ? "" : report->data, report->n);
-        text_add(out, "],\n\"stored\": null}\n");
+        text_add_n(out, result->report.data == NULL ? "" : result->report.data, result->report.n);
+        text_add(out, "],\n\"stored\": ");
+        if (result->stored == NULL)
+                text_add(out, "null}\n");
+        else
+                text_addf(out, "{\"name\": \"%s\", \"version\": %lld, \"id\": \"%s\"}}\n",
+                          result->stored->name, (long long)result->stored->stored.version,
+                          result->stored->stored.id.hex);
         return text_status(out);
 }
 
@@ -134,21 +156,67 @@ static Status find_saved(void *context, const char *name, Text *out)
         return engine_get_pass(context, name, out);
 }
 
+static Status check_target(const Answer *answer, const TransformBody *body)
+{
+        if (body->store_as == NULL)
+                return STATUS_OK;
+        if (!route_is_name(body->store_as))
+                return failure_at_argument(fail(STATUS_VALUE,
+                                                "\"store_as\" is \"%.80s\", which no graph can "
+                                                "be called",
+                                                body->store_as),
+                                           "store_as");
+        if (!body->dry_run && (answer->call->scopes & SCOPE_WRITE) == 0)
+                return fail(STATUS_SCOPE, "this token lacks the scope \"write\", which \"store_as\" needs");
+        return STATUS_OK;
+}
+
+static Status store(const Answer *answer, const char *name, Result *result, bool *out_created)
+{
+        _cleanup_(text_deinit) Text recipe = { 0 };
+        NamedAnswer named = { answer, name };
+        PutCondition condition = { answer_check_named, &named };
+        text_add(&recipe, "{\"steps\":[");
+        text_add_n(&recipe, result->done.data == NULL ? "" : result->done.data, result->done.n);
+        text_add(&recipe, "]}");
+        TRY(text_status(&recipe));
+        DerivedPut put = { .name = name,
+                           .graph = result->graph,
+                           .base = answer->version,
+                           .recipe = { (const uint8_t *)recipe.data, recipe.n },
+                           .diff = result->diff.data,
+                           .only_if = answer_is_conditional(answer) ? &condition : NULL };
+        TRY(engine_check(result->graph));
+        return engine_put_derived(answer->context->engine, &put, &result->stored, out_created);
+}
+
+static Status carry_out(const Answer *answer, const TransformBody *body, Result *result)
+{
+        const SavedSteps saved = { find_saved, answer->context->engine };
+        Steps steps = { .saved = &saved, .report = &result->report, .done = &result->done };
+        TRY(edit_new(answer->graph, &steps.edit));
+        Status status = steps_run(&steps, body->steps, body->n_steps);
+        if (status == STATUS_OK)
+                status = edit_finish(steps.edit, &result->graph);
+        edit_free(steps.edit);
+        return status;
+}
+
 static Status transform(const Answer *answer, const TransformBody *body)
 {
-        _cleanup_(edit_freep) Edit *edit = NULL;
-        _cleanup_(graph_unrefp) Graph *made = NULL;
-        _cleanup_(text_deinit) Text report = { 0 };
+        _cleanup_(result_deinit) Result result = { .graph = NULL };
+        bool created = false;
+        TRY(check_target(answer, body));
+        TRY(carry_out(answer, body, &result));
+        TRY(make_diff(answer, result.graph, &result.diff));
         if (body->store_as != NULL && !body->dry_run)
-                return fail(STATUS_NOT_YET, "\"store_as\" is not there yet; leave the member out");
-        TRY(edit_new(answer->graph, &edit));
-        const SavedSteps saved = { find_saved, answer->context->engine };
-        Steps steps = { .edit = take_ptr(edit), .saved = &saved, .report = &report };
-        Status status = steps_run(&steps, body->steps, body->n_steps);
-        edit = steps.edit;
-        TRY(status);
-        TRY(edit_finish(edit, &made));
-        return write_reply(answer, made, &report);
+                TRY(store(answer, body->store_as, &result, &created));
+        TRY(write_reply(answer, &result));
+        if (created) {
+                answer->reply->status = 201;
+                api_reply_header(answer->reply, "Location", "/v1/graphs/%s", result.stored->name);
+        }
+        return STATUS_OK;
 }
 
 Status post_transform(const Answer *answer)

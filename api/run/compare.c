@@ -190,6 +190,9 @@ static bool outputs_close(const CompareRun *run)
 
 Status compare_run(CompareRun *run)
 {
+        const CompareBody *body = run->body;
+        if (body->sides[1].sample >= 0 || body->source == COMPARE_SAMPLES)
+                return fail(STATUS_NOT_FOUND, "graph '%.64s' has no samples", body->sides[0].graph);
         TRY(open_sides(run));
         TRY(run_sides(run));
         TRY(compare_outputs(run));

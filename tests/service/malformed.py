@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 
+import malformed_compare
 import malformed_files
 import malformed_graphs
 import malformed_names
@@ -159,6 +160,13 @@ def run_rows(suite):
                        (status, code, word))
 
 
+def compare_rows(suite):
+    for name, body, status, code, word in malformed_compare.rows():
+        if suite.wanted(name):
+            suite.case(name, "POST", "/v1/compare", body.encode() if isinstance(body, str) else body, (),
+                       (status, code, word))
+
+
 def transform_rows(suite):
     for name, body, status, code, word in malformed_steps.rows():
         if suite.wanted(name):
@@ -230,6 +238,9 @@ def mutants(suite):
 
 def all_rows():
     """Every single case: (name, method, target, body, headers, wanted)."""
+    for name, body, status, code, word in malformed_compare.rows():
+        yield (name, "POST", "/v1/compare", body.encode() if isinstance(body, str) else body, (),
+               (status, code, word))
     for name, graph, body, status, code, word in malformed_requests.rows():
         yield (name, "POST", f"/v1/graphs/{graph}/run" if graph else "/v1/run",
                body.encode() if isinstance(body, str) else body, (), (status, code, word))
@@ -382,6 +393,7 @@ def main():
     else:
         run_rows(suite)
         transform_rows(suite)
+        compare_rows(suite)
         upload_rows(suite)
         names(suite)
         many(suite)

@@ -170,6 +170,8 @@ STEPS = [
      python("tests/service/malformed.py", SERVER, "--memory")),
     ("blame", "runs that fail name their node, in every way of running (ASan)",
      python("tests/service/blame.py", SANITIZED_SERVER)),
+    ("comparing", "changes of one weight, eps or operator are found by a comparison (ASan)",
+     python("tests/service/comparing.py", SANITIZED_SERVER)),
     ("agreement", "parameters: as accepted, as in OpenAPI, as in docs",
      python("tests/service/agreement.py", SERVER)),
     ("failing-leaks", "requests that fail at each step, per route: leaks (ASan)",

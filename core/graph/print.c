@@ -7,7 +7,9 @@
 #include "core/graph/print_forms.h"
 #include "core/graph/python_text.h"
 
-const char *const graph_form_names[GRAPH_FORM_COUNT] = { "graph", "code", "readable", "tabular", "json" };
+const char *const graph_form_names[GRAPH_FORM_COUNT] = {
+        "graph", "code", "readable", "tabular", "dot", "json"
+};
 
 // Arguments as torch.fx's _format_arg shows them: %names, texts and keys without quotes. Inside a
 // slice, as everywhere in repr, nodes stand bare.
@@ -116,6 +118,8 @@ Status graph_print(const Graph *graph, GraphForm form, Text *out)
                 break;
         case GRAPH_FORM_READABLE:
                 return print_readable(graph, out);
+        case GRAPH_FORM_DOT:
+                return graph_print_dot(graph, NULL, out);
         case GRAPH_FORM_JSON:
                 return graph_print_json(graph, NULL, NULL, out);
         case GRAPH_FORM_COUNT:

@@ -10,14 +10,19 @@ typedef enum GraphForm {
         GRAPH_FORM_CODE,
         GRAPH_FORM_READABLE,
         GRAPH_FORM_TABULAR,
+        GRAPH_FORM_DOT,
         GRAPH_FORM_JSON,
         GRAPH_FORM_COUNT
 } GraphForm;
 extern const char *const graph_form_names[GRAPH_FORM_COUNT]; // "graph", "code" ...
 
 // str(graph) | gm.code | gm.print_readable()'s text | print_tabular's table with object reprs
-// replaced by qualified names | FX JSON without state data (state by dtype and shape).
+// replaced by qualified names | a digraph for graphviz
+// | FX JSON without state data (state by dtype and shape).
 Status graph_print(const Graph *graph, GraphForm form, Text *out);
+// For graphviz. `share`: by node index, of a run's time, 0 to 1, which gives the colours; NULL: a
+// colour per module.
+Status graph_print_dot(const Graph *graph, const double *share, Text *out);
 // One node's line of str(graph), without indentation: "%add : [num_users=1] =
 // call_function[target=operator.add](args = (%x, %y), kwargs = {})".
 void node_print(const Node *node, Text *out);

@@ -69,8 +69,7 @@ static Status read_kept(JsonReader *json, Engine *engine, Budget *budget, Tensor
                 return fail(STATUS_VALUE, RUN_VALUE_WANTED);
         if (engine == NULL)
                 return fail(STATUS_VALUE,
-                            "a value of an earlier run is for the rules of a run; what is stored "
-                            "holds its tensors itself");
+                            "a value of an earlier run is for the body of a run; send the tensor itself");
         return engine_kept(engine, run, node, budget, out_tensor);
 }
 

@@ -2,10 +2,9 @@
 """Subclasses of torch.fx.Interpreter that watch a run, against rules that observe, and parts of
 runs against Interpreter.run(initial_env=...): observing.py FXSERVE [WORD].
 
-Needs torch 2.13. The graphs are those of overrides.py: functions, an export, nested modules and an export
-of these. Each
-is tried in both modes. The classes of the articles of docs/seed-notes.md are among them, and what
-the page says does not hold is tried, too.
+Needs torch 2.13. The graphs are those of overrides.py: functions, an export, nested modules and an
+export of these. Each is tried in both modes. The classes of the articles of docs/seed-notes.md are
+among them, and what the page says does not hold is tried, too.
 """
 import json
 import sys

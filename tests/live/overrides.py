@@ -82,10 +82,7 @@ class BlockTracer(fx.Tracer):
 
 
 def graphs():
-    """(name, GraphModule that the classes run, file that is uploaded)
-
-    The calls of modules in an export are those of the traced graph; those of whole blocks are run by
-    `blocks`, a trace that keeps them."""
+    """(name, GraphModule that the classes run, file that is uploaded)"""
     torch.manual_seed(1)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="overrides-"))
     functions, nested = Functions().eval(), Nested().eval()
@@ -97,11 +94,19 @@ def graphs():
     program = torch.export.export(functions, (torch.randn(3, 8),), dynamic_shapes=({0: batch},))
     torch.export.save(program, folder / "export.pt2")
     yield "export", program.module(check_guards=False), folder / "export.pt2"
+
+
+def module_graphs():
+    """The same for an export of modules. The calls of modules in it are those of the traced graph;
+    those of whole blocks are run by `blocks`, a trace that keeps them."""
+    torch.manual_seed(2)
+    nested, batch = Nested().eval(), torch.export.Dim("batch")
+    path = pathlib.Path(tempfile.mkdtemp(prefix="overrides-")) / "nested.pt2"
     program = torch.export.export(nested, (torch.randn(3, 8),), dynamic_shapes=({0: batch},))
-    torch.export.save(program, folder / "nested.pt2")
+    torch.export.save(program, path)
     gm = fx.symbolic_trace(nested)
     gm.blocks = fx.GraphModule(nested, BlockTracer().trace(nested))
-    yield "nested_export", gm, folder / "nested.pt2"
+    yield "nested_export", gm, path
 
 
 # Graphs that rules call: name -> function of tensors.
@@ -430,7 +435,7 @@ def main():
             reply = server.call("PUT", f"/v1/graphs/{name}", text.encode())
             assert reply.status == 201, reply.short()
         x = torch.randn(3, 8)
-        for graph, gm, path in graphs():
+        for graph, gm, path in (*graphs(), *module_graphs()):
             reply = server.call("PUT", f"/v1/graphs/{graph}", path.read_bytes())
             assert reply.status == 201, reply.short()
             for name, run, rules in rows():

@@ -6,14 +6,14 @@
 #include <string.h>
 #include "api/readers/steps.h"
 #include "api/routes/answer.h"
+#include "api/routes/code_diff.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
-#include "core/base/line_diff.h"
 #include "core/engine/put.h"
 #include "core/engine/saved.h"
 #include "core/graph/print.h"
 
-enum { DIFF_MAX_STEPS = 20000000, HASHED_MAX_BYTES = 1 << 20 };
+enum { HASHED_MAX_BYTES = 1 << 20 };
 
 // The body: {"steps": [...], "dry_run": false, "store_as": "name"}.
 typedef struct TransformBody {
@@ -89,30 +89,6 @@ static Status write_state(void *context, const State *state, Text *out)
         if (!same || dense_bytes(tensor) <= HASHED_MAX_BYTES)
                 TRY(add_digest(tensor, out));
         return STATUS_OK;
-}
-
-static Status print_code(const Graph *graph, Text *out)
-{
-        TRY(graph_print(graph, GRAPH_FORM_CODE, out));
-        text_add_char(out, '\n');
-        return text_status(out);
-}
-
-static Status make_diff(const Answer *answer, const Graph *made, Text *out_diff)
-{
-        _cleanup_(text_deinit) Text before = { 0 };
-        _cleanup_(text_deinit) Text after = { 0 };
-        char from[2 * STORE_NAME_MAX], to[2 * STORE_NAME_MAX];
-        const GraphVersion *version = answer->version;
-        TRY(print_code(answer->graph, &before));
-        TRY(print_code(made, &after));
-        snprintf(from, sizeof(from), "%s@%lld", version->name, (long long)version->stored.version);
-        snprintf(to, sizeof(to), "%s@%lld transformed", version->name, (long long)version->stored.version);
-        TRY(line_diff(&(DiffSide){ from, before.data, before.n }, &(DiffSide){ to, after.data, after.n },
-                      DIFF_MAX_STEPS, out_diff));
-        if (out_diff->data == NULL)
-                text_add(out_diff, "");
-        return text_status(out_diff);
 }
 
 typedef struct Result {
@@ -208,7 +184,7 @@ static Status transform(const Answer *answer, const TransformBody *body)
         bool created = false;
         TRY(check_target(answer, body));
         TRY(carry_out(answer, body, &result));
-        TRY(make_diff(answer, result.graph, &result.diff));
+        TRY(code_diff(answer->version, answer->graph, result.graph, &result.diff));
         if (body->store_as != NULL && !body->dry_run)
                 TRY(store(answer, body->store_as, &result, &created));
         TRY(write_reply(answer, &result));

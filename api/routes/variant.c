@@ -4,6 +4,7 @@
 #include <string.h>
 #include "api/readers/rules.h"
 #include "api/routes/answer.h"
+#include "api/routes/code_diff.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
@@ -111,10 +112,13 @@ static Status store_variant(const Answer *answer, Variant *variant)
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(text_deinit) Text recipe = { 0 };
+        _cleanup_(text_deinit) Text diff = { 0 };
         bool created;
         TRY(find_graphs(engine, variant));
         TRY(recipe_derive(&variant->recipe, variant->graphs[0], (const Graph *const *)&variant->graphs[1],
                           true, &graph));
+        TRY(engine_check(graph));
+        TRY(code_diff(variant->versions[0], variant->graphs[0], graph, &diff));
         TRY(canonical(&variant->recipe, &recipe));
         NamedAnswer named = { answer, answer->call->name };
         PutCondition condition = { answer_check_named, &named };
@@ -124,6 +128,7 @@ static Status store_variant(const Answer *answer, Variant *variant)
                            .recipe = { (const uint8_t *)recipe.data, recipe.n },
                            .called = &variant->versions[1],
                            .n_called = variant->recipe.n_called,
+                           .diff = diff.data,
                            .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_put_derived(engine, &put, &version, &created));
         return answer_put(answer, version, graph, created);

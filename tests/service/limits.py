@@ -189,6 +189,13 @@ def objects(levels):
     return '{"inputs": {"x": ' + '{"data": ' * n + "1" + "}" * n + "}}"
 
 
+def rules(n, called):
+    """A run with n rules that match nothing, and one for each graph that it calls."""
+    nothing = {"match": {"name": "nothing"}, "optional": True}
+    made = [{**nothing, "passthrough": 0}] * n + [{**nothing, "call": f"called-{i}"} for i in called]
+    return json.dumps({"inputs": {"x": [1.0]}, "overrides": made})
+
+
 def fixed_rows():
     """(limit, request that is taken, its status, request that is refused, status, code, word); what
     makes a request is called when it is sent."""
@@ -232,6 +239,10 @@ def fixed_rows():
            lambda: run("m", gzip_body(body, 999), zipped), 413, "too_large", "100 times")
     yield ("max_safetensors_header", lambda: form(header(10485760)), 201, lambda: form(header(10485761)), 413,
            "too_large", "10485760")
+    yield ("max_rules", lambda: run("m", rules(256, [])), 200, lambda: run("m", rules(257, [])), 413,
+           "too_large", "256 rules")
+    yield ("max_called_graphs", lambda: run("m", rules(0, range(16))), (404, "not_found"),
+           lambda: run("m", rules(0, range(17))), 413, "too_large", "16 graphs")
     one = fx(X, out("%x"))
     yield "max_name", lambda: graph("n" * 64, one), 201, lambda: graph("n" * 65, one), 400, "bad_value", "64"
     yield ("max_json_depth_run", lambda: run("m", objects(40)), (400, "bad_value"),

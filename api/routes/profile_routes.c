@@ -90,6 +90,30 @@ Status get_profiles(const Answer *answer)
         return STATUS_OK;
 }
 
+// One run summed up, in the form of the statistics.
+static Status write_sums(const Answer *answer, const RunProfile *profile, int form)
+{
+        StatsView view;
+        StatsPool *pool;
+        ProfileStats *stats;
+        SignatureSummary *signatures;
+        uint32_t n;
+        TRY(take_view(answer->call, form, &view));
+        TRY(stats_pool_open((size_t)limits.max_profile_memory, &pool));
+        Status status = profile_stats_new(pool, &stats);
+        if (status == STATUS_OK) {
+                profile_stats_add(stats, profile);
+                status = profile_stats_read(stats, (ProfileGrouping){ view.by, view.depth }, &signatures, &n);
+                if (status == STATUS_OK) {
+                        status = write_stats(answer, form, &view, signatures, n);
+                        profile_summary_free(signatures, n);
+                }
+                profile_stats_free(stats);
+        }
+        stats_pool_close(pool);
+        return status;
+}
+
 Status get_profile(const Answer *answer)
 {
         int form;
@@ -101,6 +125,8 @@ Status get_profile(const Answer *answer)
                             "there is no profile '%s'; the last %lld runs are kept (--max-profiles), GET "
                             "/v1/profiles lists them",
                             answer->call->id, (long long)limits.max_profiles);
+        if (param_text(answer->call, PARAM_BY) != NULL || param_text(answer->call, PARAM_DEPTH) != NULL)
+                return write_sums(answer, profile, form);
         Text *out = begin_form(answer, form);
         switch (form) {
         case PROFILE_TABLE:

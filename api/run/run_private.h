@@ -10,9 +10,9 @@ static inline ByteSpan body_span(const Storage *bytes)
 }
 
 // ---- functions of codecs that lie in files of their own ----
-Status json_take_graph(const ApiContext *context, RunCall *run); // run_inline.c
+Status json_take_graph(const ApiContext *context, RunCall *run); // inline_graph.c
 Status form_take_graph(const ApiContext *context, RunCall *run);
-Status json_encode(RunCall *run, const OutputList *outputs, ApiReply *reply);   // run_encode.c
+Status json_encode(RunCall *run, const OutputList *outputs, ApiReply *reply);   // json_encode.c
 Status arrays_encode(RunCall *run, const OutputList *outputs, ApiReply *reply); // run_reply.c
 Status npy_write(const NamedTensor *arrays, uint32_t n, ApiReply *reply);
 

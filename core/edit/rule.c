@@ -157,17 +157,18 @@ static Status observe(const Applying *applying, bool outputs)
 
 // ---- actions ----
 
-// The value may be a matched node itself, which a later rule replaced. NULL: no single node stands
-// there.
+// The value may be a matched node itself, which a later rule replaced, or whose result it changed:
+// the readers followed. NULL: no single node stands there.
 static Node *node_standing(const Applying *applying, const Standing *standing)
 {
-        for (uint32_t i = 0; i < applying->n_rules && standing->value.kind == VALUE_NODE; i++) {
+        for (uint32_t i = 0; i <= applying->n_rules && standing->value.kind == VALUE_NODE; i++) {
                 Node *node = standing->value.node;
-                if (!edit_node_of(node)->erased)
-                        return node;
-                standing = standing_of(applying, node);
-                if (standing == NULL)
-                        return NULL;
+                const Standing *next = standing_of(applying, node);
+                bool stays = next == NULL || next == standing ||
+                             (next->value.kind == VALUE_NODE && next->value.node == node);
+                if (stays)
+                        return edit_node_of(node)->erased ? NULL : node;
+                standing = next;
         }
         return NULL;
 }

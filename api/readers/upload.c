@@ -61,13 +61,16 @@ static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan
 static Status split_parts(const Multipart *multipart, Storage *body, Upload *upload)
 {
         const MultipartPart *graph = multipart_find(multipart, "graph"),
-                            *weights = multipart_find(multipart, "weights");
+                            *weights = multipart_find(multipart, "weights"),
+                            *samples = multipart_find(multipart, "samples");
         for (uint32_t i = 0; i < multipart->n_parts; i++)
-                if (&multipart->parts[i] != graph && &multipart->parts[i] != weights)
-                        return fail(STATUS_UNKNOWN_MEMBER,
-                                    "unknown part \"%.64s\"; an upload has graph and weights: curl -F "
-                                    "graph=@g.json -F weights=@w.safetensors",
-                                    multipart->parts[i].name);
+                if (&multipart->parts[i] != graph && &multipart->parts[i] != weights &&
+                    &multipart->parts[i] != samples)
+                        return fail(
+                                STATUS_UNKNOWN_MEMBER,
+                                "unknown part \"%.64s\"; an upload has graph, weights and samples: curl -F "
+                                "graph=@g.json -F weights=@w.safetensors",
+                                multipart->parts[i].name);
         if (graph == NULL)
                 return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F "
                                           "weights=@w.safetensors");
@@ -76,10 +79,10 @@ static Status split_parts(const Multipart *multipart, Storage *body, Upload *upl
         if (kind == FILE_PT2 && weights != NULL)
                 return fail(STATUS_INPUT, "a .pt2 brings its own weights; leave the part \"weights\" out");
         upload->format = kind == FILE_PT2 ? "pt2" : "fx";
-        if (weights == NULL)
-                return add_part(upload, body, "", graph->content);
-        TRY(add_part(upload, body, "graph", graph->content));
-        return add_part(upload, body, "weights", weights->content);
+        TRY(add_part(upload, body, weights == NULL ? "" : "graph", graph->content));
+        if (weights != NULL)
+                TRY(add_part(upload, body, "weights", weights->content));
+        return samples == NULL ? STATUS_OK : add_part(upload, body, "samples", samples->content);
 }
 
 static Status split_multipart(Storage *body, const char *content_type, Upload *upload)
@@ -158,7 +161,8 @@ static const UploadPart *part_named(const UploadPart *parts, uint32_t n_parts, c
 
 static Status decode(const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
 {
-        const UploadPart *graph = part_named(parts, n_parts, n_parts == 1 ? "" : "graph");
+        const UploadPart *graph = part_named(parts, n_parts, "");
+        graph = graph != NULL ? graph : part_named(parts, n_parts, "graph");
         if (graph == NULL)
                 return fail(STATUS_INTERNAL, "an upload without its graph part");
         FileKind kind;

@@ -7,6 +7,7 @@
 #include "api/run/condition.h"
 #include "api/run/example.h"
 #include "api/routes/info.h"
+#include "api/run/samples.h"
 #include "api/run/run_private.h"
 #include "api/readers/recognise.h"
 #include "api/readers/upload.h"
@@ -93,6 +94,28 @@ Status answer_put(const Answer *answer, GraphVersion *version, const Graph *grap
         return STATUS_OK;
 }
 
+// Samples that came along must come out before the graph may be served.
+static Status verify(const Answer *answer, const Upload *upload, Graph *graph)
+{
+        const char *text = param_text(answer->call, PARAM_TOLERANCE);
+        double tolerance = 1e-4;
+        char *end = NULL;
+        Samples samples;
+        if (text != NULL)
+                tolerance = strtod(text, &end);
+        if (text != NULL && (end == text || *end != '\0' || !(tolerance >= 0) || tolerance > 1e30))
+                return fail(STATUS_VALUE, "\"tolerance\" is a number from 0 on, not \"%.64s\"", text);
+        for (uint32_t i = 0; i < upload->n_parts; i++) {
+                if (strcmp(upload->parts[i].name, "samples") != 0)
+                        continue;
+                TRY(failure_at_argument(samples_read(upload->parts[i].bytes, &samples), "samples"));
+                Status status = samples_verify(answer->context, graph, &samples, tolerance);
+                samples_deinit(&samples);
+                return failure_at_argument(status, "samples");
+        }
+        return STATUS_OK;
+}
+
 static Status store_upload(const Answer *answer, const Upload *upload)
 {
         const char *model = param_text(answer->call, PARAM_MODEL);
@@ -103,6 +126,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));
+        TRY(verify(answer, upload, graph));
         NamedAnswer named = { answer,
                               answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
         PutCondition condition = { answer_check_named, &named };

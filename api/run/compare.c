@@ -6,6 +6,7 @@
 #include <string.h>
 #include "api/run/example.h"
 #include "api/run/run_private.h"
+#include "core/engine/put.h"
 
 void compare_run_init(CompareRun *run, const ApiContext *context, const CompareBody *body)
 {
@@ -24,6 +25,10 @@ void compare_run_deinit(CompareRun *run)
                 free(run->output_rows[i].message);
         free(run->output_rows);
         comparison_deinit(&run->nodes);
+        free(run->recorded[0]);
+        free(run->recorded[1]);
+        if (run->has_samples)
+                samples_deinit(&run->samples);
         for (int i = 0; i < 2; i++) {
                 output_list_deinit(&run->outputs[i]);
                 value_clear(&run->results[i]);
@@ -58,11 +63,11 @@ static Status write_body(CompareRun *run, int at, Text *out)
                         out->n--;
                 out->n -= out->n > 0;
         } else {
-                text_add(out, "{\"inputs\": ");
-                text_add_n(out, body->inputs, body->n_inputs);
+                text_add(out, body->source == COMPARE_GIVEN ? "{\"inputs\": " : "{");
+                text_add_n(out, body->source == COMPARE_GIVEN ? body->inputs : "", body->n_inputs);
         }
         if (wish->overrides != NULL) {
-                text_add(out, ", \"overrides\": ");
+                text_add(out, body->source == COMPARE_SAMPLES ? "\"overrides\": " : ", \"overrides\": ");
                 text_add_n(out, wish->overrides, wish->n_overrides);
         }
         text_add_char(out, '}');
@@ -117,6 +122,8 @@ static Status open_side(CompareRun *run, int at)
                                         : MIN(run->context->deadline_ns,
                                               run->context->received_ns + run->body->deadline_ms * 1000000);
         TRY(decode(run, at));
+        if (run->body->source == COMPARE_SAMPLES)
+                TRY(samples_give_inputs(&run->samples, MAX(run->body->sides[1].sample, 0), &run->calls[at]));
         TRY(derive(run, at));
         run->sides[at].task = task;
         return compare_open(run->context->engine, &run->sides[at]);
@@ -127,11 +134,38 @@ static const char *side_name(int at)
         return at == 0 ? "a" : "b";
 }
 
+// How many sides are runs: the second one may be a sample.
+static int n_sides(const CompareRun *run)
+{
+        return run->body->sides[1].sample >= 0 ? 1 : 2;
+}
+
+static Status read_samples(CompareRun *run)
+{
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        int64_t at = run->body->sides[1].sample;
+        if (at < 0 && run->body->source != COMPARE_SAMPLES)
+                return STATUS_OK;
+        TRY(engine_part(run->context->engine, run->calls[0].task.version, STORE_SAMPLES, &bytes));
+        TRY(samples_read(bytes, &run->samples));
+        run->has_samples = true;
+        if (at < 0)
+                return STATUS_OK;
+        if (at >= run->samples.n)
+                return fail(STATUS_NOT_FOUND, "there are %lld samples, numbered from 0 on",
+                            (long long)run->samples.n);
+        TRY(samples_list(&run->samples, at, SAMPLE_OUTPUTS, &run->recorded[0], &run->n_recorded));
+        TRY(samples_list(&run->samples, at, SAMPLE_NODES, &run->recorded[1], &run->sides[1].n_samples));
+        run->sides[1].samples = run->recorded[1];
+        return STATUS_OK;
+}
+
 static Status open_sides(CompareRun *run)
 {
-        for (int at = 0; at < 2; at++)
+        for (int at = 0; at < n_sides(run); at++)
                 TRY(failure_at_argument(find_graph(run, at), side_name(at)));
-        for (int at = 0; at < 2; at++)
+        TRY(failure_at_argument(read_samples(run), "samples"));
+        for (int at = 0; at < n_sides(run); at++)
                 TRY(failure_at_argument(open_side(run, at), side_name(at)));
         return STATUS_OK;
 }
@@ -139,7 +173,7 @@ static Status open_sides(CompareRun *run)
 // ---- results ----
 static Status run_sides(CompareRun *run)
 {
-        for (int at = 0; at < 2; at++) {
+        for (int at = 0; at < n_sides(run); at++) {
                 Status status = compare_result(&run->sides[at], &run->results[at]);
                 if (status == STATUS_OK)
                         status = output_list_of(run_task_authored(&run->calls[at].task), &run->results[at],
@@ -151,9 +185,27 @@ static Status run_sides(CompareRun *run)
         return STATUS_OK;
 }
 
+static bool find_recorded(const CompareRun *run, OutputLeaf *out_leaf)
+{
+        for (uint32_t i = 0; i < run->n_recorded; i++)
+                if (strcmp(run->recorded[0][i].name, out_leaf->name) == 0) {
+                        out_leaf->value =
+                                (Value){ .kind = VALUE_TENSOR, .tensor = run->recorded[0][i].tensor };
+                        return true;
+                }
+        return false;
+}
+
 static Status compare_output(CompareRun *run, uint32_t at)
 {
-        const OutputLeaf *a = &run->outputs[0].leaves[at], *b = &run->outputs[1].leaves[at];
+        const OutputLeaf *a = &run->outputs[0].leaves[at], *b = a;
+        OutputLeaf recorded = *a;
+        if (n_sides(run) == 2)
+                b = &run->outputs[1].leaves[at];
+        else if (find_recorded(run, &recorded))
+                b = &recorded;
+        else
+                return fail(STATUS_NOT_FOUND, "the sample has no output \"%.64s\"", a->name);
         CompareRow *row = &run->output_rows[at];
         _cleanup_(text_deinit) Text message = { 0 };
         row->a = a->node;
@@ -169,7 +221,7 @@ static Status compare_output(CompareRun *run, uint32_t at)
 static Status compare_outputs(CompareRun *run)
 {
         uint32_t n = run->outputs[0].n;
-        if (n != run->outputs[1].n)
+        if (n_sides(run) == 2 && n != run->outputs[1].n)
                 return fail(STATUS_VALUE, "\"a\" returns %u values and \"b\" %u: they cannot be compared", n,
                             run->outputs[1].n);
         run->output_rows = new_array(n, sizeof(*run->output_rows));
@@ -190,9 +242,6 @@ static bool outputs_close(const CompareRun *run)
 
 Status compare_run(CompareRun *run)
 {
-        const CompareBody *body = run->body;
-        if (body->sides[1].sample >= 0 || body->source == COMPARE_SAMPLES)
-                return fail(STATUS_NOT_FOUND, "graph '%.64s' has no samples", body->sides[0].graph);
         TRY(open_sides(run));
         TRY(run_sides(run));
         TRY(compare_outputs(run));

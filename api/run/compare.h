@@ -3,6 +3,7 @@
 #pragma once
 #include "api/run/outputs.h"
 #include "api/run/run.h"
+#include "api/run/samples.h"
 #include "core/base/json.h"
 #include "core/engine/compare.h"
 
@@ -46,6 +47,10 @@ typedef struct CompareRun {
         uint32_t n_output_rows;
         Comparison nodes;
         bool walked; // node by node
+        bool has_samples;
+        Samples samples;            // of a's version
+        CompareSample *recorded[2]; // outputs and nodes of the sample that is side b
+        uint32_t n_recorded;        // outputs
 } CompareRun;
 
 void compare_run_init(CompareRun *run, const ApiContext *context, const CompareBody *body);

@@ -199,7 +199,9 @@ static Status check_body(CompareBody *body)
                             "Both 'rtol' and 'atol' must be either specified or omitted, but got no %s.",
                             rtol ? "atol" : "rtol");
         body->rule.given = rtol;
-        if (body->sides[1].sample >= 0 && body->source == COMPARE_EXAMPLE && body->inputs == NULL)
+        if (body->sides[1].sample >= 0 && body->source == COMPARE_GIVEN)
+                return fail(STATUS_VALUE, "a sample as \"b\" has its own inputs; leave \"inputs\" out");
+        if (body->sides[1].sample >= 0)
                 body->source = COMPARE_SAMPLES;
         return STATUS_OK;
 }

@@ -38,7 +38,8 @@ static Status build(Engine *engine, CompareSide *side, const Node *const *fetch,
 {
         RunTask *task = side->task;
         CompileOptions options = { .n_threads = MAX(task->ctx.n_threads, 1),
-                                   .cache = engine->packs,
+                                   // one that is not stored yet has no content to be known by
+                                   .cache = task->version == NULL ? NULL : engine->packs,
                                    .fetch = fetch,
                                    .n_fetch = n_fetch };
         *out_program = NULL;

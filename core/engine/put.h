@@ -15,6 +15,8 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
 // pieces[i] (caller's, zeroed; pieces_deinit after engine_put), so that they are stored by content.
 // Does nothing without a data folder.
 void engine_collect(Engine *engine, UploadPart *parts, uint32_t n_parts, Pieces *pieces);
+// The bytes of a part of a version as uploaded. STATUS_NOT_FOUND: it has no such part.
+Status engine_part(Engine *engine, const GraphVersion *version, StoreRole role, Storage **out_bytes);
 // An unnamed file in the data folder, for bytes that are too many for memory. STATUS_NOT_FOUND:
 // there is no data folder.
 Status engine_temporary(Engine *engine, int *out_fd);

@@ -194,6 +194,15 @@ Status engine_part_bytes(Engine *engine, const GraphVersion *version, uint32_t i
         return adopt_mapping(document, true, out_bytes);
 }
 
+Status engine_part(Engine *engine, const GraphVersion *version, StoreRole role, Storage **out_bytes)
+{
+        for (uint32_t i = 0; i < version->stored.n_parts; i++)
+                if (version->stored.parts[i].role == role)
+                        return engine_part_bytes(engine, version, i, out_bytes);
+        return fail(STATUS_NOT_FOUND, "graph '%s' version %lld has no %s", version->name,
+                    (long long)version->stored.version, store_role_names[role]);
+}
+
 static Status load_part(Engine *engine, const GraphVersion *version, uint32_t index, UploadPart *part)
 {
         TRY(engine_part_bytes(engine, version, index, &part->bytes));

@@ -54,6 +54,7 @@ def side_rows():
     yield "samples that are a text", sides(b={"samples": "0"}), 400, "bad_value", "samples"
     yield "samples below 0", sides(b={"samples": -1}), 400, "bad_value", "samples"
     yield "samples of a graph without", {"a": RELU, "b": {"samples": 0}}, 404, "not_found", "samples"
+    yield "inputs beside a sample", sides(b={"samples": 0}), 400, "bad_value", "inputs"
     yield "inputs of samples of a graph without", sides(inputs="samples"), 404, "not_found", "samples"
 
 

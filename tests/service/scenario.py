@@ -13,7 +13,8 @@ indent). `#` starts a comment. `${name}` is a variable.
     $ ARGUMENTS                runs the program to its end; `< exit 0` and the checks of a body
                                follow. {url} is the server's
     log has "TEXT"             a line of the server's standard error (waits up to 10 s)
-    wait GET TARGET has "TEXT" asks until the body holds it (up to 20 s)
+    wait GET TARGET has "TEXT" asks until the body holds it (up to 20 s); `wait A GET ...` asks on
+                               connection A, and else each time on a new one
     load N STATUSES REQUEST    N clients send it again and again; every reply must be whole and have
                                one of the statuses (200,404); `load settle N` waits until each
                                client has N replies; `load end` stops them (the server may have gone
@@ -304,12 +305,19 @@ class Scenario:
             time.sleep(0.02)
 
     def _wait(self, rest, _):
-        method, target, _, text = rest.split(" ", 3)
-        wanted, end, reply = quoted(text), time.monotonic() + WAIT_SECONDS, None
+        found = re.match(r"(?:(?P<name>[A-Z]) )?(?P<method>[A-Z]{2,}) (?P<target>\S+) has (?P<text>.*)$", rest)
+        if not found:
+            raise Failed(f"not understood: wait {rest}")
+        name, method, target = found["name"], found["method"], found["target"]
+        wanted, end, reply = quoted(found["text"]), time.monotonic() + WAIT_SECONDS, None
         while reply is None or wanted not in reply.body:
             if time.monotonic() > end:
                 raise Failed(f"{target} never held {wanted!r}: {reply.short()}")
-            reply = self.server.call(method, target)
+            if name is None:
+                reply = self.server.call(method, target)
+            else:
+                self._connection(name).request(method, target)
+                reply = self._connection(name).reply()
             time.sleep(0.01)
 
     # ---- load ----

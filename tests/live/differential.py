@@ -478,7 +478,9 @@ def main():
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     options.seen = set()
-    server = Server(options.fxserve, ["--data", "none", "--quiet", "--no-warm-up", "--workers", "1"]).start()
+    given = {name: value for name, value in os.environ.items() if name.startswith("FXSERVE_")}
+    server = Server(options.fxserve, ["--data", "none", "--quiet", "--no-warm-up", "--workers", "1"],
+                    extra_environment=given).start()
     supported = set(ops_of(server))
     cases = random_graphs.golden_cases(set(options.only) & supported if options.only else supported)
     first = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 40)
@@ -501,7 +503,7 @@ def main():
                 options.seen.update(groups)
                 if any(key[0] == "no reply" for key, *_ in findings):
                     print("\n".join(server.stop()) or "the server went silent")
-                    server = Server(options.fxserve, server.flags).start()
+                    server = Server(options.fxserve, server.flags, extra_environment=given).start()
     problems = server.stop()
     for problem in problems:
         print(f"FAILED server: {problem}")

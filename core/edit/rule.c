@@ -369,15 +369,16 @@ static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Sta
         }
 }
 
-// The node that gives the rule's value: a hidden input, or state.
-static Status value_node(Edit *edit, const EditRule *rule, Node **out_node)
+// The node that gives the rule's value: a hidden input, or state. What acts on an input stands
+// right behind it, where other inputs may follow: its state is read in front of all.
+static Status value_node(Edit *edit, const EditRule *rule, bool on_inputs, Node **out_node)
 {
         static const char name[] = "value_of_rule";
         uint32_t index;
         if (rule->state == NULL)
                 return edit_hidden_input(edit, name, &rule->constant, out_node, &index);
         Node *at = edit_first(edit);
-        while (at != NULL && at->op == OP_PLACEHOLDER)
+        while (!on_inputs && at != NULL && at->op == OP_PLACEHOLDER)
                 at = edit_next(at);
         EditNew new = { .op = OP_GET_ATTR };
         TRY(edit_free_path(edit, name, &new.target));
@@ -388,8 +389,11 @@ static Status value_node(Edit *edit, const EditRule *rule, Node **out_node)
 static Status act(Applying *applying, const EditRule *rule, const Matched *matched)
 {
         Node *value = NULL;
+        bool on_inputs = false;
+        for (uint32_t i = 0; i < matched->n; i++)
+                on_inputs |= matched->nodes[i]->op == OP_PLACEHOLDER;
         if (rule->action == EDIT_CONSTANT || rule->action == EDIT_PATCH)
-                TRY(value_node(applying->edit, rule, &value));
+                TRY(value_node(applying->edit, rule, on_inputs, &value));
         for (uint32_t i = 0; i < matched->n && rule->action != EDIT_NO_ACTION; i++) {
                 TRY(edit_visit(applying->edit, VISITS_PER_HIT));
                 TRY(act_on(applying, rule, value, &applying->standing[matched->standing[i]]));

@@ -34,6 +34,12 @@ const Command commands[] = {
           "\n  --profile                     print where the time went, on standard error with JSON on "
           "standard output" REMOTE,
           command_call, false },
+        { "compare", "NAME[@VERSION] [NAME[@VERSION]] [--input x='[[1,2]]'] [--url URL]",
+          "two graphs of a server, node by node",
+          "\n  --input NAME=JSON|@FILE.npy   one per input; without any the first graph's example is run"
+          "\n\nOne name compares its eager runs with its compiled ones. The exit code is 0 when the results "
+          "are close, 1 when they differ, 2 when something failed.\n" REMOTE,
+          command_compare, false },
         { "rm", "NAME[@VERSION] [--url URL]", "remove a graph, or one version of it", REMOTE, command_rm,
           false },
         { "run", "MODEL --input x='[[1,2]]' [--input y=@y.npy] [-o out.npy] [--profile]",

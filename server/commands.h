@@ -15,6 +15,7 @@ int command_push(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_show(int argc, char **argv);
 int command_call(int argc, char **argv);
+int command_compare(int argc, char **argv); // 0: equal; 1: different; 2: failed
 int command_rm(int argc, char **argv);
 
 // `NAME=JSON` or `NAME=@FILE.npy` becomes a member of the "inputs" object that `body` is in.

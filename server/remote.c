@@ -405,3 +405,57 @@ int command_call(int argc, char **argv)
         Status status = read_command_line(argc, argv, (Flags){ .call = true }, &remote);
         return finish("call", status == STATUS_OK ? call(&remote) : status, &remote);
 }
+
+// ---- compare ----
+static void add_side(const char *name, bool compiled, Text *body)
+{
+        size_t n = strcspn(name, "@");
+        text_add(body, "{\"graph\": ");
+        text_add_json_n(body, name, n);
+        if (name[n] == '@' && name[n + 1] >= '0' && name[n + 1] <= '9')
+                text_addf(body, ", \"version\": %lld", strtoll(name + n + 1, NULL, 10));
+        else if (name[n] == '@') {
+                text_add(body, ", \"version\": ");
+                text_add_json(body, name + n + 1);
+        }
+        text_addf(body, ", \"mode\": \"%s\"}", compiled ? "compiled" : "eager");
+}
+
+// One name: its eager runs against its compiled ones.
+static Status compare(const Remote *remote, bool *out_equal)
+{
+        _cleanup_(text_deinit) Text body = { 0 };
+        ClientReply reply;
+        TRY(want_positional(remote, 1, 2));
+        text_add_n(&body, remote->body.data, remote->n_inputs == 0 ? 1 : remote->body.n - 1);
+        text_add(&body,
+                 remote->n_inputs == 0 ? "\"form\": \"text\", \"a\": " : ", \"form\": \"text\", \"a\": ");
+        add_side(remote->positional[0], false, &body);
+        text_add(&body, ", \"b\": ");
+        add_side(remote->positional[remote->n_positional - 1], remote->n_positional == 1, &body);
+        text_add_char(&body, '}');
+        TRY(text_status(&body));
+        ClientRequest request = { .method = "POST",
+                                  .target = "/v1/compare",
+                                  .content_type = "application/json",
+                                  .parts = { span_of(&body) },
+                                  .n_parts = 1 };
+        TRY(ask(remote, request, &reply));
+        Status status = print_text(&reply.body);
+        *out_equal = reply.body.data != NULL && strstr(reply.body.data, "\nthe results are close\n") != NULL;
+        client_reply_deinit(&reply);
+        return status;
+}
+
+int command_compare(int argc, char **argv)
+{
+        Remote remote;
+        bool equal = false;
+        Status status = read_command_line(argc, argv, (Flags){ .call = true }, &remote);
+        status = status == STATUS_OK ? compare(&remote, &equal) : status;
+        if (status == STATUS_OK && !equal) {
+                text_deinit(&remote.body);
+                return 1;
+        }
+        return finish("compare", status, &remote) == 0 ? 0 : 2;
+}

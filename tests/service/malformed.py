@@ -28,6 +28,7 @@ import malformed_steps
 from service import Failed, Server, Tally, model_file
 
 HANG_SECONDS = 2.0
+NO_REPLY_SECONDS = 60  # what hangs never answers; a busy machine answers late
 PASSES, LEFT_MB = 12, 1.0
 GRAPHS = {
     "relu": ('[{"op": "placeholder", "name": "x", "target": "x"}, {"op": "call_function", "name": '
@@ -64,9 +65,18 @@ class Suite:
                 raise Failed(f"graph {name}: {reply.short()}")
 
     def call(self, method, target, body, headers=()):
-        """A reply on a connection that is kept, and the seconds it took."""
+        """A reply on a connection that is kept, and the seconds it took: the fewest of three tries
+        where the first is late. A busy machine is not late three times; slow code is."""
+        reply, seconds = self.call_once(method, target, body, headers)
+        for _ in range(2):
+            if seconds > self.patience:
+                reply, again = self.call_once(method, target, body, headers)
+                seconds = min(seconds, again)
+        return reply, seconds
+
+    def call_once(self, method, target, body, headers):
         if self.connection is None:
-            self.connection = self.server.connect(5 * self.patience)
+            self.connection = self.server.connect(NO_REPLY_SECONDS)
         began = time.monotonic()
         try:
             self.connection.request(method, target, body, headers)

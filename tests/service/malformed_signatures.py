@@ -165,7 +165,7 @@ def variant_rows():
     yield "a variant with 10,000 rules", variant(overrides=rules * 10000), 413, "too_large", "max_rules"
     yield ("a variant with a value of a run", variant(
         overrides=[{"match": {"target": "torch.relu"}, "constant": {"run": "r", "node": "x"}}]), 400,
-           "bad_value", "stored")
+           "bad_value", "send the tensor itself")
 
 
 def rows():

@@ -278,7 +278,8 @@ static Status wrap(Applying *applying, const EditRule *rule, Standing *standing)
         Node *next = edit_next(standing->last == NULL ? result : standing->last);
         TRY(edit_wrap(applying->edit, result, &after, &value));
         change_result(standing, value);
-        standing->last = edit_previous(next);
+        Node *last = edit_previous(next);
+        standing->last = last == result ? NULL : last; // the graph may have put nothing there
         return STATUS_OK;
 }
 

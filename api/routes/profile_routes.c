@@ -20,6 +20,8 @@ static Status take_view(const ApiCall *call, int form, StatsView *out_view)
         TRY(param_int(call, PARAM_SLOWEST, &slowest));
         TRY(param_choice(call, PARAM_BY, &by));
         TRY(param_int(call, PARAM_DEPTH, &depth));
+        if (depth > 0 && param_text(call, PARAM_BY) == NULL)
+                by = PROFILE_BY_MODULE;
         if (depth > 0 && by != PROFILE_BY_MODULE)
                 return fail(STATUS_VALUE, "\"depth\" goes with by=module");
         if ((form == PROFILE_CHROME || form == PROFILE_FOLDED) &&

@@ -48,7 +48,8 @@ def prepare(server, model, target, new):
 
 def main():
     n_runs, worst = int(sys.argv[2]) if len(sys.argv) > 2 else 300, 0
-    print(f"{'model':24} {'run_us':>9} {'edited':>9} {'ratio':>6}   {'total_us':>9} {'edited':>9} {'ratio':>6}")
+    print(f"{'model':24} {'run_us':>9} {'edited':>9} {'ratio':>6}   {'total_us':>9} {'edited':>9} "
+          f"{'ratio':>6}")
     for model, target, new in CASES:
         server = Server(sys.argv[1], ["--data", "none", "--quiet", "--no-warm-up"]).start()
         try:

@@ -185,13 +185,17 @@ def targets():
 
 def rules():
     """Rules on the graph of rules.c."""
-    actions = [{"retarget": "torch.neg"}, {"retarget": {"target": "torch.clamp", "args": ["$args"], "kwargs": {
-        "min": 0.5}}}, {"retarget": {"op": "call_method", "target": "mul", "args": ["$0", "%x"]}},
-        {"retarget": {"target": "torch.sum", "args": ["$0"], "kwargs": {"dim": "$kw:dim"}}}, {"passthrough": 0},
+    actions = [
+        {"retarget": "torch.neg"},
+        {"retarget": {"target": "torch.clamp", "args": ["$args"], "kwargs": {"min": 0.5}}},
+        {"retarget": {"op": "call_method", "target": "mul", "args": ["$0", "%x"]}},
+        {"retarget": {"target": "torch.sum", "args": ["$0"], "kwargs": {"dim": "$kw:dim"}}},
+        {"passthrough": 0},
         {"constant": [[1.0, 2], [3, 4]]}, {"constant": {"dtype": "int64", "shape": [2], "data": [1, 2]}},
         {"patch": {"index": ["1:", -1], "set": 1.5}}, {"patch": {"index": ["...", None, [0, 1]], "add": 1}},
         {"patch": {"index": ["::2"], "scale": [2.0, 3.0]}}, {"call": "m"}, {"wrap": {"before": "m"}},
-        {"wrap": {"after": "m"}}, {"wrap": {"before": "m", "after": "m"}}, {"observe": ["call", "stats", "tensor"]},
+        {"wrap": {"after": "m"}}, {"wrap": {"before": "m", "after": "m"}},
+        {"observe": ["call", "stats", "tensor"]},
         {"halt_on": ["nan", "inf"]}, {"observe": ["call"], "form": "text", "optional": True}]
     matches = [{"target": "torch.sigmoid"}, {"name": "s*"}, {"op": "placeholder"}, {"op": "get_attr"},
                {"op": "output"}, {"module": "a"}, {"module_type": "Block", "nth": 1},
@@ -270,17 +274,20 @@ def recipes():
             {"edit": "add_output", "value": {"k": ["%x", 1, {"$slice": [None, 1, "%relu"]}]}},
             {"edit": "remove_output", "index": 0},
             {"edit": "add_module", "path": "m", "module": {"type": "torch.nn.ReLU"}},
-            {"edit": "set_state", "path": "a.w", "tensor": {"dtype": "float32", "shape": [1, 2], "data": [1, 2]}},
+            {"edit": "set_state", "path": "a.w",
+             "tensor": {"dtype": "float32", "shape": [1, 2], "data": [1, 2]}},
             {"edit": "rename_state", "path": "a.w", "to": "b"}, {"edit": "delete_state", "path": "a.w"},
             {"edit": "delete_module", "path": "a"}, {"edit": "replace_module", "path": "a", "module": {
                 "type": "torch.nn.Linear", "config": {"in_features": 2, "out_features": 1}}})):
-        found[f"step_{i}"] = graph + MARK + json.dumps([step, {"edit": "rename", "node": "x", "name": "y"}]).encode()
+        found[f"step_{i}"] = graph + MARK + json.dumps([step, {"edit": "rename", "node": "x",
+                                                               "name": "y"}]).encode()
     return found
 
 
 SEEDS = {"number": numbers, "json": documents, "fx_json": graphs, "graph": graphs, "model": models,
          "archive": archives, "expression": expressions, "safetensors": weights, "npy": arrays,
-         "multipart": forms, "record": records, "route": targets, "rules": rules, "run": runs, "http": requests,
+         "multipart": forms, "record": records, "route": targets, "rules": rules, "run": runs,
+         "http": requests,
          "steps": recipes}
 
 

@@ -190,12 +190,13 @@ def positions(sources):
     texts = {p: re.sub(r"//[^\n]*", "", read(p)) for p in sources if room_of(p) in ARGUMENT_ROOMS}
     takers, rows = set(), set()
     for text in texts.values():
-        takers |= set(re.findall(rf"\b(\w+)\([^()]*\b{CALL_TYPE} \*call,\s+int (?:index|arg|position|\w+_arg)\b",
-                                 text))
+        takers |= set(re.findall(rf"\b(\w+)\([^()]*\b{CALL_TYPE} \*call,\s+int "
+                                 r"(?:index|arg|position|\w+_arg)\b", text))
         rows |= {name for name, members in re.findall(r"^typedef struct (\w+) \{([^}]*)\} \1;", text, re.M)
                  if re.search(r"\b\w+_arg\b", members)}
     number = r"(?:[^,();]*\? )?-?\d"
-    patterns = [re.compile(rf"\b(?:{'|'.join(takers)})\((?:[^(),]+,\s+)*?&?[\w>.-]*call(?:->call)?,\s+{number}"),
+    patterns = [re.compile(rf"\b(?:{'|'.join(takers)})\((?:[^(),]+,\s+)*?"
+                           rf"&?[\w>.-]*call(?:->call)?,\s+{number}"),
                 re.compile(rf"\bout_(?:view|same)\(&?call, [^,]+, {number}"),
                 re.compile(r"(?<!Value )\b(?:args|config|state)\[\d"),
                 re.compile(rf"\b\w+_arg = {number}")]

@@ -28,7 +28,9 @@ def side(returned):
 
 
 def sent(tensor):
-    raw = tensor.contiguous().reshape(-1).view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
+    raw = torch.empty(0, dtype=torch.uint8)
+    if tensor.numel():
+        raw = tensor.contiguous().reshape(-1).view(torch.uint8)
     return {"dtype": str(tensor.dtype)[6:], "shape": list(tensor.shape),
             "b64": base64.b64encode(bytes(raw.tolist())).decode()}
 
@@ -92,7 +94,8 @@ def main():
                 got = reply.json()["outputs"][0].get("message") if reply.status == 200 else reply.short()
                 n += 1
                 if got != wanted(a, b, options):
-                    problems.append(f"{a.dtype} {list(a.shape)} {options}:\n    {got!r}\n    {wanted(a, b, options)!r}")
+                    problems.append(f"{a.dtype} {list(a.shape)} {options}:\n    {got!r}\n"
+                                    f"    {wanted(a, b, options)!r}")
     finally:
         server.stop()
     tally.check(f"{n} pairs of tensors, {len(problems)} unlike PyTorch", "\n  ".join(problems[:8]))

@@ -278,7 +278,8 @@ def slips():
             return target.__name__
 
     swapped = fx.symbolic_trace(lambda x: torch.sigmoid(torch.neg(x)))
-    swap = interpreter(lambda self, key, args, kwargs, plain: torch.neg(args[0]) if key in SIGMOID else plain())
+    swap = interpreter(lambda self, key, args, kwargs,
+                       plain: torch.neg(args[0]) if key in SIGMOID else plain())
     tracer = fx.Tracer()
     tracer.trace(nn.Sequential(nn.Sequential(model)))
     yield "symbolic_trace takes no sample input", raises(RuntimeError, fx.symbolic_trace, model, x)

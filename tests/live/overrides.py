@@ -288,7 +288,7 @@ CONSTANT = torch.linspace(-1, 1, 24).reshape(3, 8)
 
 def rows():
     """(name, run(gm, x), rules or {graph: rules})"""
-    sigmoid, relu, neg, tanh = match("torch.sigmoid"), match("torch.relu"), match("torch.neg"), match("torch.tanh")
+    sigmoid, relu, neg, tanh = (match(f"torch.{name}") for name in ("sigmoid", "relu", "neg", "tanh"))
     yield ("sigmoid becomes neg", replace(SIGMOID, torch.neg), [{"match": sigmoid, "retarget": "torch.neg"}])
     yield ("sigmoid and neg trade places",
            interpreter(lambda self, key, args, kwargs, plain: torch.neg(args[0]) if key in SIGMOID else
@@ -311,7 +311,8 @@ def rows():
             "export": [{"match": match("aten.dropout.default"), "passthrough": 0}],
             "nested": [{"match": {"module_type": "torch.nn.Dropout"}, "passthrough": 0}]})
     yield ("tanh is another graph", replace(TANH, CALLED["softsign"]), [{"match": tanh, "call": "softsign"}])
-    yield ("sigmoid is approximated", replace(SIGMOID, CALLED["sixth"]), [{"match": sigmoid, "call": "sixth"}])
+    yield ("sigmoid is approximated", replace(SIGMOID, CALLED["sixth"]),
+           [{"match": sigmoid, "call": "sixth"}])
     yield ("results are quantised", after(RELU | SIGMOID | TANH, CALLED["quantised"]),
            [{"match": m, "wrap": {"after": "quantised"}} for m in (relu, sigmoid, tanh)])
     yield ("results pass through half precision", after(LINEAR, CALLED["halved"]),
@@ -348,14 +349,16 @@ def rows():
            [{"match": relu, "retarget": {"op": "call_method", "target": "sin", "args": ["$0"]}}])
     yield ("part of a value is set", after(RELU, lambda y: patched(y, (slice(None), -1), 2.5)),
            [{"match": relu, "patch": {"index": [":", -1], "set": 2.5}}])
-    yield ("a row is added to", after(SIGMOID, lambda y: patched(y, (1,), torch.arange(6.) if y.shape[1] == 6
-                                                                  else torch.arange(8.), "add")),
+    yield ("a row is added to",
+           after(SIGMOID, lambda y: patched(y, (1,), torch.arange(6. if y.shape[1] == 6 else 8.), "add")),
            [{"match": {**sigmoid, "nth": 0}, "patch": {"index": [1], "add": list(range(8))}},
             {"match": {**sigmoid, "nth": 1}, "patch": {"index": [1], "add": [0., 1, 2, 3, 4, 5]}}])
-    yield ("picked columns are scaled", after(TANH, lambda y: patched(y, (Ellipsis, [0, 2]),
-                                                                     torch.tensor([[3.0], [1.0], [-1.0]]), "scale")),
+    factors = torch.tensor([[3.0], [1.0], [-1.0]])
+    yield ("picked columns are scaled",
+           after(TANH, lambda y: patched(y, (Ellipsis, [0, 2]), factors, "scale")),
            [{"match": tanh, "patch": {"index": ["...", [0, 2]], "scale": [[3.0], [1.0], [-1.0]]}}])
-    yield ("every other row is steered", after(TANH, lambda y: patched(y, (slice(None, None, 2), None, slice(-3, -1)), 0.5, "add")),
+    yield ("every other row is steered",
+           after(TANH, lambda y: patched(y, (slice(None, None, 2), None, slice(-3, -1)), 0.5, "add")),
            [{"match": tanh, "patch": {"index": ["::2", None, "-3:-1"], "add": 0.5}}])
     yield ("inputs are scaled", lambda gm, x: ScaledInput(gm).run(x),
            [{"match": {"op": "placeholder", "name": "x"}, "wrap": {"after": "scaled"}}])
@@ -366,17 +369,22 @@ def rows():
             "export": [{"match": {"op": "placeholder", "name": "p_*"}, "call": "clipped"}],
             "nested": [{"match": {"op": "get_attr"}, "call": "clipped", "optional": True}]})
     yield ("a call reads another node", lambda gm, x: Gated(gm, garbage_collect_values=False).run(x),
-           {"functions": [{"match": {"name": "relu"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
-            "export": [{"match": {"name": "relu"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
-            "nested": [{"match": {"name": "encoder_1"}, "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}]})
+           {"functions": [{"match": {"name": "relu"},
+                           "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
+            "export": [{"match": {"name": "relu"},
+                        "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}],
+            "nested": [{"match": {"name": "encoder_1"},
+                        "retarget": {"target": "torch.mul", "args": ["$0", "%neg"]}}]})
     yield ("a module becomes a function", modules(r"encoder\.0\.act", lambda m, x: torch.tanh(x)),
            both([{"match": {"module": "encoder.0.act"}, "retarget": "torch.tanh"}]))
     yield ("linear layers are rounded", modules(r".*linear|head\.1", lambda m, x: CALLED["halved"](m(x))),
            both([{"match": {"module_type": "torch.nn.Linear"}, "wrap": {"after": "halved"}}]))
-    yield ("linear layers take scaled values", modules(r".*linear|head\.1", lambda m, x: m(CALLED["scaled"](x))),
+    yield ("linear layers take scaled values",
+           modules(r".*linear|head\.1", lambda m, x: m(CALLED["scaled"](x))),
            both([{"match": {"module_type": "torch.nn.Linear"}, "wrap": {"before": "scaled"}}]))
-    yield ("linear layers are wrapped twice", modules(r".*linear", lambda m, x: CALLED["halved"](
-               CALLED["clipped"](m(CALLED["scaled"](CALLED["half"](x)))))),
+    yield ("linear layers are wrapped twice",
+           modules(r".*linear",
+                   lambda m, x: CALLED["halved"](CALLED["clipped"](m(CALLED["scaled"](CALLED["half"](x)))))),
            both([{"match": {"module": "*.linear"}, "wrap": {"before": "half", "after": "clipped"}},
                  {"match": {"module": "*.linear"}, "wrap": {"before": "scaled", "after": "halved"}}]))
     yield ("dropout modules are left out", modules(r".*drop", lambda m, x: x),
@@ -387,7 +395,8 @@ def rows():
            both([{"match": {"module": "encoder.2.linear"}, "constant": CONSTANT.tolist()}]))
     yield ("only the second linear layer", modules(r"encoder\.2\.linear", lambda m, x: torch.sin(x)),
            both([{"match": {"module_type": "torch.nn.Linear", "nth": 1}, "retarget": "torch.sin"}]))
-    yield ("a layer's result is patched", modules(r"head\.1", lambda m, x: patched(m(x), (slice(None), 0), 9.0)),
+    yield ("a layer's result is patched",
+           modules(r"head\.1", lambda m, x: patched(m(x), (slice(None), 0), 9.0)),
            both([{"match": {"module": "head.1"}, "patch": {"index": [":", 0], "set": 9.0}}]))
     yield ("calls within a module", interpreter_within,
            both([{"match": {"module": "encoder*", "target": "torch.relu"}, "retarget": "torch.cos"}]))

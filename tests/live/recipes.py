@@ -106,7 +106,8 @@ def random_step(rng, gm, at):
         return [{"pass": name, **({"shapes": {"x": [4, 4], "y": [4, 4]}} if name == "shape_prop" else {})}]
     if kind < 0.6:
         first = rng.randrange(len(calls))
-        return [{"edit": "outline", "nodes": calls[first:first + rng.randint(1, 4)], "path": "child" + "abcdef"[at]}]
+        return [{"edit": "outline", "nodes": calls[first:first + rng.randint(1, 4)],
+                 "path": "child" + "abcdef"[at]}]
     if kind < 0.7:
         first = rng.randrange(len(calls))
         path = "child" + "abcdef"[at]
@@ -118,7 +119,8 @@ def random_step(rng, gm, at):
     if kind < 0.93:
         return [{"edit": "insert_after", "node": "y", "new": {"op": "call_function", "target": "torch.sin",
                                                               "args": ["%y"]}}]
-    return [{"edit": "rename", "node": "x", "name": "renamed"}, {"edit": "rename", "node": "renamed", "name": "x"}]
+    return [{"edit": "rename", "node": "x", "name": "renamed"},
+            {"edit": "rename", "node": "renamed", "name": "x"}]
 
 
 def outputs(server, name, inputs):

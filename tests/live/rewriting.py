@@ -189,16 +189,19 @@ def rewrites():
     yield "arguments swapped twice", lambda x, y: (x - y) - (y - x), lambda a, b: a - b, torch.sub, {}
     yield "the whole graph", lambda x, y: torch.relu(x) + y, lambda x, y: torch.relu(x) + y, torch.maximum, {}
     yield "the graph's result", lambda x: torch.relu(x), one, lambda x: torch.neg(x) + 1, {}
-    yield ("a result with other readers", lambda x: (lambda a: a + torch.neg(a))(torch.relu(x)), one, torch.tanh,
+    yield ("a result with other readers", lambda x: (lambda a: a + torch.neg(a))(torch.relu(x)), one,
+           torch.tanh,
            {})
     yield ("an inner node with other readers", lambda x: (lambda a: a + torch.neg(a))(torch.relu(x)), two,
            torch.tanh, {})
     yield "a result that another place reads", diamonds, lambda x: torch.neg(x), torch.abs, {}
-    yield ("two results", diamonds, lambda x: (torch.neg(x), torch.abs(x)), lambda x: (torch.abs(x), torch.neg(x)),
+    yield ("two results", diamonds, lambda x: (torch.neg(x), torch.abs(x)),
+           lambda x: (torch.abs(x), torch.neg(x)),
            {})
     yield "three results", parallel, lambda x, a, b, c: (F.linear(x, a), F.linear(x, b), F.linear(x, c)), \
         lambda x, a, b, c: (x @ a, x @ b, x @ c), {}
-    yield "the same result twice", lambda x: torch.relu(x) + 1, lambda x: (torch.relu(x), torch.relu(x) + 1), \
+    yield "the same result twice", lambda x: torch.relu(x) + 1, lambda x: (torch.relu(x),
+                                                                           torch.relu(x) + 1), \
         lambda x: (x, x), {}
     yield "a replacement that is an input", chain_of_four, one, lambda x: x, {}
     yield "overlapping places", chain_of_four, lambda x: torch.relu(torch.relu(x)), torch.tanh, {}
@@ -206,13 +209,16 @@ def rewrites():
         torch.tanh, {}
     yield "places that follow each other", chain_of_four, one, lambda x: torch.sigmoid(x) * x, {}
     yield "a pattern that is nowhere", chain_of_four, torch.tanh, one, {}
-    yield "methods", lambda x: x.relu().neg() + torch.relu(x), lambda x: x.relu().neg(), lambda x: x.tanh(), {}
+    yield ("methods", lambda x: x.relu().neg() + torch.relu(x), lambda x: x.relu().neg(),
+           lambda x: x.tanh(), {})
     yield "a function is no method", lambda x: x.relu() + torch.relu(x), lambda x: x.relu(), torch.tanh, {}
     yield "attributes of values", shape_reader, lambda x: x.shape[0], lambda x: x.size(0), {}
     yield "getitem", uneven, lambda x: (x[0], x[1]), lambda x: (x[1], x[0]), {}
     yield "lists of nodes", uneven, lambda a: torch.stack([a, a]), lambda a: torch.cat([a, a]), {}
-    yield "lists of two inputs", uneven, lambda a, b: torch.stack([a, b]), lambda a, b: torch.stack([b, a]), {}
-    yield "a list that is longer", lambda x, y: torch.cat([x, y, x]), lambda a, b: torch.cat([a, b]), torch.add, {}
+    yield "lists of two inputs", uneven, lambda a, b: torch.stack([a, b]), lambda a, b: torch.stack([b,
+                                                                                                     a]), {}
+    yield "a list that is longer", lambda x, y: torch.cat([x, y,
+                                                           x]), lambda a, b: torch.cat([a, b]), torch.add, {}
     yield "a wildcard for a number", lambda x: (x * 2, x * 3.5, x * x), lambda a, b: a * b, torch.add, {}
     yield "a wildcard twice", lambda x, y: (x * x, x * y), lambda a: a * a, torch.square, {}
     yield "an input that is not read", lambda x, y: x + y, lambda a, b: a + b, lambda a, b: torch.neg(b), {}
@@ -223,8 +229,10 @@ def rewrites():
     yield "literals that are dims", literal_calls, lambda x: torch.transpose(x, 0, 1), lambda x: x.t(), {}
     yield "keywords", keyword_calls, lambda x, y: torch.add(x, y, alpha=2), lambda x, y: torch.sub(x, y), {}
     yield "keywords left out", keyword_calls, lambda x, y: torch.add(x, y), lambda x, y: torch.sub(x, y), {}
-    yield "a keyword for an argument", keyword_calls, lambda x: torch.sum(x, dim=0), lambda x: torch.mean(x, 0), {}
-    yield "an argument for a keyword", keyword_calls, lambda x: torch.sum(x, 0), lambda x: torch.mean(x, 0), {}
+    yield ("a keyword for an argument", keyword_calls, lambda x: torch.sum(x, dim=0),
+           lambda x: torch.mean(x, 0), {})
+    yield ("an argument for a keyword", keyword_calls, lambda x: torch.sum(x, 0),
+           lambda x: torch.mean(x, 0), {})
     yield ("an overload's defaults", lambda x: (aten.softmax.int(x, 0), aten.softmax.int(x, 0, None)),
            lambda x: aten.softmax.int(x, 0), lambda x: aten.log_softmax.int(x, 0), {})
     yield "modules", Layers(), CallsLinear(), CallsLinear(torch.neg), {}

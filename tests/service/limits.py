@@ -28,8 +28,10 @@ SCENARIOS = {
     "max_uri": "40-door-limits", "max_headers": "40-door-limits", "max_wrong_tokens": "40-door-tokens",
     "idle_timeout_s": "40-door-slow",
     "drain_delay_s": "74-drain-delay", "max_graphs": "70-limits-versions",
-    "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "max_passes": "35-passes", "gzip_from": "67-gzip-from",
-    "max_compare_bytes": "36-compare", "max_observed_bytes": "47-observe", "max_kept_bytes": "49-kept-values", "max_kept_runs": "49-kept-values",
+    "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "max_passes": "35-passes",
+    "gzip_from": "67-gzip-from",
+    "max_compare_bytes": "36-compare", "max_observed_bytes": "47-observe", "max_kept_bytes": "49-kept-values",
+    "max_kept_runs": "49-kept-values",
 }
 
 # Limits of core that no request reaches yet, and the unit test that hits each.
@@ -210,7 +212,8 @@ def fixed_rows():
            "too_large", "100000 nodes")
     yield ("max_nodes", lambda: fetching(100000), 200, lambda: fetching(100001), 413, "too_large",
            "100000 nodes")
-    yield ("max_module_calls", lambda: graph("n", of_calls(100000)), 201, lambda: graph("n", of_calls(100001)),
+    yield ("max_module_calls", lambda: graph("n", of_calls(100000)), 201,
+           lambda: graph("n", of_calls(100001)),
            413, "too_large", "100000 calls")
     yield ("max_tensors", lambda: arrays(100000), (400, "malformed"), lambda: arrays(100001), 413,
            "too_large", "100000")

@@ -47,7 +47,8 @@ def side_rows():
     yield "a mode that is a number", sides(b={**RELU, "mode": 1}), 400, "bad_value", "mode"
     yield "an unknown member of a side", sides(b={**RELU, "seed": 1}), 400, "unknown_member", "seed"
     yield "rules that are no list", sides(b={**RELU, "overrides": {}}), 400, None, ""
-    yield ("rules that match nothing", sides(b={**RELU, "overrides": [{"match": {"name": "y"}, "passthrough": 0}]}),
+    yield ("rules that match nothing",
+           sides(b={**RELU, "overrides": [{"match": {"name": "y"}, "passthrough": 0}]}),
            400, None, "y")
     yield "samples as side a", sides(a={"samples": 0}), 400, "bad_value", "graph"
     yield "samples and a graph", sides(b={"samples": 0, **RELU}), 400, "bad_value", "alone"

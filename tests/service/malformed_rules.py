@@ -42,7 +42,8 @@ def lists():
 
 def matches():
     for value in (None, 1, "relu", [], True):
-        yield f"match = {value}", [{"match": value, "retarget": "torch.neg"}], 400, "bad_value", "is an object"
+        yield f"match = {value}", [{"match": value,
+                                    "retarget": "torch.neg"}], 400, "bad_value", "is an object"
     yield "an unknown condition", [{"match": {"path": "a"}}], 400, "unknown_member", "op, target, name"
     for key in ("target", "name", "module", "module_type"):
         for value in (1, None, [], ""):
@@ -50,7 +51,8 @@ def matches():
     yield "op", [{"match": {"op": "call"}}], 400, "lint", "unknown opcode"
     for value in (-1, 1.5, "0", None, 10**12):
         yield f"nth = {value}", [{"match": {"nth": value}}], 400, "bad_value", "nth"
-    yield "nth beyond", [{"match": {"name": "relu", "nth": 1}}], 400, "bad_value", "no node has name relu and nth 1"
+    yield "nth beyond", [{"match": {"name": "relu",
+                                    "nth": 1}}], 400, "bad_value", "no node has name relu and nth 1"
     yield "no hit", [{"match": {"target": "torch.sigmod"}}], 400, "bad_value", "this graph calls: torch.abs"
     yield "no module", [{"match": {"module": "a.*"}}], 400, "bad_value", "no node has module a.*"
     yield "optional = 1", [rule(optional=1)], 400, "bad_value", "true or false"
@@ -61,7 +63,8 @@ def retargets():
     for value in (None, 1, [], "", True):
         yield f"retarget = {value!r}", [rule(retarget=value)], 400, "bad_value", "retarget"
     yield "an unknown target", [rule(retarget="torch.no_such")], 422, "unsupported_operators", "torch.no_such"
-    yield "a target that is no name", [rule(retarget="os.system(1)")], 422, "unsupported_operators", "os.system"
+    no_name = rule(retarget="os.system(1)")
+    yield "a target that is no name", [no_name], 422, "unsupported_operators", "os.system"
     for call, code, word in (
             ({}, "bad_value", "target"),
             ({"target": "torch.neg", "args": 1}, "bad_value", "is a list"),

@@ -49,7 +49,8 @@ def signature_rows():
         "literal"
     yield "an input without a kind", without(("signature", "inputs", 1, "kind")), *bad, "kind"
     yield "an input without a type", without(("signature", "inputs", 1, "type")), *bad, "type"
-    yield "an input of a new type", changed(("signature", "inputs", 1, "type"), "str"), 400, "bad_value", "bool"
+    yield "an input of a new type", changed(("signature", "inputs", 1, "type"),
+                                            "str"), 400, "bad_value", "bool"
     yield "state without a path", without(("signature", "inputs", 0, "target")), *bad, "target"
     yield ("state that is not there", changed(("signature", "inputs", 0, "target"), "lost"), 422,
            "missing_state", "lost")
@@ -59,9 +60,11 @@ def signature_rows():
     yield "a literal that is a list", changed(("signature", "inputs", 2, "value"), [1]), 400, "bad_value", \
         "number"
     yield "a literal that names a node", changed(("signature", "inputs", 2, "value"), "%x"), *bad, "node"
-    yield "a tensor with a size", changed(("signature", "inputs", 1), lambda old: {**old, "size": "s0"}), 400, \
+    yield "a tensor with a size", changed(("signature", "inputs", 1),
+                                          lambda old: {**old, "size": "s0"}), 400, \
         "bad_value", "size"
-    yield "an int that is a matrix", changed(("nodes", 3, "meta"), {"dtype": "float32", "shape": [2]}), *bad, \
+    yield "an int that is a matrix", changed(("nodes", 3, "meta"),
+                                             {"dtype": "float32", "shape": [2]}), *bad, \
         "int64"
     yield "an int without meta", without(("nodes", 3, "meta")), *bad, "meta"
     yield "a size that does not parse", changed(("signature", "inputs", 3, "size"), "s0 +"), *bad, ""
@@ -119,7 +122,8 @@ def storage_rows():
     yield "an offset without a storage", stored({"w": placed([2, 3], SIX, offset=1)}), *bad, "storage"
     yield "a stride too few", stored({"w": placed([2, 3], SIX, storage="s", stride=[1])}), 400, \
         "shape_mismatch", "stride"
-    yield "strides of 65 dimensions", stored({"w": placed([2, 3], SIX, storage="s", stride=[1] * 65)}), 400, "bad_value", \
+    yield "strides of 65 dimensions", stored({"w": placed([2, 3], SIX, storage="s",
+                                                          stride=[1] * 65)}), 400, "bad_value", \
         "dimensions"
     yield "a negative stride", stored({"w": placed([2, 3], SIX, storage="s", stride=[3, -1])}), 400, \
         "bad_value", "negative"
@@ -132,14 +136,12 @@ def storage_rows():
     yield ("a storage of a terabyte", stored({"w": placed([2, 3], SIX, storage="s", offset=2**38)}), 413,
            "too_large", "max-upload-in-memory")
     yield "a storage without a shape", stored({"w": {"data": SIX, "storage": "s"}}), *bad, "shape"
-    yield "tensors that disagree", stored({"w": placed([2, 3], SIX, storage="s"),
-                                           "t": placed([3, 2], SIX, storage="s", stride=[1, 3])}, pair), 400, \
-        "bad_value", "other numbers"
+    two = {"w": placed([2, 3], SIX, storage="s"), "t": placed([3, 2], SIX, storage="s", stride=[1, 3])}
+    yield "tensors that disagree", stored(two, pair), 400, "bad_value", "other numbers"
     yield ("rows that disagree", stored({"w": placed([2, 3], SIX, storage="s", stride=[0, 1])}), 400,
            "bad_value", "other numbers")
-    yield ("a storage of one that is not there", stored({"w": placed([2, 3], SIX, storage="s"), "t": {
-        "dtype": "float32", "shape": [3, 2], "storage": "s", "stride": [1, 3]}}, pair), 422, "missing_state",
-           "t")
+    two["t"] = {"dtype": "float32", "shape": [3, 2], "storage": "s", "stride": [1, 3]}
+    yield "a storage of one that is not there", stored(two, pair), 422, "missing_state", "t"
     yield "a tied entry with a storage", stored({"w": placed([2, 3], SIX), "t": {
         "same_as": "w", "storage": "s"}}, pair), 400, "unknown_member", "same_as"
     yield "a tied entry with numbers", stored({"w": placed([2, 3], SIX), "t": {
@@ -163,9 +165,9 @@ def variant_rows():
     yield "a variant of version 0", variant(version=0), 400, "bad_value", "version"
     yield "a variant of version text", variant(version="prod"), 400, "malformed", ""
     yield "a variant with 10,000 rules", variant(overrides=rules * 10000), 413, "too_large", "max_rules"
-    yield ("a variant with a value of a run", variant(
-        overrides=[{"match": {"target": "torch.relu"}, "constant": {"run": "r", "node": "x"}}]), 400,
-           "bad_value", "send the tensor itself")
+    of_run = [{"match": {"target": "torch.relu"}, "constant": {"run": "r", "node": "x"}}]
+    yield ("a variant with a value of a run", variant(overrides=of_run), 400, "bad_value",
+           "send the tensor itself")
 
 
 def rows():

@@ -43,7 +43,8 @@ def big_rows():
         yield (f"an argument nested {depth} deep", '{"steps": [{"edit": "set_args", "node": "relu", "args": '
                + "[" * depth + "]" * depth + "}]}", (400, 413), None, "")
     yield ("10,001 steps", {"steps": [{"lint": True}] * 10001}, 413, "too_large", "max_edit_steps")
-    yield ("a rewrite that grows", {"steps": [{"rewrite": {"pattern": GRAPH, "replacement": doubled(16)}}] * 20},
+    yield ("a rewrite that grows",
+           {"steps": [{"rewrite": {"pattern": GRAPH, "replacement": doubled(16)}}] * 20},
            (200, 400, 413), None, "")
 
 
@@ -57,7 +58,8 @@ def step_rows():
     yield "a step that is a text", "erase", 400, "malformed", "steps[0]"
     yield "a step that is null", None, 400, "malformed", "steps[0]"
     yield "a step without a kind", {"node": "relu"}, 400, "unknown_member", "edit"
-    yield "a step of two kinds", {"edit": "erase", "node": "relu", "pass": "cse"}, 400, "unknown_member", "pass"
+    yield "a step of two kinds", {"edit": "erase", "node": "relu",
+                                  "pass": "cse"}, 400, "unknown_member", "pass"
     yield "an edit that is a number", {"edit": 1}, 400, "malformed", "edit"
     yield "an edit that is empty", {"edit": ""}, 400, "unknown_member", "set_target"
     yield "an unknown edit", edit("paint", node="relu"), 400, "unknown_member", "paint"
@@ -94,7 +96,8 @@ def edit_rows():
     yield ("a module that is not there", edit("set_target", node="relu", target="a", op="call_module"), 400,
            "lint", "relu")
     yield "a name that is empty", edit("rename", node="relu", name=""), (200, 400), None, ""
-    yield "a name of 100,000 letters", edit("rename", node="relu", name="a" * 100000), (200, 400, 413), None, ""
+    yield "a name of 100,000 letters", edit("rename", node="relu", name="a" * 100000), (200, 400,
+                                                                                        413), None, ""
     yield "an index that is negative", edit("remove_output", index=-1), 400, "bad_value", "index"
     yield "an index that is a fraction", edit("remove_output", index=0.5), 400, None, "index"
     yield "an index too far", edit("remove_output", index=7), 400, "lint", "7"
@@ -108,19 +111,25 @@ def edit_rows():
 
 def value_rows():
     yield ("an argument that is not there", edit("set_args", node="relu", args=["%y"]), 400, "lint", "y")
-    yield ("an argument that comes later", edit("set_args", node="relu", args=["%output"]), 400, "lint", "output")
+    yield ("an argument that comes later", edit("set_args", node="relu", args=["%output"]), 400, "lint",
+           "output")
     yield ("an argument that is itself", edit("set_args", node="relu", args=["%relu"]), 400, "lint", "relu")
     yield ("a text that begins with $", edit("set_args", node="relu", args=["$args"]), 400, "malformed", "$")
     yield ("arguments that are an object", edit("set_args", node="relu", args={}), 400, "malformed", "args")
     yield ("keywords that are a list", edit("set_args", node="relu", kwargs=[]), 400, "malformed", "kwargs")
-    yield ("keywords that are a tuple", edit("set_args", node="relu", kwargs={"$tuple": []}), 400, "malformed",
+    yield ("keywords that are a tuple", edit("set_args", node="relu", kwargs={"$tuple": []}), 400,
+           "malformed",
            "kwargs")
-    yield ("a replacement that is not there", edit("replace_all_uses", node="x", **{"with": "y"}), 400, "lint",
+    yield ("a replacement that is not there", edit("replace_all_uses", node="x", **{"with": "y"}), 400,
+           "lint",
            "y")
-    yield ("a replacement that is itself", edit("replace_all_uses", node="x", **{"with": "relu"}), 400, "lint",
+    yield ("a replacement that is itself", edit("replace_all_uses", node="x", **{"with": "relu"}), 400,
+           "lint",
            "relu")
-    yield "a new node without op", edit("insert_after", node="x", new={"target": "torch.neg"}), 400, None, "op"
-    yield "a new node without target", edit("insert_after", node="x", new={"op": "get_attr"}), 400, None, "target"
+    yield "a new node without op", edit("insert_after", node="x",
+                                        new={"target": "torch.neg"}), 400, None, "op"
+    yield "a new node without target", edit("insert_after", node="x",
+                                            new={"op": "get_attr"}), 400, None, "target"
     yield ("a new node with an unknown member", edit("insert_after", node="x", new={**NEW, "colour": 1}), 400,
            "unknown_member", "colour")
     yield "a new node that is a list", edit("insert_after", node="x", new=[]), 400, "malformed", "new"
@@ -129,7 +138,8 @@ def value_rows():
                                                     new={**NEW, "args": ["%output"]}), 400, "lint", "output")
     yield ("a second output", edit("insert_after", node="relu", new={"op": "output", "target": "output",
                                                                      "args": ["%x"]}), 400, "lint", "output")
-    yield ("a new node of an unknown dtype", edit("insert_after", node="x", new={**NEW, "meta": {"dtype": "f"}}),
+    yield ("a new node of an unknown dtype",
+           edit("insert_after", node="x", new={**NEW, "meta": {"dtype": "f"}}),
            400, "bad_value", "f")
 
 
@@ -140,15 +150,17 @@ def module_rows():
     yield "a module at no path", edit("add_module", path="", module=relu), 400, "lint", ""
     yield "a module to go that is not there", edit("delete_module", path="m"), 400, "lint", "m"
     yield "the root to go", edit("delete_module", path=""), 400, "lint", ""
-    yield "a module to replace that is not there", edit("replace_module", path="m", module=relu), 400, "lint", "m"
+    yield "a module to replace that is not there", edit("replace_module", path="m",
+                                                        module=relu), 400, "lint", "m"
     yield ("a child graph without an output", edit("add_module", path="m", module={
         "type": "torch.fx.GraphModule", "graph": {"nodes": []}}), 400, "lint", "output")
     yield "a tensor that is ragged", edit("set_state", path="w", tensor=[[1], [1, 2]]), 400, None, ""
     yield "a tensor that is a text", edit("set_state", path="w", tensor="1"), 400, None, ""
-    yield ("a tensor without data", edit("set_state", path="w", tensor={"dtype": "float32", "shape": [2]}), 400,
+    yield ("a tensor without data", edit("set_state", path="w", tensor={"dtype": "float32", "shape": [2]}),
+           400,
            None, "data")
-    yield ("a tensor that counts wrong", edit("set_state", path="w", tensor={"shape": [1 << 40, 1 << 40],
-                                                                             "data": [1]}), (400, 413), None, "")
+    huge = {"shape": [1 << 40, 1 << 40], "data": [1]}
+    yield "a tensor that counts wrong", edit("set_state", path="w", tensor=huge), (400, 413), None, ""
     yield "state to go that is not there", edit("delete_state", path="w"), 400, "lint", "w"
     yield "state to rename that is not there", edit("rename_state", path="w", to="v"), 400, "lint", "w"
 
@@ -162,7 +174,8 @@ def pattern_rows():
     yield "a pattern with an unused input", {"match": unused}, 400, "lint", "b"
     yield "a pattern without a call", {"match": empty}, 400, "lint", "call"
     yield "no replacement", {"rewrite": {"pattern": GRAPH}}, 400, "malformed", "replacement"
-    yield ("a replacement with more inputs", {"rewrite": {"pattern": GRAPH, "replacement": unused}}, 400, "lint",
+    yield ("a replacement with more inputs", {"rewrite": {"pattern": GRAPH, "replacement": unused}}, 400,
+           "lint",
            "1 vs 2")
     yield ("literals ignored by a number", {"match": GRAPH, "ignore_literals": 1}, 400, "malformed",
            "ignore_literals")
@@ -178,9 +191,12 @@ def pass_rows():
     yield "a part that begins at the output", part(inputs=["output"], outputs=["relu"]), 400, "lint", "output"
     yield "a part that ends at the output", part(inputs=["x"], outputs=["output"]), 400, "lint", "output"
     yield "a part that lacks an input", part(inputs=[], outputs=["relu"]), 400, "lint", "x"
-    for name, shapes in (("a list", []), ("of a call", {"relu": [1]}), ("of a node that is not there", {"y": [1]}),
+    for name, shapes in (("a list", []), ("of a call", {"relu": [1]}),
+                         ("of a node that is not there", {"y": [1]}),
                          ("that are negative", {"x": [-1]}), ("that are fractions", {"x": [0.5]}),
-                         ("of nine dimensions", {"x": [1] * 9}), ("of an unknown dtype", {"x": {"dtype": "f"}}),
-                         ("without sizes", {"x": {"dtype": "float32"}}), ("with an unknown member", {"x": {"y": 1}}),
+                         ("of nine dimensions", {"x": [1] * 9}),
+                         ("of an unknown dtype", {"x": {"dtype": "f"}}),
+                         ("without sizes", {"x": {"dtype": "float32"}}),
+                         ("with an unknown member", {"x": {"y": 1}}),
                          ("that overflow", {"x": [1 << 31] * 8}), ("beyond int64", {"x": [1 << 70]})):
         yield f"shapes {name}", {"pass": "shape_prop", "shapes": shapes}, (400, 413), None, "shape_prop"

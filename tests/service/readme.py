@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of README.md, docs/api.md, docs/overriding.md and docs/seed-notes.md and compares what comes out.
+"""Runs the examples of README.md, docs/api.md, docs/overriding.md and docs/seed-notes.md, and
+compares what comes out.
 
 usage: readme.py BINARY
 

@@ -3,8 +3,9 @@
 
 `GET .../text?form=json` and `GET .../weights`, uploaded again, must be the same graph: the same
 inputs, example, checks of inputs, printed text, weights, and the same bits of every output, eagerly
-and compiled. So must be variants, stored, when their base has gone and after a restart. Without files: all of tests/models, an export with nested inputs, the exports of
-tests/print, and graphs written for their tied and strided state.
+and compiled. So must be variants, stored, when their base has gone and after a restart. Without
+files: all of tests/models, an export with nested inputs, the exports of tests/print, and graphs
+written for their tied and strided state.
 """
 import glob
 import json
@@ -143,9 +144,10 @@ def wrong_inputs(info):
     yield "nothing", {"inputs": {}}
     yield "too many", {"inputs": [[1.0]] * (len(names) + 1)}
     for size in (0, 1, 3, 4097):
-        yield (f"sizes of {size}", {"inputs": {
-            name: {"dtype": entry.get("dtype") or "float32", "shape": [size] * min(len(shape), 1), "data":
-                   [0] * (size if shape else 1)} for name, entry, shape in zip(names, info["inputs"], shapes)}})
+        inputs = {name: {"dtype": entry.get("dtype") or "float32", "shape": [size] * min(len(shape), 1),
+                         "data": [0] * (size if shape else 1)}
+                  for name, entry, shape in zip(names, info["inputs"], shapes)}
+        yield f"sizes of {size}", {"inputs": inputs}
     for change in (1, 2):
         if sum(len(shape) > 0 for shape in shapes) and max(map(volume, shapes)) <= 100000:
             yield (f"each first size {change} larger", {"inputs": {

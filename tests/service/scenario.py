@@ -305,7 +305,8 @@ class Scenario:
             time.sleep(0.02)
 
     def _wait(self, rest, _):
-        found = re.match(r"(?:(?P<name>[A-Z]) )?(?P<method>[A-Z]{2,}) (?P<target>\S+) has (?P<text>.*)$", rest)
+        found = re.match(r"(?:(?P<name>[A-Z]) )?(?P<method>[A-Z]{2,}) (?P<target>\S+) has (?P<text>.*)$",
+                         rest)
         if not found:
             raise Failed(f"not understood: wait {rest}")
         name, method, target = found["name"], found["method"], found["target"]

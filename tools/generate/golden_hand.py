@@ -33,7 +33,8 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
-                 windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent, search):
+                 windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
+                 search):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 
@@ -1060,7 +1061,8 @@ def composites():
         yield f"{name}.default", [ints(2, 3).t()]
         yield f"{name}.Sequence", [[t(1.5), ramp(3), ints(2, 3)]]
         for n in (1, 2, 3, 4, 5, 6, 7):
-            yield f"{name}.Sequence", [[ramp(*shape) for shape in ((), (2,), (2, 3), (1, 2, 3), (4,), (0,), ())[:n]]]
+            yield f"{name}.Sequence", [[ramp(*shape) for shape in ((), (2,), (2, 3), (1, 2, 3), (4,), (0,),
+                                                                   ())[:n]]]
     yield "broadcast_tensors.default", [[ramp(3, 1), ramp(4), t(2.0)]]
     yield "broadcast_tensors.default", [[ramp(3, 1)]]
     yield "broadcast_tensors.default", [[ints(2, 1, 3), ramp(1, 4, 1), ramp(3) > 0]]
@@ -1153,18 +1155,22 @@ def numeric():
     yield "bilinear.default", [ramp(4, 3, dtype=f64), ramp(4, 5, dtype=f64), ramp(1, 3, 5, dtype=f64)]
     for dims in (([1, 3], [0], [1, 2], [2, 3]), ([1, 3], [0], [1, 2], [3]), ([1, 3], [0], [1, 2], [0, 2])):
         yield "_trilinear.default", [ramp(4, 3), ramp(2, 3, 5), ramp(4, 5), *dims]
-        yield "_trilinear.default", [ramp(4, 3, dtype=f64), ramp(2, 3, 5, dtype=f64), ramp(4, 5, dtype=f64), *dims]
+        yield "_trilinear.default", [ramp(4, 3, dtype=f64), ramp(2, 3, 5, dtype=f64), ramp(4, 5, dtype=f64),
+                                     *dims]
     for corners in (False, True):
         for n, h, w in ((2, 3, 4), (1, 1, 5), (2, 4, 1), (1, 2, 2)):
             yield "affine_grid_generator.default", [ramp(n, 2, 3), [n, 3, h, w], corners]
         yield "affine_grid_generator.default", [ramp(2, 3, 4), [2, 1, 2, 3, 4], corners]
         yield "affine_grid_generator.default", [ramp(2, 2, 3, dtype=f64), [2, 1, 3, 3], corners]
-    for kernel, dilation, padding, stride in (([2, 3], [1, 1], [0, 0], [1, 1]), ([3, 3], [1, 2], [1, 2], [2, 1]),
-                                              ([1, 1], [1, 1], [0, 1], [2, 2]), ([5, 6], [1, 1], [0, 0], [1, 1])):
+    for kernel, dilation, padding, stride in (([2, 3], [1, 1], [0, 0], [1, 1]),
+                                              ([3, 3], [1, 2], [1, 2], [2, 1]),
+                                              ([1, 1], [1, 1], [0, 1], [2, 2]),
+                                              ([5, 6], [1, 1], [0, 0], [1, 1])):
         yield "im2col.default", [ramp(2, 3, 5, 6), kernel, dilation, padding, stride]
         yield "im2col.default", [ramp(3, 6, 5).mT, kernel, dilation, padding, stride]
         yield "im2col.default", [ramp(2, 3, 5, 6).to(bf16), kernel, dilation, padding, stride]
-    yield "im2col.default", [ramp(2, 3, 5, 6).to(memory_format=torch.channels_last), [2, 2], [1, 1], [1, 1], [1, 1]]
+    yield "im2col.default", [ramp(2, 3, 5, 6).to(memory_format=torch.channels_last), [2, 2], [1, 1], [1, 1],
+                             [1, 1]]
     for dtype in (f32, f64):
         for shape in ((1, 2, 6, 6), (3, 4, 6), (2, 3, 4, 4)):
             image = ramp(*shape, dtype=dtype)
@@ -1181,8 +1187,10 @@ def numeric():
         for axis in (0, 1):
             n = wide.shape[axis]
             yield "fake_quantize_per_channel_affine.default", [wide, scale[:n], zero[:n], axis, low, high]
-            yield "fake_quantize_per_channel_affine_cachemask.default", [wide, scale[:n], zero[:n], axis, low, high]
-    special = t([nan, inf, -inf, 0.0, -0.0, 0.5, -0.5, 0.999, -0.999, 1.0, -1.0, 3.0, -3.0, -2.5, 10.5, 40.0, -40.0])
+            yield "fake_quantize_per_channel_affine_cachemask.default", [wide, scale[:n], zero[:n], axis, low,
+                                                                         high]
+    special = t([nan, inf, -inf, 0.0, -0.0, 0.5, -0.5, 0.999, -0.999, 1.0, -1.0, 3.0, -3.0, -2.5, 10.5, 40.0,
+                 -40.0])
     for name in ("digamma", "erfinv", "i0", "special_i0e", "special_i1", "special_i1e", "special_entr",
                  "special_erfcx", "special_ndtri", "special_log_ndtr"):
         for dtype in (f32, f64):
@@ -1201,7 +1209,8 @@ def numeric():
         yield "special_zeta.other_scalar", [s, 2.5]
         yield "special_zeta.self_scalar", [2.5, q]
         yield "nextafter.default", [ramp(5, dtype=dtype), ramp(5, dtype=dtype, start=0.7)]
-        yield "nextafter.default", [t([0.0, -0.0, inf, nan, 1.0]).to(dtype), t([1.0, -1.0, 0.0, 1.0, 1.0]).to(dtype)]
+        yield "nextafter.default", [t([0.0, -0.0, inf, nan, 1.0]).to(dtype),
+                                    t([1.0, -1.0, 0.0, 1.0, 1.0]).to(dtype)]
         yield "nextafter_.default", [ramp(5, dtype=dtype), ramp(5, dtype=dtype, start=0.7)]
     for dtype in (f16, bf16):
         x = t([0.0, -0.0, inf, 1.0, 1.0, -2.0, 2.0, 65504.0, 6e-8, -3e-5]).to(dtype)
@@ -1210,7 +1219,8 @@ def numeric():
     for name in names:
         for dtype in (f32, f64, bf16, i64):
             yield f"special_{name}.default", [(ramp(4, 6) * 2).to(dtype)]
-            yield f"special_{name}.default", [ramp(2, 3, 4, 5).to(dtype).to(memory_format=torch.channels_last)]
+            yield f"special_{name}.default", [ramp(2, 3, 4,
+                                                   5).to(dtype).to(memory_format=torch.channels_last)]
     for name in ("digamma_", "erfinv_", "i0_"):
         yield f"{name}.default", [ramp(3, 4)]
         yield f"{name}.default", [ramp(4, 6)[1:3, ::2]]
@@ -1218,7 +1228,8 @@ def numeric():
         x, y = ramp(4, 6).to(dtype), ramp(4, 6, start=0.3).abs().to(dtype)
         yield "special_xlogy.default", [x, y]
         yield "special_xlogy.default", [ramp(2, 3, 4, 5).to(dtype).to(memory_format=torch.channels_last),
-                                        ramp(2, 3, 4, 5).abs().to(dtype).to(memory_format=torch.channels_last)]
+                                        ramp(2, 3, 4,
+                                             5).abs().to(dtype).to(memory_format=torch.channels_last)]
         yield "special_xlogy.other_scalar", [x, 2.5]
         yield "special_xlogy.self_scalar", [2.5, y]
         image = ramp(2, 3, 4, 5).abs().to(dtype).to(memory_format=torch.channels_last)
@@ -1272,7 +1283,8 @@ def search():
     edges = t([-1.0, 0.0, 0.0, 0.5, 2.0])
     for right in (False, True):
         for dtype in (f32, f64, bf16, i64, i32, u8):
-            row, values = ints(5, dtype=dtype, low=0, high=9).sort().values, ints(3, 4, dtype=dtype, low=0, high=11)
+            row, values = ints(5, dtype=dtype, low=0, high=9).sort().values, ints(3, 4, dtype=dtype, low=0,
+                                                                                  high=11)
             yield "searchsorted.Tensor", [row, values], {"right": right}
             yield "bucketize.Tensor", [values, row], {"right": right, "out_int32": right}
         yield "searchsorted.Tensor", [edges, t([nan, inf, -inf, 0.0, 0.25])], {"right": right}

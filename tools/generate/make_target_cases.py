@@ -642,7 +642,8 @@ def modules():
 def distances(rows, image):
     module("CosineSimilarity", {"dim": 0, "eps": 0.5}, rows, rows.flip(0))
     module("PairwiseDistance", {"p": 1.0, "keepdim": True}, rows, rows.flip(0))
-    module("Bilinear", {"in1_features": 5, "in2_features": 4, "out_features": 3}, rows, some(rows.shape[0], 4))
+    module("Bilinear", {"in1_features": 5, "in2_features": 4, "out_features": 3}, rows,
+           some(rows.shape[0], 4))
     module("Unfold", {"kernel_size": (2, 1), "padding": 1}, image)
 
 
@@ -654,7 +655,8 @@ def losses(rows):
              "HingeEmbeddingLoss", "PoissonNLLLoss")
     for name in pairs:
         for reduction in ("mean", "sum", "none"):
-            module(name, {"reduction": reduction}, rows, signs if "Margin" in name or "Hinge" in name else rows.flip(0))
+            module(name, {"reduction": reduction}, rows,
+                   signs if "Margin" in name or "Hinge" in name else rows.flip(0))
     module("SmoothL1Loss", {"beta": 0.25}, rows, rows.flip(0))
     module("HuberLoss", {"delta": 0.25}, rows, rows.flip(0))
     module("KLDivLoss", {"log_target": True, "reduction": "sum"}, rows, rows.flip(0))
@@ -669,7 +671,8 @@ def losses(rows):
     module("NLLLoss", {"ignore_index": 1}, rows.log_softmax(1), labels)
     module("MultiMarginLoss", {"p": 2, "margin": 0.5}, rows, labels)
     module("MarginRankingLoss", {"margin": 0.25}, rows, rows.flip(0), signs)
-    module("CosineEmbeddingLoss", {"margin": 0.1, "reduction": "none"}, rows, rows.flip(0), signs[:, 0].sign())
+    module("CosineEmbeddingLoss", {"margin": 0.1, "reduction": "none"}, rows, rows.flip(0),
+           signs[:, 0].sign())
     module("TripletMarginLoss", {"swap": True, "p": 1.0}, rows, rows.flip(0), rows.flip(1))
     f = "torch.nn.functional."
     function(f + "margin_ranking_loss", rows, rows.flip(0), signs, margin=0.5)

@@ -151,7 +151,19 @@ static Status weight_norm_expand(Emitter *emitter, const OpCall *call, Value *ou
         Compose c;
         compose_begin(&c, emitter, call);
         Value v = NAMED(&c, "v"), g = NAMED(&c, "g");
+        const TensorMeta *vm = compose_meta(&c, v), *gm = compose_meta(&c, g);
         Value size = norm_except(&c, compose_wide(&c, v), value_int(2), compose_int(&c, "dim"));
+        int64_t dim = compose_int(&c, "dim");
+        const TensorMeta *sm = compose_meta(&c, size);
+        if (!compose_failed(&c) && (dim == 0 || dim == vm->rank - 1)) { // one factor per entry of `dim`
+                if (vm->dtype != gm->dtype)
+                        compose_check(&c, fail(STATUS_DTYPE, "expected scalar type %s but found %s",
+                                               dtype_words(vm->dtype), dtype_words(gm->dtype)));
+                else if (meta_numel(gm) != meta_numel(sm))
+                        compose_check(&c, fail(STATUS_SHAPE, "_weight_norm: g has %ld elements, expected %ld",
+                                               (long)meta_numel(gm), (long)meta_numel(sm)));
+                g = OP(&c, "aten::reshape", g, compose_ints(&c, sm->size, sm->rank));
+        }
         Value scale = OP(&c, "aten::div.Tensor", compose_wide(&c, g), size);
         Value weight = OP(&c, "aten::mul.Tensor", compose_wide(&c, v), scale);
         weight = compose_cast(&c, weight, compose_meta(&c, v)->dtype);

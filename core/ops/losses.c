@@ -44,8 +44,13 @@ static Pair wide_pair(Compose *c)
         return pair;
 }
 
+// Kernels know three reductions; expressions take any other number for none.
 static Status end_pair(Compose *c, const Pair *pair, Value loss, Value *out)
 {
+        int64_t reduction = compose_int(c, "reduction");
+        if (reduction < REDUCTION_NONE || reduction > REDUCTION_SUM)
+                compose_check(c,
+                              fail(STATUS_VALUE, "reduction is %ld; 0, 1 or 2 is expected", (long)reduction));
         return compose_end(c, compose_cast(c, reduced(c, loss), pair->dtype), out);
 }
 

@@ -136,6 +136,16 @@ static Value point_steps(Compose *c, Value x, const TensorMeta *y, int dim)
         return OP(c, "aten::reshape", OP(c, "aten::sub.Tensor", right, left), compose_ints(c, size, y->rank));
 }
 
+// (the sum of y - half of its two ends) * dx
+static Value even_trapezoid(Compose *c, Value y, int dim)
+{
+        Value ends = OP(c, "aten::add.Tensor", OP(c, "aten::select.int", y, value_int(dim), value_int(0)),
+                        OP(c, "aten::select.int", y, value_int(dim), value_int(-1)));
+        Value inner = OP(c, "aten::sub.Tensor", OP(c, "aten::sum.dim_IntList", y, INTS(c, dim)),
+                         OP(c, "aten::mul.Scalar", ends, value_float(0.5)));
+        return OP(c, "aten::mul.Scalar", inner, NAMED(c, "dx"));
+}
+
 typedef struct TrapezoidRow {
         bool cumulative, by_points; // points x are given, else the step dx
 } TrapezoidRow;
@@ -154,6 +164,8 @@ static Status trapezoid_expand(Emitter *emitter, const OpCall *call, Value *out)
                 Value sum = OP(&c, "aten::sum.dim_IntList", y, INTS(&c, dim));
                 return compose_end(&c, sum, out);
         }
+        if (!row->cumulative && !row->by_points) // the sum without half of both ends, as PyTorch has it
+                return compose_end(&c, even_trapezoid(&c, y, dim), out);
         Value sums = neighbour_sums(&c, y, dim);
         if (row->by_points)
                 sums = OP(&c, "aten::mul.Tensor", point_steps(&c, NAMED(&c, "x"), meta, dim), sums);
@@ -266,6 +278,9 @@ static Status trilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
+        bool empty = meta_numel(compose_meta(&c, NAMED(&c, "i1"))) == 0 ||
+                     meta_numel(compose_meta(&c, NAMED(&c, "i2"))) == 0 ||
+                     meta_numel(compose_meta(&c, NAMED(&c, "i3"))) == 0;
         Value product =
                 OP(&c, "aten::mul.Tensor", expanded(&c, "i1", "expand1"), expanded(&c, "i2", "expand2"));
         product = OP(&c, "aten::mul.Tensor", product, expanded(&c, "i3", "expand3"));
@@ -273,6 +288,8 @@ static Status trilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (compose_int_list(&c, "sumdim", dims) > 0)
                 product = OP(&c, "aten::sum.dim_IntList", product, NAMED(&c, "sumdim"), value_bool(false),
                              value_dtype(compose_meta(&c, product)->dtype));
+        if (empty) // PyTorch makes zeros of the first factor's type
+                product = compose_cast(&c, product, compose_meta(&c, NAMED(&c, "i1"))->dtype);
         return compose_end(&c, product, out);
 }
 
@@ -446,6 +463,9 @@ static Value to_levels(Compose *c, Value x, Value scale, Value zero_point, Value
                 level = OP(c, "aten::mul.Scalar", x, value_float(inverse));
                 level = OP(c, "aten::add.Scalar", OP(c, "aten::round", level), zero_point);
         }
+        // NaN becomes the lowest level.
+        level = OP(c, "aten::nan_to_num", level, value_float(-INFINITY), value_float(INFINITY),
+                   value_float(-INFINITY));
         *out_level = level;
         Value kept = OP(c, "aten::clamp", level, NAMED(c, "quant_min"), NAMED(c, "quant_max"));
         if (by_tensor)
@@ -456,8 +476,8 @@ static Value to_levels(Compose *c, Value x, Value scale, Value zero_point, Value
 static Status check_levels(Compose *c, const TensorMeta *self)
 {
         int64_t low = compose_int(c, "quant_min"), high = compose_int(c, "quant_max");
-        if (self->dtype != DTYPE_F32 && self->dtype != DTYPE_F64)
-                return fail(STATUS_DTYPE, "fake_quantize: expected float32 or float64 but got %s",
+        if (!dtype_is_float(self->dtype))
+                return fail(STATUS_DTYPE, "fake_quantize: expected a floating point type but got %s",
                             dtype_words(self->dtype));
         if (low > high)
                 return fail(STATUS_VALUE, "`quant_min` should be less than or equal to `quant_max`.");
@@ -467,6 +487,7 @@ static Status check_levels(Compose *c, const TensorMeta *self)
 // (result, mask of the elements that the levels reach) for the *_cachemask forms.
 static Status end_levels(Compose *c, Value result, Value level, Value *out)
 {
+        result = compose_cast(c, result, compose_meta(c, NAMED(c, "self"))->dtype);
         if (c->call->schema->n_returns == 1)
                 return compose_end(c, result, out);
         Value mask = OP(c, "aten::logical_and", OP(c, "aten::ge.Scalar", level, NAMED(c, "quant_min")),
@@ -482,7 +503,8 @@ static Status fake_quantize_expand(Emitter *emitter, const OpCall *call, Value *
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self"), level = value_none();
         TRY(check_levels(&c, compose_meta(&c, self)));
-        Value result = to_levels(&c, self, NAMED(&c, "scale"), NAMED(&c, "zero_point"), &level);
+        Value result =
+                to_levels(&c, compose_wide(&c, self), NAMED(&c, "scale"), NAMED(&c, "zero_point"), &level);
         return end_levels(&c, result, level, out);
 }
 
@@ -507,7 +529,8 @@ static Status fake_quantize_channels_expand(Emitter *emitter, const OpCall *call
                 size[d] = d == axis ? meta->size[axis] : 1;
         Value shape = compose_ints(&c, size, meta->rank);
         Value zeros = OP(&c, "aten::reshape", zero_point, shape);
-        Value result = to_levels(&c, self, OP(&c, "aten::reshape", scale, shape), zeros, &level);
+        Value result =
+                to_levels(&c, compose_wide(&c, self), OP(&c, "aten::reshape", scale, shape), zeros, &level);
         return end_levels(&c, result, level, out);
 }
 

@@ -6,6 +6,7 @@
 #include "core/kernels/index/search.h"
 #include "core/ops/arguments.h"
 #include "core/ops/compose.h"
+#include "core/ops/pointwise.h"
 
 // ---- searchsorted, bucketize ----
 typedef struct SearchRow {
@@ -50,12 +51,6 @@ static Status search_infer(OpCall *call)
                 return fail(STATUS_SHAPE,
                             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first "
                             "N-1 dimensions of boundaries tensor and input value tensor must match");
-        if (sorted->dtype != values->dtype && !values->wrapped)
-                return fail(STATUS_DTYPE,
-                            "torch.searchsorted(): boundary tensor and input value tensor should have "
-                            "same dtype, but got boundary tensor's dtype %s and input value tensor's "
-                            "dtype %s",
-                            dtype_words(sorted->dtype), dtype_words(values->dtype));
         if (order != NULL && (order->dtype != DTYPE_I64 || !meta_same_shape(order, sorted)))
                 return fail(STATUS_SHAPE,
                             "torch.searchsorted(): sorter must be int64 and have the shape of the "
@@ -73,7 +68,12 @@ static Status search_op_run(const OpRun *run)
         const SearchRow *row = call->op->row;
         const TensorMeta *sorted = run->in_meta[row->sorted], *values = run->in_meta[row->values];
         const TensorMeta *order = run->n_in > 2 ? run->in_meta[2] : NULL;
-        Dtype as = dtype_is_float(sorted->dtype) || dtype_is_float(values->dtype) ? DTYPE_F64 : DTYPE_I64;
+        Promotion promotion = PROMOTION_INIT;
+        Dtype common;
+        TRY(promotion_add(&promotion, sorted));
+        TRY(promotion_add(&promotion, values));
+        TRY(promotion_result(&promotion, &common));
+        const Dtype as = dtype_compute(common);
         _cleanup_(dense_deinit) Dense in_sorted = { 0 }, in_values = { 0 }, in_order = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
         TRY(dense_init(&in_sorted, run->ctx, run->in[row->sorted], sorted, as));

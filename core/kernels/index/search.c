@@ -112,28 +112,32 @@ Status histogram_range(const RunContext *ctx, Histogram *task)
 }
 
 // ---- windows ----
-// Row `y` of the windows' element (i, j) into the plane.
+// A row of windows' elements (i, j) goes into one row of the plane, in blocks between polls.
 #define FOLD(T, ADD)                                                                                         \
         static void fold_##T(const RunContext *ctx, const Fold *task)                                        \
         {                                                                                                    \
-                const int64_t plane = task->size[0] * task->size[1];                                         \
-                const int64_t rows = task->kernel[0] * task->kernel[1] * task->count[0];                     \
+                const int64_t plane = task->size[0] * task->size[1], n = task->count[1];                     \
+                const int64_t per_element = task->count[0];                                                  \
+                const int64_t rows = task->kernel[0] * task->kernel[1] * per_element;                        \
                 const T *from = task->columns;                                                               \
                 T *out = task->out;                                                                          \
                 Work work = { .ctx = ctx };                                                                  \
                 clear(&work, out, task->planes *plane *(int64_t)sizeof(T));                                  \
-                for (int64_t r = 0; r < task->planes * rows && !work_stops(&work, task->count[1] + 8);       \
-                     r++) {                                                                                  \
-                        int64_t y = r % task->count[0],                                                      \
-                                element = r / task->count[0] % (rows / task->count[0]);                      \
+                for (int64_t r = 0; r < task->planes * rows && !work_stops(&work, 8); r++) {                 \
+                        int64_t element = r / per_element % (task->kernel[0] * task->kernel[1]);             \
                         int64_t i = element / task->kernel[1], j = element % task->kernel[1];                \
-                        int64_t row = y * task->stride[0] - task->padding[0] + i * task->dilation[0];        \
+                        int64_t row = r % per_element * task->stride[0] - task->padding[0] +                 \
+                                      i * task->dilation[0];                                                 \
+                        if (row < 0 || row >= task->size[0])                                                 \
+                                continue;                                                                    \
                         T *to = out + r / rows * plane + row * task->size[1];                                \
-                        for (int64_t x = 0; x < task->count[1] && row >= 0 && row < task->size[0]; x++) {    \
-                                int64_t column =                                                             \
-                                        x * task->stride[1] - task->padding[1] + j * task->dilation[1];      \
+                        int64_t first = j * task->dilation[1] - task->padding[1];                            \
+                        for (int64_t x = 0; x < n; x++) {                                                    \
+                                int64_t column = x * task->stride[1] + first;                                \
+                                if (x % WORK_BLOCK == 0 && work_stops(&work, 2 * WORK_BLOCK))                \
+                                        return;                                                              \
                                 if (column >= 0 && column < task->size[1])                                   \
-                                        to[column] = ADD(to[column], from[r * task->count[1] + x]);          \
+                                        to[column] = ADD(to[column], from[r * n + x]);                       \
                         }                                                                                    \
                 }                                                                                            \
         }

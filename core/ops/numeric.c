@@ -395,12 +395,13 @@ static Status im2col_expand(Emitter *emitter, const OpCall *call, Value *out)
         const int64_t *step = padded->stride + padded->rank - 2;
         int64_t channels = meta->size[meta->rank - 3];
         int64_t sizes[] = { batched ? meta->size[0] : 1, channels, kernel[0], kernel[1], n[0], n[1] };
-        int64_t strides[] = { batched ? padded->stride[0] : 0,
-                              padded->stride[padded->rank - 3],
-                              dilation[0] * step[0],
-                              dilation[1] * step[1],
-                              stride[0] * step[0],
-                              stride[1] * step[1] };
+        // The step of a dimension with one place is not taken, and may be of any size. All other
+        // steps are within the padded tensor, so that no product overflows.
+        int64_t strides[] = {
+                batched ? padded->stride[0] : 0,           padded->stride[padded->rank - 3],
+                kernel[0] > 1 ? dilation[0] * step[0] : 0, kernel[1] > 1 ? dilation[1] * step[1] : 0,
+                n[0] > 1 ? stride[0] * step[0] : 0,        n[1] > 1 ? stride[1] * step[1] : 0
+        };
         Value windows =
                 OP(&c, "aten::as_strided", self, compose_ints(&c, sizes, 6), compose_ints(&c, strides, 6));
         int64_t shape[] = { sizes[0], channels * kernel[0] * kernel[1], n[0] * n[1] };

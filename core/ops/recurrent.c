@@ -198,7 +198,7 @@ static void check_network(Compose *c, const Network *net)
         uint32_t per = 2u + (net->biases ? 2u : 0u) + (net->projected ? 1u : 0u);
         if (compose_failed(c))
                 return;
-        if (net->n_layers < 1 || net->n_layers * net->n_directions > MAX_DIRECTIONS)
+        if (net->n_layers < 1 || net->n_layers > MAX_DIRECTIONS / net->n_directions)
                 compose_check(c,
                               fail(STATUS_VALUE, "recurrent network: 1 to %d layers and directions, got %ld",
                                    MAX_DIRECTIONS, (long)net->n_layers));

@@ -234,6 +234,13 @@ def run_rows():
                    fx(X, call(f"torch.ops.aten.{op}.default", "%x", [5, 5], *options, scale, scale), out()),
                    {"x": [[[[1.5, 2], [3, 4]]]]}, 200, None, "outputs")
     image = [[[[1.0, 2, 3, 4]] * 4]]
+    # steps of dimensions with one place, and layers, whose products with others overflow
+    yield ("im2col with a stride of 2^62",
+           fx(X, call("torch.ops.aten.im2col.default", "%x", [1, 1], [1 << 62, 1], [0, 0], [4, 1 << 62]), out()),
+           {"x": image}, 200, None, "outputs")
+    yield ("2^62 layers in two directions",
+           fx(X, call("torch.ops.aten.gru.input", "%x", "%x", ["%x"] * 4, True, 1 << 62, 0.0, False, True,
+                      False), out()), {"x": image[0]}, 400, None, "64 layers")
     kernel = [[[[1.0]]]]
     huge = 1 << 31
     for name, config in (("a stride of 0 in a module", {"stride": 0}),

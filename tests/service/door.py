@@ -454,9 +454,10 @@ def scope_of(method, path):
     or changing what is stored."""
     if path in NO_TOKEN_NEEDED:
         return None
-    if method in ("GET", "HEAD"):
+    if method in ("GET", "HEAD") or path.endswith("/transform"):  # what is to be stored needs more
         return "read"
-    return "run" if method == "POST" and path.endswith("/run") else "write"
+    runs = path.endswith("/run") or path == "/v1/compare"
+    return "run" if method == "POST" and runs else "write"
 
 
 def scopes(binary):

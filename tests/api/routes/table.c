@@ -126,7 +126,8 @@ Test(table, a_value_out_of_range_is_refused_with_what_is_allowed)
         api_call_deinit(&call);
         cr_assert_eq(parse("/v1/graphs/g/text?form=png", &call), STATUS_OK);
         cr_assert_eq(param_choice(&call, PARAM_TEXT_FORM, &form), STATUS_VALUE);
-        cr_assert_str_eq(failure_current()->message, "\"form\" is graph, code, readable, tabular, dot or json, not \"png\"");
+        cr_assert_str_eq(failure_current()->message,
+                         "\"form\" is graph, code, readable, tabular, dot or json, not \"png\"");
         cr_assert_eq(form, 7);
         api_call_deinit(&call);
         cr_assert_eq(param_choose(PARAM_MODE, "fast", &form), STATUS_VALUE);

@@ -392,6 +392,13 @@ def good_requests():
               b'"shape": [1, 1, 8, 8], "data": [%s]}}}' % b", ".join([b"0.5"] * 64)),
              ("GRAPH_PATCH", "PATCH", "/v1/graphs/digits", b'{"default_version": 1}'),
              ("GRAPH_POST", "POST", "/v1/graphs", TINY)]
+    steps = b'{"steps": [{"pass": "cse"}, {"lint": true}]}'
+    sides = {"a": {"graph": "tiny", "mode": "eager"}, "b": {"graph": "tiny", "version": 1}}
+    rows += [("TRANSFORM", "POST", "/v1/graphs/digits/transform", steps),
+             ("VERSION_TRANSFORM", "POST", "/v1/graphs/digits/versions/1/transform", steps),
+             ("PASS_PUT", "PUT", "/v1/passes/digits", steps),
+             ("PASS_DELETE", "DELETE", "/v1/passes/digits", b""),
+             ("COMPARE", "POST", "/v1/compare", json.dumps({**sides, **json.loads(TINY_BODY)}).encode())]
     rows += [("TEXT", "GET", f"/v1/graphs/digits/text?form={form}", b"")
              for form in ("graph", "code", "tabular", "json")]
     rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?form={form}", b"")
@@ -403,8 +410,10 @@ def good_requests():
         ("PROFILE_LIST", "/v1/profiles?slowest=5"))]
     rows += [(route, "GET", path.format(name="digits", v=1, id="soak"), b"")
              for route, method, path, _ in routes() if method == "GET"]
-    return [(route, (200, 201) if route == "GRAPH_POST" else (200, 404) if route == "PROFILE_GET" else (200,),
-             method, target, body, run_id if route == "RUN" else []) for route, method, target, body in rows]
+    statuses = {"GRAPH_POST": (200, 201), "PROFILE_GET": (200, 404), "PASS_GET": (200, 404),
+                "PASS_PUT": (201, 200), "PASS_DELETE": (204, 404)}
+    return [(route, statuses.get(route, (200,)), method, target, body, run_id if route == "RUN" else [])
+            for route, method, target, body in rows]
 
 
 def all_routes():

@@ -54,7 +54,8 @@ KNOWN = {
     r"differs.*native_layer_norm.*result 1": "the saved mean where there are infinities: up to "
     "the order of sums",
     r"refused with 400, aten\._weight_norm.*g has": "PyTorch reads beyond g, or less than all of it",
-    r"differs.*(norm|distance|aten\.dist).*PyTorch has (inf|0\.0)": "PyTorch's sums of powers overflow or vanish on the way",
+    r"differs.*(norm|distance|aten\.dist).*PyTorch has (inf|0\.0)": "PyTorch's sums of powers "
+    "overflow or vanish on the way",
     r"pad[123]d.*is too small. Calculated output": "PyTorch asks for one size above 0, not for all",
     r"addbmm_.*doesn't match the broadcast shape": "PyTorch resizes what it writes to",
 }

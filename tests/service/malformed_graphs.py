@@ -236,7 +236,8 @@ def run_rows():
     image = [[[[1.0, 2, 3, 4]] * 4]]
     # steps of dimensions with one place, and layers, whose products with others overflow
     yield ("im2col with a stride of 2^62",
-           fx(X, call("torch.ops.aten.im2col.default", "%x", [1, 1], [1 << 62, 1], [0, 0], [4, 1 << 62]), out()),
+           fx(X, call("torch.ops.aten.im2col.default", "%x", [1, 1], [1 << 62, 1], [0, 0], [4, 1 << 62]),
+              out()),
            {"x": image}, 200, None, "outputs")
     yield ("2^62 layers in two directions",
            fx(X, call("torch.ops.aten.gru.input", "%x", "%x", ["%x"] * 4, True, 1 << 62, 0.0, False, True,

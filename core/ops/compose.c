@@ -7,8 +7,15 @@
 
 void compose_begin(Compose *c, Emitter *emitter, const OpCall *call)
 {
-        c->emitter = emitter;
+        compose_begin_bare(c, emitter, call->schema->name);
         c->call = call;
+}
+
+void compose_begin_bare(Compose *c, Emitter *emitter, const char *name)
+{
+        c->emitter = emitter;
+        c->call = NULL;
+        c->name = name;
         c->status = STATUS_OK;
         c->n_made = 0;
         c->capacity = COMPOSE_INLINE;
@@ -140,9 +147,8 @@ const TensorMeta *compose_meta(Compose *c, Value tensor)
         static const TensorMeta none = { .dtype = DTYPE_F32 };
         if (tensor.kind == VALUE_TENSOR)
                 return &tensor.tensor->meta;
-        compose_check(c, c->status != STATUS_OK
-                                 ? c->status
-                                 : fail(STATUS_VALUE, "%s: a tensor is missing", c->call->schema->name));
+        compose_check(c, c->status != STATUS_OK ? c->status
+                                                : fail(STATUS_VALUE, "%s: a tensor is missing", c->name));
         return &none;
 }
 
@@ -185,7 +191,7 @@ Value compose_item(Compose *c, Value list, uint32_t k)
                 return value_none();
         if (value_is_sequence(list) && k < list.seq->n)
                 return list.seq->items[k];
-        compose_check(c, fail(STATUS_INTERNAL, "%s: item %u of a list is missing", c->call->schema->name, k));
+        compose_check(c, fail(STATUS_INTERNAL, "%s: item %u of a list is missing", c->name, k));
         return value_none();
 }
 

@@ -17,7 +17,8 @@ enum { COMPOSE_INLINE = 32 }; // values that a body makes before it needs the he
 
 typedef struct Compose {
         Emitter *emitter;
-        const OpCall *call;
+        const OpCall *call; // NULL: the body has no call, NAMED and its like are not for it
+        const char *name;   // for messages
         Status status;
         uint32_t n_made, capacity;
         Value *made; // `few` or heap
@@ -25,6 +26,8 @@ typedef struct Compose {
 } Compose;
 
 void compose_begin(Compose *c, Emitter *emitter, const OpCall *call);
+// A body that is no call of an operator: no argument is read by name.
+void compose_begin_bare(Compose *c, Emitter *emitter, const char *name);
 // *out = `result`, counted. Drops all that was made.
 Status compose_end(Compose *c, Value result, Value *out);
 // The status of a check made by hand: the first failure counts.

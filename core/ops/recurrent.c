@@ -168,8 +168,6 @@ static States run_layer(Compose *c, const Layer *layer, Value input, const State
 }
 
 // ---- networks ----
-enum { MAX_DIRECTIONS = 64 }; // layers * directions
-
 typedef struct Network {
         RecurrentKind kind;
         int64_t n_layers;
@@ -198,10 +196,10 @@ static void check_network(Compose *c, const Network *net)
         uint32_t per = 2u + (net->biases ? 2u : 0u) + (net->projected ? 1u : 0u);
         if (compose_failed(c))
                 return;
-        if (net->n_layers < 1 || net->n_layers > MAX_DIRECTIONS / net->n_directions)
+        if (net->n_layers < 1 || net->n_layers > RECURRENT_MAX_DIRECTIONS / net->n_directions)
                 compose_check(c,
                               fail(STATUS_VALUE, "recurrent network: 1 to %d layers and directions, got %ld",
-                                   MAX_DIRECTIONS, (long)net->n_layers));
+                                   RECURRENT_MAX_DIRECTIONS, (long)net->n_layers));
         else if (compose_length(net->params) != net->n_layers * net->n_directions * per)
                 compose_check(c, fail(STATUS_VALUE, "recurrent network: %u parameters given, %ld expected",
                                       compose_length(net->params),
@@ -232,7 +230,7 @@ static Value state_at(Compose *c, Value states, uint32_t index)
 // *out_hidden and *out_cell: the last states of all layers, stacked; the result is the output.
 static Value run_network(Compose *c, const Network *net, Value *out_hidden, Value *out_cell)
 {
-        Value last[2][MAX_DIRECTIONS], outs[2];
+        Value last[2][RECURRENT_MAX_DIRECTIONS], outs[2];
         check_network(c, net);
         if (compose_failed(c))
                 return value_none();
@@ -325,6 +323,19 @@ static Status rnn_relu_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- cells: one step ----
+static Status check_cell_state(const TensorMeta *input, const TensorMeta *state, int64_t size, int label)
+{
+        if (input->rank != 2 || state->rank != 2)
+                return STATUS_OK; // said by others
+        if (input->size[0] != state->size[0])
+                return fail(STATUS_SHAPE, "Input batch size %ld doesn't match hidden%d batch size %ld",
+                            (long)input->size[0], label, (long)state->size[0]);
+        if (state->size[1] != size)
+                return fail(STATUS_SHAPE, "hidden%d has inconsistent hidden_size: got %ld, expected %ld",
+                            label, (long)state->size[1], (long)size);
+        return STATUS_OK;
+}
+
 static States run_cell(Compose *c, RecurrentKind kind, Value hidden, Value cell)
 {
         Value input = NAMED(c, "input");
@@ -335,6 +346,13 @@ static States run_cell(Compose *c, RecurrentKind kind, Value hidden, Value cell)
                                       c->call->schema->name, compose_meta(c, input)->rank));
         if ((layer.b_ih.kind == VALUE_NONE) != (layer.b_hh.kind == VALUE_NONE))
                 compose_check(c, fail(STATUS_VALUE, "%s: one bias alone", c->call->schema->name));
+        const TensorMeta *meta = compose_meta(c, input), *w_hh = compose_meta(c, layer.w_hh);
+        const Value states[] = { hidden, cell };
+        for (int i = 0; i < 2 && !compose_failed(c) && w_hh->rank == 2; i++) {
+                if (states[i].kind == VALUE_TENSOR)
+                        compose_check(c,
+                                      check_cell_state(meta, compose_meta(c, states[i]), w_hh->size[1], i));
+        }
         if (compose_failed(c))
                 return (States){ value_none(), value_none(), value_none() };
         const States first = { .hidden = hidden, .cell = cell };

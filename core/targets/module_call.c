@@ -6,8 +6,8 @@
 #include "core/base/map.h"
 #include "core/targets/module_table.h"
 
-static const ModuleTable *const tables[] = { &layer_classes, &activation_classes, &pooling_classes,
-                                             &shape_classes, &loss_classes };
+static const ModuleTable *const tables[] = { &layer_classes,     &activation_classes, &pooling_classes,
+                                             &recurrent_classes, &shape_classes,      &loss_classes };
 
 static struct {
         Arena arena;
@@ -108,21 +108,26 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
                 return fail(STATUS_UNSUPPORTED, "the module \"%s\" is a %s, which this version lacks",
                             module->path, module->type == NULL ? "torch.nn.Module" : module->type);
         const ModuleEntry *entry = resolved->entry;
-        Value state[MODULE_MAX_STATE], args[SCHEMA_MAX_ARGS];
+        Value args[SCHEMA_MAX_ARGS];
         uint64_t given;
+        _cleanup_(freep) Value *state = new_array(resolved->n_state, sizeof(*state));
+        if (state == NULL)
+                return fail_memory();
         TRY(schema_bind(&entry->forward, call, BIND_STRICT, args, &given));
         Status status = STATUS_OK;
         uint32_t n = 0;
-        for (; n < entry->n_state && status == STATUS_OK; n++) {
+        for (; n < resolved->n_state && status == STATUS_OK; n++) {
                 state[n] = value_none();
                 if (resolved->state_paths[n] != NULL)
                         status = emitter->vtbl->state(emitter, emitter->graph, resolved->state_paths[n],
                                                       &state[n]);
         }
         if (status == STATUS_OK) {
-                ModuleCall bound = {
-                        .module = module, .config = resolved->config, .state = state, .args = args
-                };
+                ModuleCall bound = { .module = module,
+                                     .config = resolved->config,
+                                     .state = state,
+                                     .n_state = n,
+                                     .args = args };
                 status = run_class(emitter, entry, &bound, out);
         }
         while (n > 0)

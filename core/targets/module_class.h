@@ -7,8 +7,17 @@ typedef struct ModuleCall {
         const Module *module; // path, training
         const Value *config;  // one per config argument, defaults filled in
         const Value *state;   // one per state name
-        const Value *args;    // one per forward argument
+        uint32_t n_state;
+        const Value *args; // one per forward argument
 } ModuleCall;
+
+// One entry of a module's state, for classes whose state depends on the configuration.
+enum { MODULE_STATE_NAME = 48 };
+typedef struct ModuleStateEntry {
+        char name[MODULE_STATE_NAME]; // "weight_ih_l0_reverse"
+        int rank;
+        int64_t size[MAX_RANK];
+} ModuleStateEntry;
 
 struct ModuleClass {
         const char *type; // "torch.nn.Linear"
@@ -35,4 +44,8 @@ struct ModuleClass {
         // Shapes of the state, by position, as configuration values: "out_features,in_features
         // out_features". NULL: not checked; '-': not this one.
         const char *shapes;
+        // Instead of `state` and `shapes`: entry `index` of the state; false behind the last one.
+        // `config` is bound, but may be out of range.
+        bool (*state_at)(const Value *config, uint32_t index, ModuleStateEntry *out);
+        bool updates_state; // in training mode: running statistics
 };

@@ -24,6 +24,7 @@ typedef struct ResolvedModule {
         const ModuleEntry *entry;
         // one per config argument, defaults filled in; borrowed from module->config and the schema
         const Value *config;
+        uint32_t n_state;
         const char *const *state_paths; // "fc.weight"; NULL: absent
 } ResolvedModule;
 
@@ -35,7 +36,8 @@ typedef struct ModuleTable {
         {                                                                                                    \
                 array, (uint32_t)ARRAY_LENGTH(array)                                                         \
         }
-extern const ModuleTable layer_classes, activation_classes, pooling_classes, shape_classes, loss_classes;
+extern const ModuleTable layer_classes, activation_classes, pooling_classes, recurrent_classes, shape_classes,
+        loss_classes;
 
 Status module_classes_init(void);
 const ModuleEntry *module_entry(const char *type); // NULL if unknown or an operator it needs is missing

@@ -93,25 +93,32 @@ static bool state_wanted(const struct ModuleState *state, const ModuleEntry *ent
         return true;
 }
 
-static Status resolve_state(Graph *graph, const Module *module, const ModuleEntry *entry, const Value *config,
-                            CheckReport *report, const char *const **out_paths)
+static Status add_path(Graph *graph, const Module *module, const char *name, bool optional,
+                       CheckReport *report, const char **out_path)
 {
+        const char *path = arena_format(&graph->arena, "%s.%s", module->path, name);
+        if (path == NULL)
+                return fail_memory();
+        if (graph_state(graph, path) != NULL)
+                *out_path = path;
+        else if (!optional)
+                TRY(report_missing_state(report, path));
+        return STATUS_OK;
+}
+
+static Status resolve_state(Graph *graph, const Module *module, CheckReport *report, ResolvedModule *resolved)
+{
+        const ModuleEntry *entry = resolved->entry;
         const char **paths = arena_array(&graph->arena, MODULE_MAX_STATE, sizeof(*paths));
         if (paths == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < entry->n_state; i++) {
                 const struct ModuleState *state = &entry->state[i];
-                if (!state_wanted(state, entry, config))
-                        continue;
-                const char *path = arena_format(&graph->arena, "%s.%s", module->path, state->name);
-                if (path == NULL)
-                        return fail_memory();
-                if (graph_state(graph, path) != NULL)
-                        paths[i] = path;
-                else if (!state->optional)
-                        TRY(report_missing_state(report, path));
+                if (state_wanted(state, entry, resolved->config))
+                        TRY(add_path(graph, module, state->name, state->optional, report, &paths[i]));
         }
-        *out_paths = paths;
+        resolved->state_paths = paths;
+        resolved->n_state = entry->n_state;
         return STATUS_OK;
 }
 
@@ -175,33 +182,57 @@ static bool wanted_shape(const ModuleEntry *entry, const Value *config, const ch
         return true;
 }
 
-static Status check_shapes(const Graph *graph, const Module *module, const ModuleEntry *entry,
-                           const Value *config, const char *const *paths)
+static Status check_shape(const Module *module, const State *state, const ShapeText *wanted)
 {
+        const TensorMeta *meta = &state->tensor->meta;
+        if (meta->rank == wanted->rank &&
+            memcmp(meta->size, wanted->size, (size_t)wanted->rank * sizeof(int64_t)) == 0)
+                return STATUS_OK;
+        char found_text[160], wanted_text[160];
+        return fail(
+                STATUS_SHAPE,
+                "size mismatch for %s: the state has shape %s, but the configuration of \"%s\" (%s) makes "
+                "it %s",
+                state->path, shape_text(meta->rank, meta->size, found_text, sizeof(found_text)), module->path,
+                module->type, shape_text(wanted->rank, wanted->size, wanted_text, sizeof(wanted_text)));
+}
+
+static Status check_shapes(const Graph *graph, const Module *module, const ResolvedModule *resolved)
+{
+        const ModuleEntry *entry = resolved->entry;
         const char *at = entry->class->shapes;
         for (uint32_t i = 0; at != NULL && *at != '\0' && i < entry->n_state; i++) {
                 size_t n = strcspn(at, " ");
                 ShapeText wanted;
-                const State *state = paths[i] == NULL ? NULL : graph_state(graph, paths[i]);
-                if (state != NULL && at[0] != '-' && wanted_shape(entry, config, at, n, &wanted)) {
-                        const TensorMeta *meta = &state->tensor->meta;
-                        bool same =
-                                meta->rank == wanted.rank &&
-                                memcmp(meta->size, wanted.size, (size_t)wanted.rank * sizeof(int64_t)) == 0;
-                        char found_text[160], wanted_text[160];
-                        if (!same)
-                                return fail(
-                                        STATUS_SHAPE,
-                                        "size mismatch for %s: the state has shape %s, but the configuration "
-                                        "of \"%s\" (%s) makes it %s",
-                                        paths[i],
-                                        shape_text(meta->rank, meta->size, found_text, sizeof(found_text)),
-                                        module->path, entry->class->type,
-                                        shape_text(wanted.rank, wanted.size, wanted_text,
-                                                   sizeof(wanted_text)));
-                }
+                const char *path = resolved->state_paths[i];
+                const State *state = path == NULL ? NULL : graph_state(graph, path);
+                if (state != NULL && at[0] != '-' && wanted_shape(entry, resolved->config, at, n, &wanted))
+                        TRY(check_shape(module, state, &wanted));
                 at += n + (at[n] == ' ');
         }
+        return STATUS_OK;
+}
+
+// ---- state that depends on the configuration ----
+static Status resolve_state_at(Graph *graph, const Module *module, CheckReport *report,
+                               ResolvedModule *resolved)
+{
+        bool (*state_at)(const Value *, uint32_t, ModuleStateEntry *) = resolved->entry->class->state_at;
+        ModuleStateEntry wanted;
+        while (state_at(resolved->config, resolved->n_state, &wanted))
+                resolved->n_state++;
+        const char **paths = arena_array(&graph->arena, MAX(resolved->n_state, 1), sizeof(*paths));
+        if (paths == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; state_at(resolved->config, i, &wanted); i++) {
+                TRY(add_path(graph, module, wanted.name, false, report, &paths[i]));
+                const State *state = paths[i] == NULL ? NULL : graph_state(graph, paths[i]);
+                ShapeText shape = { .rank = wanted.rank };
+                memcpy(shape.size, wanted.size, sizeof(shape.size));
+                if (state != NULL)
+                        TRY(check_shape(module, state, &shape));
+        }
+        resolved->state_paths = paths;
         return STATUS_OK;
 }
 
@@ -223,8 +254,12 @@ Status resolve_module(Graph *graph, Module *module, const Node *node, CheckRepor
                 return STATUS_OK;
         resolved->entry = entry;
         resolved->config = config;
-        TRY(resolve_state(graph, module, entry, config, report, &resolved->state_paths));
-        TRY(check_shapes(graph, module, entry, config, resolved->state_paths));
+        if (entry->class->state_at != NULL) {
+                TRY(resolve_state_at(graph, module, report, resolved));
+        } else {
+                TRY(resolve_state(graph, module, report, resolved));
+                TRY(check_shapes(graph, module, resolved));
+        }
         module->resolved = resolved;
         return STATUS_OK;
 }

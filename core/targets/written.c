@@ -137,9 +137,8 @@ static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Wr
 {
         const Module *module = graph_module(graph, node->target);
         const ResolvedModule *resolved = module == NULL ? NULL : module->resolved;
-        bool has_state = resolved != NULL && resolved->entry->n_state > 0;
-        // running statistics
-        bool counts = resolved != NULL && module->training && resolved->entry->n_state > 2;
+        bool has_state = resolved != NULL && resolved->n_state > 0;
+        bool counts = resolved != NULL && module->training && resolved->entry->class->updates_state;
         writes->found |= counts || (resolved != NULL && (reads & SHARES) != 0 && module_in_place(module));
         // A layer with weights computes a new tensor; one without may return its input.
         writes->flags[node->index] = resolved == NULL ? SHARES | CONTAINER : has_state ? 0 : reads;
@@ -248,7 +247,7 @@ static void add_module_effects(Effects *effects, const Node *node)
         } else if (resolved == NULL) {
                 effects->found = NODE_EVERYTHING;
         } else {
-                bool counts = module->training && resolved->entry->n_state > 2; // running statistics
+                bool counts = module->training && resolved->entry->class->updates_state;
                 effects->found |= NODE_SHARES | (counts || module_in_place(module) ? NODE_WRITES : 0) |
                                   (module->training ? NODE_DRAWS : 0);
         }

@@ -636,6 +636,7 @@ def modules():
     state = GENERATOR.get_state()
     distances(rows, image)
     losses(rows)
+    recurrent()
     GENERATOR.set_state(state)  # the cases below keep their numbers
 
 
@@ -645,6 +646,19 @@ def distances(rows, image):
     module("Bilinear", {"in1_features": 5, "in2_features": 4, "out_features": 3}, rows,
            some(rows.shape[0], 4))
     module("Unfold", {"kernel_size": (2, 1), "padding": 1}, image)
+
+
+def recurrent():
+    sizes = {"input_size": 3, "hidden_size": 2}
+    for name in ("RNN", "GRU", "LSTM"):
+        module(name, sizes, some(4, 2, 3))
+        module(name, {**sizes, "num_layers": 2, "bidirectional": True, "bias": False}, some(4, 3))
+        module(name + "Cell", sizes, some(2, 3))
+    module("LSTM", {**sizes, "proj_size": 1, "num_layers": 2, "batch_first": True}, some(2, 4, 3))
+    module("RNN", {**sizes, "nonlinearity": "relu"}, some(4, 2, 3), some(1, 2, 2))
+    module("GRU", sizes, some(4, 2, 2))  # refused
+    module("GRU", sizes, some(4, 2, 3), some(2, 2, 2))  # refused
+    module("GRUCell", sizes, some(3), some(2))
 
 
 def losses(rows):

@@ -5,6 +5,8 @@
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
+enum { RECURRENT_MAX_DIRECTIONS = 64 }; // layers times directions of a network
+
 typedef enum RecurrentKind { RECURRENT_LSTM, RECURRENT_GRU, RECURRENT_TANH, RECURRENT_RELU } RecurrentKind;
 
 // Arrays are contiguous, of dtype float32 or float64, and do not overlap. H: cells. P: size of the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // families.c: the table of all kernel families, and the choice among their variants.
 #include "core/base/memory.h"
+#include "core/kernels/attention/panel.h"
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/direct.h"
 #include "core/kernels/conv/winograd.h"
@@ -10,7 +11,8 @@
 #include "core/kernels/product/matmul_tile.h"
 
 const KernelFamily *const kernel_families[] = {
-        &gemm_family, &softmax_family, &direct_family, &depthwise_family, &winograd_family, &pool_last_family,
+        &gemm_family,     &softmax_family,   &direct_family,    &depthwise_family,
+        &winograd_family, &pool_last_family, &attention_family,
 };
 const size_t n_kernel_families = ARRAY_LENGTH(kernel_families);
 

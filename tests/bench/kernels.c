@@ -3,6 +3,7 @@
 // runs.
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/kernels/attention/attention.h"
 #include "core/kernels/conv/conv.h"
 #include "core/kernels/norm/norm.h"
 #include "core/kernels/norm/softmax.h"
@@ -136,6 +137,65 @@ static void bench_rows(const RunContext *ctx, const char *label, Task work, int6
         free(task.out);
 }
 
+typedef struct HeadsShape {
+        int64_t heads, queries, keys, depth;
+        MaskKind mask; // the same for all heads
+        bool causal;
+} HeadsShape;
+
+static Status run_attention(const RunContext *ctx, const void *task)
+{
+        return attention_run(ctx, task);
+}
+
+// Heads lie side by side in rows, as a product for query, key and value leaves them.
+static void bench_attention(const RunContext *ctx, const char *label, HeadsShape shape)
+{
+        int64_t width = shape.heads * shape.depth, n = shape.queries, s = shape.keys;
+        float *q = floats_new(n * width), *k = floats_new(s * width), *v = floats_new(s * width),
+              *out = floats_new(n * width), *mask = floats_new(n * s);
+        Attention task = { .dtype = DTYPE_F32,
+                           .l = n,
+                           .s = s,
+                           .e = shape.depth,
+                           .ev = shape.depth,
+                           .batch_rank = 1,
+                           .batch_size = { shape.heads },
+                           .q = { q, width, 1, { shape.depth } },
+                           .k = { k, width, 1, { shape.depth } },
+                           .v = { v, width, 1, { shape.depth } },
+                           .mask = { mask, s, 1, { 0 } },
+                           .out = { out, width, 1, { shape.depth } },
+                           .mask_kind = shape.mask,
+                           .causal = shape.causal,
+                           .scale = 0.125,
+                           .weights = DTYPE_NONE };
+        double seconds = seconds_of(ctx, run_attention, &task);
+        printf("%-28s %2ld x %4ld x %4ld x %3ld %9.1f us  %7.1f GFLOP/s\n", label, (long)shape.heads, (long)n,
+               (long)s, (long)shape.depth, seconds * 1e6,
+               4.0 * (double)width * (double)n * (double)s / seconds * 1e-9);
+        float *all[] = { q, k, v, out, mask };
+        for (size_t i = 0; i < ARRAY_LENGTH(all); i++)
+                free(all[i]);
+}
+
+static void bench_attentions(const RunContext *ctx)
+{
+        bench_attention(ctx, "attention, BERT", (HeadsShape){ 12, 128, 128, 64, MASK_NONE, false });
+        bench_attention(ctx, "attention, BERT, mask", (HeadsShape){ 12, 128, 128, 64, MASK_ADD, false });
+        bench_attention(ctx, "attention, BERT, bool mask",
+                        (HeadsShape){ 12, 128, 128, 64, MASK_BOOL, false });
+        bench_attention(ctx, "attention, MiniLM", (HeadsShape){ 12, 128, 128, 32, MASK_NONE, false });
+        bench_attention(ctx, "attention, ViT", (HeadsShape){ 12, 197, 197, 64, MASK_NONE, false });
+        bench_attention(ctx, "attention, Swin", (HeadsShape){ 192, 49, 49, 32, MASK_NONE, false });
+        bench_attention(ctx, "attention, GPT-2", (HeadsShape){ 12, 64, 64, 64, MASK_NONE, true });
+        bench_attention(ctx, "attention, causal", (HeadsShape){ 12, 1024, 1024, 64, MASK_NONE, true });
+        bench_attention(ctx, "attention, Whisper", (HeadsShape){ 6, 1500, 1500, 64, MASK_NONE, false });
+        bench_attention(ctx, "attention, SegFormer", (HeadsShape){ 1, 16384, 256, 32, MASK_NONE, false });
+        bench_attention(ctx, "attention, one query", (HeadsShape){ 12, 1, 1024, 64, MASK_NONE, false });
+        bench_attention(ctx, "attention, deep", (HeadsShape){ 12, 128, 128, 128, MASK_NONE, false });
+}
+
 int main(int argc, char **argv)
 {
         RunContext ctx;
@@ -157,6 +217,7 @@ int main(int argc, char **argv)
         bench_conv(&ctx, "conv, strided", (ConvShape){ 1, 64, 128, 56, 3, 2 });
         bench_conv(&ctx, "conv, one by one", (ConvShape){ 1, 256, 256, 14, 1, 1 });
         bench_conv(&ctx, "conv, depthwise", (ConvShape){ 96, 96, 96, 56, 3, 1 });
+        bench_attentions(&ctx);
         bench_rows(&ctx, "softmax", run_softmax, 512, 128);
         bench_rows(&ctx, "softmax", run_softmax, 64, 1000);
         bench_rows(&ctx, "layer_norm", run_layer_norm, 128, 768);

@@ -3,6 +3,8 @@
 // what ISA_PORTABLE gives: random shapes, guard bytes, and equal bits where the family promises
 // them. A family without a row here fails.
 #include <stdio.h>
+#include "core/kernels/attention/attention.h"
+#include "core/kernels/attention/panel.h"
 #include "core/kernels/conv/conv.h"
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/winograd.h"
@@ -59,6 +61,46 @@ static int64_t softmax_case(Sample *sample, Dtype dtype, void *out)
         cr_assert_eq(softmax_run(NULL, &(Softmax){ kind, dtype, outer, n, inner }, in, out), STATUS_OK);
         let_go(in, outer * n * inner);
         return outer * n * inner;
+}
+
+// Keys and values lie side by side in rows. The mask is bool or added, and may be one row for all
+// queries.
+static int64_t attention_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t items = sample_int(sample, 1, 3), l = sample_int(sample, 5, 150),
+                s = sample_int(sample, 1, 300), e = sample_int(sample, 1, 70), ev = sample_int(sample, 1, 70),
+                width = e + ev;
+        float *q = floats(sample, items * l * e), *kv = floats(sample, items * s * width);
+        float *added = floats(sample, l * s);
+        added[sample_int(sample, 0, l * s - 1)] = -INFINITY;
+        uint8_t *allowed = guarded_new((size_t)(l * s));
+        for (int64_t i = 0; i < l * s; i++)
+                allowed[i] = sample_int(sample, 0, 3) != 0;
+        Attention task = { .dtype = dtype,
+                           .l = l,
+                           .s = s,
+                           .e = e,
+                           .ev = ev,
+                           .batch_rank = 1,
+                           .batch_size = { items },
+                           .q = { q, e, 1, { l * e } },
+                           .k = { kv, width, 1, { s * width } },
+                           .v = { kv + e, width, 1, { s * width } },
+                           .out = { out, ev, 1, { l * ev } },
+                           .mask_kind = (MaskKind)sample_int(sample, MASK_NONE, MASK_ADD),
+                           .causal = sample_int(sample, 0, 1) != 0,
+                           .scale = 0.2,
+                           .weights = DTYPE_NONE };
+        bool is_row = sample_int(sample, 0, 1) != 0;
+        task.mask = (GemmMatrix){
+                task.mask_kind == MASK_BOOL ? (void *)allowed : added, is_row ? 0 : s, 1, { 0 }
+        };
+        cr_assert_eq(attention_run(NULL, &task), STATUS_OK);
+        let_go(q, items * l * e);
+        let_go(kv, items * s * width);
+        let_go(added, l * s);
+        guarded_check(allowed, (size_t)(l * s));
+        return items * l * ev;
 }
 
 static int64_t pool_case(Sample *sample, Dtype dtype, void *out)
@@ -216,6 +258,7 @@ static const Check checks[] = {
         { &direct_family, direct_case, ISA_AVX2, 360 },
         { &depthwise_family, depthwise_case, ISA_AVX2, 9 },
         { &winograd_family, winograd_case, ISA_AVX2, 432 },
+        { &attention_family, attention_case, ISA_AVX2, 300 },
 };
 
 typedef struct Results {

@@ -31,6 +31,10 @@ KNOWN = {
     r"layers differ, <built-in function pow>": "PyTorch's powers of halfs of negative numbers",
     r"scaled_dot_product_attention.*PyTorch has nan": "rows without keys: PyTorch multiplies what it "
     "masks by zero",
+    r"differs.*scaled_dot_product_attention.*is nan, PyTorch has 0\.0": "rows whose scores are all NaN: "
+    "PyTorch's maximum drops NaN beyond whole vectors of keys, and takes the row for one without keys",
+    r"accepted, .*scaled_dot_product_attention.*not support dropout > 0": "a negative dropout_p, which draws "
+    "nothing",
     r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't "
     r"detach views)": "PyTorch asks for a layout, or for gradients' sake",
     r"refused with 400, aten\.(conv|instance_norm|batch_norm|native_|_native_).*(bias "

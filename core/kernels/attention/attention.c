@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention.c: pieces are blocks of query rows of one batch item: scores by one product, mask and
-// softmax in place, values by a second product. Scores never exist for more than one block of rows
-// per thread.
+// attention.c: chooses between blocked.c and products. Here pieces are blocks of query rows of one
+// batch item: scores by one product, mask and softmax in place, values by a second product. Scores
+// never exist for more than one block of rows per thread.
 #include "core/kernels/attention/attention.h"
 #include <math.h>
+#include "core/kernels/attention/blocked.h"
 #include "core/kernels/norm/softmax.h"
 #include "core/tensor/half.h"
 
@@ -16,8 +17,8 @@ typedef struct AttentionRun {
         _Atomic int failed;
 } AttentionRun;
 
-static char *batch_element(const Attention *attention, const GemmMatrix *matrix, int64_t item, int64_t row,
-                           size_t item_bytes)
+void *attention_row(const Attention *attention, const GemmMatrix *matrix, int64_t item, int64_t row,
+                    size_t item_bytes)
 {
         int64_t offset = row * matrix->row;
         for (int d = attention->batch_rank - 1; d >= 0; d--) {
@@ -75,8 +76,8 @@ static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64
         const Attention *at = run->attention;
         size_t bytes = dtype_info[at->dtype].bytes, mask_bytes = at->mask_kind == MASK_BOOL ? 1 : bytes;
         Gemm score = { .dtype = at->dtype, .m = n, .n = at->s, .k = at->e, .alpha = at->scale };
-        score.a = (GemmMatrix){ batch_element(at, &at->q, item, row, bytes), at->q.row, at->q.col, { 0 } };
-        score.b = (GemmMatrix){ batch_element(at, &at->k, item, 0, bytes), at->k.col, at->k.row, { 0 } };
+        score.a = (GemmMatrix){ attention_row(at, &at->q, item, row, bytes), at->q.row, at->q.col, { 0 } };
+        score.b = (GemmMatrix){ attention_row(at, &at->k, item, 0, bytes), at->k.col, at->k.row, { 0 } };
         score.c = (GemmMatrix){ scores, at->s, 1, { 0 } };
         TRY(gemm(ctx, &score));
         double row_scale[BLOCK_ROWS];
@@ -84,7 +85,7 @@ static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64
         for (int64_t i = 0; i < n && !work_stops(&work, at->s); i++) {
                 const char *mask = at->mask_kind == MASK_NONE
                                            ? NULL
-                                           : batch_element(at, &at->mask, item, row + i, mask_bytes);
+                                           : attention_row(at, &at->mask, item, row + i, mask_bytes);
                 if (at->dtype == DTYPE_F32) {
                         float *line = (float *)scores + i * at->s;
                         mask_row_f32(at, &work, mask, row + i, line);
@@ -99,9 +100,9 @@ static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64
                 }
         }
         Gemm value = { .dtype = at->dtype, .m = n, .n = at->ev, .k = at->s, .alpha = 1, .a = score.c };
-        value.b = (GemmMatrix){ batch_element(at, &at->v, item, 0, bytes), at->v.row, at->v.col, { 0 } };
+        value.b = (GemmMatrix){ attention_row(at, &at->v, item, 0, bytes), at->v.row, at->v.col, { 0 } };
         value.c = (GemmMatrix){
-                batch_element(at, &at->out, item, row, bytes), at->out.row, at->out.col, { 0 }
+                attention_row(at, &at->out, item, row, bytes), at->out.row, at->out.col, { 0 }
         };
         TRY(gemm(ctx, &value));
         if (at->weights != DTYPE_NONE)
@@ -131,20 +132,28 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
         scratch_deinit(&scores);
 }
 
-Status attention_run(const RunContext *ctx, const Attention *attention)
+static Status run_by_products(const RunContext *ctx, const Attention *attention, int64_t items)
 {
         AttentionRun run = { .ctx = ctx, .attention = attention };
-        int64_t row_bytes = MAX((int64_t)1, attention->s) * dtype_info[attention->dtype].bytes, items = 1;
+        int64_t row_bytes = MAX((int64_t)1, attention->s) * dtype_info[attention->dtype].bytes;
         run.rows = MAX((int64_t)1, MIN((int64_t)BLOCK_ROWS, SCORE_BYTES / row_bytes));
         run.n_blocks = (attention->l + run.rows - 1) / run.rows;
+        TRY(parallel_for(ctx, items * run.n_blocks, 1, attend_pieces, &run));
+        TRY(run_poll(ctx));
+        return atomic_load(&run.failed) ? STATUS_NO_MEMORY : STATUS_OK;
+}
+
+Status attention_run(const RunContext *ctx, const Attention *attention)
+{
+        int64_t items = 1;
         for (int d = 0; d < attention->batch_rank; d++)
                 items *= attention->batch_size[d];
         if (items == 0 || attention->l == 0 || attention->ev == 0)
                 return STATUS_OK;
-        TRY(parallel_for(ctx, items * run.n_blocks, 1, attend_pieces, &run));
-        TRY(run_poll(ctx));
-        if (atomic_load(&run.failed))
+        Status status = attention_is_blocked(attention) ? attention_run_blocked(ctx, attention, items)
+                                                        : run_by_products(ctx, attention, items);
+        if (status == STATUS_NO_MEMORY)
                 return fail(STATUS_TOO_LARGE, "attention has no working memory left; send shorter sequences "
                                               "or start the server with a larger --max-run-memory");
-        return STATUS_OK;
+        return status;
 }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked.c: pieces are panels of queries of one batch item. A piece goes over its keys in blocks
+// that stay in the cache together with their scores.
+#include "core/kernels/attention/blocked.h"
+#include <math.h>
+#include <string.h>
+#include "core/base/memory.h"
+#include "core/kernels/attention/panel.h"
+#include "core/kernels/dense.h"
+
+// A panel's mask of at most MASK_FLOATS is turned once for all batch items that share it.
+enum { MOST_KEYS = 128, MOST_DEPTH = 512, FEW_QUERIES = 4, MASK_FLOATS = 1 << 18 };
+
+typedef struct BlockedRun {
+        const RunContext *ctx;
+        const Attention *attention;
+        const AttentionPanel *panel;
+        int64_t items, n_panels, n_keys; // n_keys: of a block
+        bool items_first;                // neighbouring pieces are items, not panels of an item
+        int64_t mask_keys;               // whose mask is kept at a time; 0: no mask
+        _Atomic int failed;
+} BlockedRun;
+
+// Working memory of a thread, and which mask is in `mask`.
+typedef struct BlockedPart {
+        const BlockedRun *run;
+        Work work;
+        float *queries, *scores, *out, *mask;
+        const void *mask_of;
+        int64_t mask_from;
+} BlockedPart;
+
+bool attention_is_blocked(const Attention *attention)
+{
+        return attention->dtype == DTYPE_F32 && attention->weights == DTYPE_NONE &&
+               attention->l > FEW_QUERIES && attention->e <= MOST_DEPTH && attention->ev <= MOST_DEPTH;
+}
+
+static PanelRows rows_of(const Attention *attention, const GemmMatrix *matrix, int64_t item, int64_t row)
+{
+        return (PanelRows){ attention_row(attention, matrix, item, row, sizeof(float)), matrix->row,
+                            matrix->col };
+}
+
+// The mask of keys first.. for the queries at `row`, made unless it is there.
+static void find_mask(BlockedPart *part, int64_t item, int64_t row, int64_t first, PanelKeys *keys)
+{
+        const Attention *at = part->run->attention;
+        if (at->mask_kind == MASK_NONE)
+                return;
+        bool is_bool = at->mask_kind == MASK_BOOL;
+        size_t bytes = is_bool ? 1 : sizeof(float);
+        const char *start = attention_row(at, &at->mask, item, row, bytes);
+        int64_t from = first - first % part->run->mask_keys;
+        int64_t n = MIN(part->run->mask_keys, at->s - from);
+        PanelRows rows = { start + from * at->mask.col * (int64_t)bytes, at->mask.row, at->mask.col };
+        keys->mask_is_row = at->mask.row == 0;
+        if (part->mask_of != start || part->mask_from != from) {
+                if (!keys->mask_is_row) {
+                        (is_bool ? part->run->panel->pack_bool
+                                 : part->run->panel->pack)(&rows, keys->n_queries, n, part->mask);
+                } else {
+                        for (int64_t j = 0; j < n; j++) {
+                                const char *value = (const char *)rows.data + j * rows.col * (int64_t)bytes;
+                                part->mask[j] = !is_bool      ? *(const float *)(const void *)value
+                                                : *value != 0 ? 0.0F
+                                                              : -INFINITY;
+                        }
+                }
+                work_stops(&part->work, n * (keys->mask_is_row ? 1 : part->run->panel->queries));
+                part->mask_of = start;
+                part->mask_from = from;
+        }
+        keys->mask = part->mask + (first - from) * (keys->mask_is_row ? 1 : part->run->panel->queries);
+}
+
+static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
+{
+        const BlockedRun *run = part->run;
+        const Attention *at = run->attention;
+        float max[PANEL_MAX_QUERIES], sum[PANEL_MAX_QUERIES] = { 0 };
+        for (int i = 0; i < PANEL_MAX_QUERIES; i++)
+                max[i] = -INFINITY;
+        int n = (int)MIN(at->l - row, (int64_t)run->panel->queries);
+        PanelRows q = rows_of(at, &at->q, item, row), k = rows_of(at, &at->k, item, 0),
+                  v = rows_of(at, &at->v, item, 0), out = rows_of(at, &at->out, item, row);
+        run->panel->pack(&q, n, at->e, part->queries);
+        memset(part->out, 0, (size_t)(at->ev * run->panel->queries) * sizeof(float));
+        PanelKeys keys = { .n_queries = n,
+                           .e = at->e,
+                           .ev = at->ev,
+                           .scale = (float)at->scale,
+                           .queries = part->queries,
+                           .scores = part->scores,
+                           .max = max,
+                           .sum = sum,
+                           .out = part->out };
+        int64_t all = at->causal ? MIN(at->s, row + n) : at->s, per_key = n * (at->e + at->ev + 16) / 16 + 1;
+        for (int64_t first = 0; first < all; first += run->n_keys) {
+                keys.n_keys = MIN(run->n_keys, all - first);
+                if (work_stops(&part->work, keys.n_keys * per_key))
+                        return;
+                keys.k = (PanelRows){ (const float *)k.data + first * k.row, k.row, k.col };
+                keys.v = (PanelRows){ (const float *)v.data + first * v.row, v.row, v.col };
+                keys.after = at->causal ? first - row : INT64_MIN;
+                find_mask(part, item, row, first, &keys);
+                run->panel->attend(&keys);
+        }
+        run->panel->unpack(part->out, sum, &out, n, at->ev);
+}
+
+static int64_t mask_floats(const BlockedRun *run)
+{
+        return run->attention->mask.row == 0 ? run->mask_keys : run->mask_keys * run->panel->queries;
+}
+
+static void attend_pieces(void *argument, int64_t begin, int64_t end)
+{
+        BlockedRun *run = argument;
+        int64_t lanes = run->panel->queries,
+                n = (run->attention->e + run->n_keys + run->attention->ev) * lanes + mask_floats(run);
+        Scratch scratch;
+        if (scratch_init(&scratch, run->ctx, n, sizeof(float)) != STATUS_OK) {
+                atomic_store(&run->failed, 1);
+                return;
+        }
+        BlockedPart part = { .run = run, .work = { .ctx = run->ctx }, .queries = scratch.data };
+        part.scores = part.queries + run->attention->e * lanes;
+        part.out = part.scores + run->n_keys * lanes;
+        part.mask = part.out + run->attention->ev * lanes;
+        for (int64_t piece = begin; piece < end && !part.work.stops; piece++) {
+                int64_t item = run->items_first ? piece % run->items : piece / run->n_panels;
+                int64_t panel = run->items_first ? piece / run->items : piece % run->n_panels;
+                attend_panel(&part, item, panel * lanes);
+        }
+        scratch_deinit(&scratch);
+}
+
+Status attention_run_blocked(const RunContext *ctx, const Attention *attention, int64_t items)
+{
+        BlockedRun run = { .ctx = ctx, .attention = attention, .items = items };
+        run.panel = kernel_variant(&attention_family, DTYPE_F32);
+        int64_t n_blocks = MAX((int64_t)1, (attention->s + MOST_KEYS - 1) / MOST_KEYS);
+        run.n_keys = (attention->s + n_blocks - 1) / n_blocks;
+        run.n_panels = (attention->l + run.panel->queries - 1) / run.panel->queries;
+        if (attention->mask_kind != MASK_NONE && attention->s > 0) {
+                int64_t lanes = attention->mask.row == 0 ? 1 : run.panel->queries;
+                bool fits = attention->s * lanes <= MASK_FLOATS;
+                run.mask_keys = fits ? attention->s : run.n_keys;
+                run.items_first = fits && attention->mask.row != 0 && attention->batch_rank > 0 &&
+                                  attention->mask.batch[attention->batch_rank - 1] == 0;
+        }
+        TRY(parallel_for(ctx, run.items * run.n_panels, 1, attend_pieces, &run));
+        TRY(run_poll(ctx));
+        return atomic_load(&run.failed) ? STATUS_NO_MEMORY : STATUS_OK;
+}

@@ -75,8 +75,10 @@ static Status check_dtype(const OpCall *call, const TensorMeta *meta, bool first
         if ((allowed >> meta->dtype & 1) != 0)
                 return STATUS_OK;
         // infer checks index, mask and condition tensors behind the first argument, and wrapped
-        // numbers.
-        if (!first && (meta->wrapped || meta->dtype == DTYPE_BOOL || dtype_is_int(meta->dtype)))
+        // numbers that are real.
+        bool is_complex = dtype_info[meta->dtype].kind == DTYPE_KIND_COMPLEX;
+        if (!first && !is_complex &&
+            (meta->wrapped || meta->dtype == DTYPE_BOOL || dtype_is_int(meta->dtype)))
                 return STATUS_OK;
         return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'",
                     call->op->kernel != NULL ? call->op->kernel : call->schema->name,

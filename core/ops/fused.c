@@ -37,6 +37,17 @@ static bool can_cast(const TensorMeta *from, const TensorMeta *to)
         return (allowed >> from->dtype & 1) != 0 && (allowed >> to->dtype & 1) != 0;
 }
 
+static bool has_complex(const OpCall *call, const PointBound *bound)
+{
+        bool found = point_is_complex(bound->common) || point_is_complex(bound->out);
+        for (int k = 0; k < bound->n_inputs && !found; k++) {
+                const PointInput *input = &bound->inputs[k];
+                found = point_is_complex(input->tensor < 0 ? input->dtype
+                                                           : arg_meta(call, input->arg)->dtype);
+        }
+        return found;
+}
+
 bool fused_takes(const OpCall *call)
 {
         PointBound bound;
@@ -47,7 +58,9 @@ bool fused_takes(const OpCall *call)
         if (call->op->run != pointwise_run_op)
                 return false;
         // A row that may refuse values is not taken: the group could not name the node.
-        return point_bind(call, &bound) == STATUS_OK && !pointwise_may_fail(call);
+        // Tiles hold no complex numbers.
+        return point_bind(call, &bound) == STATUS_OK && !pointwise_may_fail(call) &&
+               !has_complex(call, &bound);
 }
 
 // ---- one row ----

@@ -24,7 +24,8 @@ static Status isclose_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return fail(STATUS_VALUE, "%s must be greater than or equal to zero, but got %g",
                             rtol >= 0 ? "atol" : "rtol", rtol >= 0 ? atol : rtol);
         Value close = OP(&c, "aten::eq.Tensor", self, other);
-        if (dtype_is_float(dtype) && compose_bool(&c, "equal_nan"))
+        bool inexact = dtype_is_float(dtype) || dtype_info[dtype].kind == DTYPE_KIND_COMPLEX;
+        if (inexact && compose_bool(&c, "equal_nan"))
                 close = OP(&c, "aten::logical_or", close,
                            OP(&c, "aten::logical_and", OP(&c, "aten::isnan", self),
                               OP(&c, "aten::isnan", other)));
@@ -32,7 +33,7 @@ static Status isclose_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return compose_end(&c, close, out);
         if (dtype == DTYPE_BOOL)
                 self = compose_cast(&c, self, DTYPE_F32);
-        if (!dtype_is_float(dtype))
+        if (!inexact)
                 other = compose_cast(&c, other, DTYPE_F32);
         Value allowed = OP(&c, "aten::abs", OP(&c, "aten::mul.Scalar", other, value_float(rtol)));
         allowed = OP(&c, "aten::add.Scalar", allowed, value_float(atol));
@@ -43,9 +44,15 @@ static Status isclose_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- powers and means ----
-static Value in_double(Compose *c, Value x)
+// Complex as soon as one of both is.
+static Value in_double(Compose *c, Value x, Value other)
 {
-        return x.kind == VALUE_TENSOR ? compose_cast(c, x, DTYPE_F64) : x;
+        bool is_complex = other.kind == VALUE_COMPLEX;
+        const Value both[] = { x, other };
+        for (int k = 0; k < 2; k++)
+                is_complex |= both[k].kind == VALUE_TENSOR &&
+                              dtype_info[both[k].tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX;
+        return x.kind == VALUE_TENSOR ? compose_cast(c, x, is_complex ? DTYPE_C128 : DTYPE_F64) : x;
 }
 
 static Status float_power_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -56,7 +63,8 @@ static Status float_power_expand(Emitter *emitter, const OpCall *call, Value *ou
         const char *name = self.kind != VALUE_TENSOR       ? "aten::pow.Scalar"
                            : exponent.kind != VALUE_TENSOR ? "aten::pow.Tensor_Scalar"
                                                            : "aten::pow.Tensor_Tensor";
-        return compose_end(&c, OP(&c, name, in_double(&c, self), in_double(&c, exponent)), out);
+        return compose_end(&c, OP(&c, name, in_double(&c, self, exponent), in_double(&c, exponent, self)),
+                           out);
 }
 
 static Status ldexp_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -157,6 +165,8 @@ static Status trapezoid_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value y = NAMED(&c, "y");
         const TensorMeta *meta = compose_meta(&c, y);
         const TrapezoidRow *row = call->op->row;
+        if (!row->by_points && NAMED(&c, "dx").kind == VALUE_COMPLEX)
+                return fail(STATUS_VALUE, "trapezoid: Currently, we only support dx as a real number.");
         if (meta->rank == 0)
                 return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
         int dim = compose_dim(&c, "dim", meta->rank);
@@ -202,6 +212,12 @@ static Status linalg_cross_expand(Emitter *emitter, const OpCall *call, Value *o
         int at, bt;
         if (a->rank != b->rank)
                 return fail(STATUS_SHAPE, "linalg.cross: inputs must have the same number of dimensions.");
+        if (dtype_info[a->dtype].kind != dtype_info[b->dtype].kind &&
+            (dtype_info[a->dtype].kind == DTYPE_KIND_COMPLEX ||
+             dtype_info[b->dtype].kind == DTYPE_KIND_COMPLEX))
+                return fail(STATUS_DTYPE,
+                            "linalg.cross: expected two tensors of one dtype but found %s and %s",
+                            dtype_words(a->dtype), dtype_words(b->dtype));
         TRY(dim_wrap(given, a->rank, &at));
         bt = at;
         if (a->rank == 0 || a->size[at] != 3 || b->size[bt] != 3)
@@ -539,6 +555,10 @@ static Status fake_quantize_channels_expand(Emitter *emitter, const OpCall *call
         {                                                                                                    \
                 "aten::" schema, 0, .expand = function##_expand, .traits = TRAIT_FRESH                       \
         }
+#define REAL_ONLY(schema, function)                                                                          \
+        {                                                                                                    \
+                "aten::" schema, DTYPES_REAL, .expand = function##_expand, .traits = TRAIT_FRESH             \
+        }
 #define TRAPEZOID(schema, ...)                                                                               \
         {                                                                                                    \
                 "aten::" schema, 0, .expand = trapezoid_expand, .row = &(const TrapezoidRow){ __VA_ARGS__ }, \
@@ -576,7 +596,7 @@ const OpDef numeric_ops[] = {
         NUMERIC("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> "
                 "Tensor",
                 im2col),
-        NUMERIC("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d),
+        REAL_ONLY("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d),
         NUMERIC("fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, " LEVELS "Tensor",
                 fake_quantize),
         NUMERIC("fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor "

@@ -18,10 +18,13 @@ static bool is_operand(char letter)
 static void number_as_input(Value number, PointInput *out)
 {
         out->tensor = -1;
-        out->dtype = number.kind == VALUE_BOOL  ? DTYPE_BOOL
-                     : number.kind == VALUE_INT ? DTYPE_I64
-                                                : DTYPE_F64;
-        if (number.kind == VALUE_FLOAT)
+        out->dtype = number.kind == VALUE_BOOL    ? DTYPE_BOOL
+                     : number.kind == VALUE_INT   ? DTYPE_I64
+                     : number.kind == VALUE_FLOAT ? DTYPE_F64
+                                                  : DTYPE_C128;
+        if (number.kind == VALUE_COMPLEX)
+                out->number.c = (ComplexF64){ number.c.re, number.c.im };
+        else if (number.kind == VALUE_FLOAT)
                 out->number.f = number.f;
         else if (number.kind == VALUE_INT)
                 out->number.i = number.i;
@@ -73,10 +76,32 @@ Status point_check_cast(const OpCall *call, const PointBound *bound)
         if (!call->inplace || bound->op->kernel->mask_out)
                 return STATUS_OK;
         Dtype self = arg_meta(call, SELF)->dtype;
+        if (point_is_complex(bound->common) && point_complex_of(bound->op->kernel)->real_out)
+                return fail(STATUS_DTYPE, "In-place %.*s is not supported for complex tensors.",
+                            (int)strlen(call->schema->name) - 1, call->schema->name);
         if (dtype_can_cast(bound->common, self))
                 return STATUS_OK;
         return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
                     dtype_words(bound->common), dtype_words(self));
+}
+
+// Only rows that know complex numbers see some.
+static Status check_complex(const OpCall *call, const PointBound *bound)
+{
+        bool any = point_is_complex(bound->common);
+        Dtype seen = bound->common;
+        for (int k = 0; k < bound->n_inputs; k++) {
+                const PointInput *input = &bound->inputs[k];
+                Dtype dtype = input->tensor < 0 ? input->dtype : arg_meta(call, input->arg)->dtype;
+                if (bound->op->kernel->in[k] == 'm' || !point_is_complex(dtype))
+                        continue;
+                any = true;
+                seen = dtype;
+        }
+        if (!any || (point_is_complex(bound->common) && point_complex_of(bound->op->kernel) != NULL))
+                return STATUS_OK;
+        return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", bound->op->kernel->label,
+                    dtype_words(seen));
 }
 
 static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointBound *bound)
@@ -95,9 +120,12 @@ static Status bind_dtypes(const OpCall *call, const Promotion *promotion, PointB
         if (op->typing == TYPE_INT && common == DTYPE_BOOL)
                 common = DTYPE_I64;
         bound->common = common;
+        TRY(check_complex(call, bound));
         if (op->check != NULL)
                 TRY(op->check(call, bound));
         TRY(point_check_cast(call, bound));
+        if (point_is_complex(common))
+                return STATUS_OK;
         if ((DTYPES_REAL >> common & 1) != 0 && op->kernel->loop[point_class(common)] != NULL)
                 return STATUS_OK;
         if (common == DTYPE_BOOL && op->bool_words != NULL)
@@ -116,11 +144,15 @@ static void wrap_to(Dtype dtype, int64_t *value)
 static void set_param(Dtype common, Value number, PointParam *out)
 {
         PointClass class = point_class(common);
-        double real = number.kind == VALUE_FLOAT ? number.f
-                      : number.kind == VALUE_INT ? (double)number.i
-                                                 : number.b;
+        double real = number.kind == VALUE_FLOAT     ? number.f
+                      : number.kind == VALUE_INT     ? (double)number.i
+                      : number.kind == VALUE_COMPLEX ? number.c.re
+                                                     : number.b;
         int64_t whole = number.kind == VALUE_INT ? number.i : number.kind == VALUE_BOOL ? number.b : 0;
-        if (class == POINT_F32 || class == POINT_F64) {
+        if (class == POINT_C64 || class == POINT_C128) {
+                bool is_complex = number.kind == VALUE_COMPLEX;
+                out->c = (ComplexF64){ is_complex ? number.c.re : real, is_complex ? number.c.im : 0 };
+        } else if (class == POINT_F32 || class == POINT_F64) {
                 out->f = real;
         } else if (class == POINT_BOOL) {
                 out->i = real != 0;
@@ -171,7 +203,9 @@ Status point_bind(const OpCall *call, PointBound *out_bound)
         out_bound->kernel = op->kernel;
         if (op->adjust != NULL)
                 TRY(op->adjust(call, out_bound));
-        out_bound->out = out_bound->kernel->mask_out ? DTYPE_BOOL : out_bound->common;
+        if (point_is_complex(out_bound->common))
+                out_bound->kernel = point_complex_of(out_bound->kernel);
+        out_bound->out = point_out_dtype(out_bound->kernel, out_bound->common);
         return STATUS_OK;
 }
 
@@ -232,7 +266,7 @@ static Status check_values(const OpRun *run, const PointBound *bound)
 {
         for (int k = 0; k < bound->n_inputs; k++) {
                 const PointInput *input = &bound->inputs[k];
-                if (bound->op->args[input->arg] != 'f')
+                if (bound->op->args[input->arg] != 'f' || point_is_complex(bound->common))
                         continue;
                 Dtype dtype = run->in_meta[input->tensor]->dtype;
                 const void *data = run->in[input->tensor];

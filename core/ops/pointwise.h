@@ -67,6 +67,10 @@ struct PointBound {
         PointParams params;
 };
 
+static inline bool point_is_complex(Dtype dtype)
+{
+        return dtype_info[dtype].kind == DTYPE_KIND_COMPLEX;
+}
 Status point_bind(const OpCall *call, PointBound *out_bound);
 // An in-place twin's result must be castable to self: `result type Float can't be cast to the
 // desired output type Long`.
@@ -110,10 +114,10 @@ const char *dtype_c_name(Dtype dtype);
 // `layout_`: TRAIT_LAYOUT or TRAIT_LAYOUT_NEAR.
 #define POINT_ROW(as_, layout_, schema_, flags_, ...)                                                        \
         {                                                                                                    \
-                as_, .schema = "aten::" schema_, .dtypes = DTYPES_REAL, .flags = OP_ELEMENTWISE | (flags_),  \
-                     .traits = TRAIT_FRESH | (layout_), .infer = pointwise_infer,                            \
-                     .prepare = pointwise_prepare, .run = pointwise_run_op, .pack = pointwise_pack,          \
-                     .cost = pointwise_cost, .row = &(const PointOp)                                         \
+                as_, .schema = "aten::" schema_, .dtypes = DTYPES_REAL | DTYPES_COMPLEX,                     \
+                     .flags = OP_ELEMENTWISE | (flags_), .traits = TRAIT_FRESH | (layout_),                  \
+                     .infer = pointwise_infer, .prepare = pointwise_prepare, .run = pointwise_run_op,        \
+                     .pack = pointwise_pack, .cost = pointwise_cost, .row = &(const PointOp)                 \
                 {                                                                                            \
                         __VA_ARGS__                                                                          \
                 }                                                                                            \

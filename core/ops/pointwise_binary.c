@@ -12,7 +12,11 @@ static Status check_factor(const OpCall *call, const PointBound *bound, bool neg
         Value alpha = arg_number(call, ADD_ALPHA);
         if (alpha.kind == VALUE_BOOL && bound->common != DTYPE_BOOL)
                 return fail(STATUS_VALUE, "Boolean alpha only supported for Boolean results.");
-        if (alpha.kind == VALUE_FLOAT && !dtype_is_float(bound->common))
+        bool is_complex = point_is_complex(bound->common);
+        if (alpha.kind == VALUE_COMPLEX && !is_complex)
+                return fail(STATUS_VALUE,
+                            "For non-complex input tensors, argument alpha must not be a complex number.");
+        if (alpha.kind == VALUE_FLOAT && !dtype_is_float(bound->common) && !is_complex)
                 return fail(
                         STATUS_VALUE,
                         "For integral input tensors, argument alpha must not be a floating point number.");
@@ -94,11 +98,14 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
         Value exponent = arg_number(call, POW_TENSOR_SCALAR_EXPONENT);
         if (exponent.kind == VALUE_BOOL && bound->common == DTYPE_BOOL)
                 return STATUS_OK;
-        double value = exponent.kind == VALUE_FLOAT ? exponent.f
-                       : exponent.kind == VALUE_INT ? (double)exponent.i
-                                                    : exponent.b;
+        double value = exponent.kind == VALUE_FLOAT     ? exponent.f
+                       : exponent.kind == VALUE_INT     ? (double)exponent.i
+                       : exponent.kind == VALUE_COMPLEX ? (exponent.c.im == 0 ? exponent.c.re : NAN)
+                                                        : exponent.b;
         for (size_t i = 0;
-             i < ARRAY_LENGTH(forms) && (bound->common == DTYPE_F32 || bound->common == DTYPE_F64); i++) {
+             i < ARRAY_LENGTH(forms) &&
+             (bound->common == DTYPE_F32 || bound->common == DTYPE_F64 || point_is_complex(bound->common));
+             i++) {
                 if (forms[i].exponent == value)
                         bound->kernel = forms[i].kernel;
         }

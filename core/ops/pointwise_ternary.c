@@ -83,8 +83,9 @@ static Status check_mask(const OpCall *call, const PointBound *bound)
 static Status check_addcdiv(const OpCall *call, const PointBound *bound)
 {
         (void)bound;
-        if (dtype_is_float(arg_meta(call, ADDCDIV_TENSOR1)->dtype) ||
-            dtype_is_float(arg_meta(call, ADDCDIV_TENSOR2)->dtype))
+        const DtypeSet divided = DTYPES_FLOATS | DTYPES_COMPLEX;
+        if ((divided >> arg_meta(call, ADDCDIV_TENSOR1)->dtype & 1) != 0 ||
+            (divided >> arg_meta(call, ADDCDIV_TENSOR2)->dtype & 1) != 0)
                 return STATUS_OK;
         return fail(STATUS_DTYPE, "Integer division with addcdiv is no longer supported, and in a future  "
                                   "release addcdiv will perform a true division of "

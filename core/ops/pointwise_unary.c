@@ -34,6 +34,25 @@ Status point_adjust_clamp(const OpCall *call, PointBound *bound)
         return STATUS_OK;
 }
 
+// Angles of complex numbers are contiguous in PyTorch, those of real ones are laid out as self is.
+static const PointOp *select_angle(const OpCall *call)
+{
+        static const PointOp of_real = { .kernel = &point_angle, .args = "t", .typing = TYPE_FLOAT },
+                             of_complex = { .kernel = &point_angle,
+                                            .args = "t",
+                                            .layout = LAYOUT_CONTIGUOUS };
+        return point_is_complex(arg_meta(call, SELF)->dtype) ? &of_complex : &of_real;
+}
+
+static Status check_sign(const OpCall *call, const PointBound *bound)
+{
+        (void)call;
+        return point_is_complex(bound->common)
+                       ? fail(STATUS_DTYPE, "Unlike NumPy, torch.sign is not intended to support complex "
+                                            "numbers. Please use torch.sgn instead.")
+                       : STATUS_OK;
+}
+
 // For integer tensors the limits are truncated to integers first.
 static Status check_hardtanh(const OpCall *call, const PointBound *bound)
 {
@@ -112,13 +131,18 @@ static Status adjust_logit(const OpCall *call, PointBound *bound)
 
 static Status adjust_nan_to_num(const OpCall *call, PointBound *bound)
 {
-        if (!dtype_is_float(bound->common))
+        bool is_complex = point_is_complex(bound->common);
+        if (!dtype_is_float(bound->common) && !is_complex)
                 return STATUS_OK;
-        double largest = dtype_largest(bound->common), values[] = { 0, largest, -largest };
+        Dtype part = point_out_dtype(&point_complex_abs, bound->common);
+        double largest = dtype_largest(part), values[] = { 0, largest, -largest };
         for (int k = 0; k < 3; k++) {
                 if (!arg_is_none(call, k + 1))
                         TRY(arg_double(call, k + 1, &values[k]));
-                bound->params.of[k].f = values[k];
+                if (is_complex)
+                        bound->params.of[k].c = (ComplexF64){ values[k], 0 };
+                else
+                        bound->params.of[k].f = values[k];
         }
         return STATUS_OK;
 }
@@ -144,7 +168,7 @@ const OpDef pointwise_unary_ops[] = {
         SAME("floor", floor),
         SAME("frac", frac),
         SAME("round", round),
-        SAME("sign", sign),
+        FUNCTION("sign(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_sign, .check = check_sign),
         SAME("sgn", sign),
         SAME("trunc", trunc),
         SAME("fix", trunc),
@@ -153,6 +177,7 @@ const OpDef pointwise_unary_ops[] = {
         FUNCTION("negative(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_neg,
                  .bool_words = NEG_WORDS),
         FUNCTION("square(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_square, .typing = TYPE_INT),
+        POINT_OP("angle(Tensor self) -> Tensor", 0, .select = select_angle),
         FLOATING("acos", acos),
         FLOATING("arccos", acos),
         FLOATING("acosh", acosh),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // promote.c: torch.result_type. Operands fall into three classes: tensors with dimensions, 0-dim
 // tensors, Python numbers. A lower class only matters when its kind (bool < integer < float) is
-// above that of the classes over it.
+// above that of the classes over it. A float over a complex number of a lower class becomes complex
+// with parts of its own width.
 #include <inttypes.h>
 #include <math.h>
 #include "core/ops/pointwise.h"
@@ -46,6 +47,14 @@ static Status combine(Dtype higher, Dtype lower, Dtype *out)
                 return STATUS_OK;
         }
         DtypeKind kind_higher = dtype_info[higher].kind, kind_lower = dtype_info[lower].kind;
+        if (kind_higher == DTYPE_KIND_FLOAT && kind_lower == DTYPE_KIND_COMPLEX) {
+                if (higher == DTYPE_F16)
+                        return fail(STATUS_DTYPE,
+                                    "float16 with a complex number would be complex32, which is "
+                                    "not supported here");
+                *out = higher == DTYPE_F64 ? DTYPE_C128 : DTYPE_C64;
+                return STATUS_OK;
+        }
         if (kind_higher >= kind_lower && !(kind_higher == DTYPE_KIND_BOOL)) {
                 *out = higher;
                 return STATUS_OK;
@@ -112,6 +121,12 @@ Status number_check_fits(Value number, Dtype dtype)
         };
         if (names[dtype] == NULL || number.kind == VALUE_BOOL)
                 return STATUS_OK;
+        if (number.kind == VALUE_COMPLEX) {
+                if (number.c.im != 0)
+                        return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow",
+                                    names[dtype]);
+                number = value_float(number.c.re);
+        }
         bool is_float = dtype_is_float(dtype);
         double value = number.kind == VALUE_FLOAT ? number.f : (double)number.i, max = dtype_largest(dtype);
         // Negative integers may wrap into unsigned dtypes.

@@ -324,7 +324,7 @@ static const SearchRow in_sequence = { SEARCHSORTED_SORTED, SEARCHSORTED_VALUES,
         }
 #define ISIN(schema)                                                                                         \
         {                                                                                                    \
-                "aten::" schema, 0, .expand = isin_expand, .row = &in_tests, .traits = TRAIT_FRESH           \
+                "aten::" schema, DTYPES_REAL, .expand = isin_expand, .row = &in_tests, .traits = TRAIT_FRESH \
         }
 const OpDef search_ops[] = {
         SEARCH("searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool "

@@ -57,6 +57,7 @@
 #define READ_F32(DTYPE, x)  ((float)(READ_REAL_##DTYPE(x)))
 #define READ_F64(DTYPE, x)  ((double)(READ_REAL_##DTYPE(x)))
 #define READ_I64(DTYPE, x)  (READ_INT_##DTYPE(x))
+#define READ_C64(DTYPE, x)  ((ComplexF32){ (float)(READ_REAL_##DTYPE(x)), (float)READ_IMAG_##DTYPE(x) })
 #define READ_C128(DTYPE, x) ((ComplexF64){ (double)(READ_REAL_##DTYPE(x)), READ_IMAG_##DTYPE(x) })
 
 static inline int64_t keep_i64(int64_t value)
@@ -149,6 +150,7 @@ static inline uint64_t float_to_u64(float value)
 ELEMENT_TABLE(DEFINE_LOADER, F32, float)
 ELEMENT_TABLE(DEFINE_LOADER, F64, double)
 ELEMENT_TABLE(DEFINE_LOADER, I64, int64_t)
+ELEMENT_TABLE(DEFINE_LOADER, C64, ComplexF32)
 ELEMENT_TABLE(DEFINE_LOADER, C128, ComplexF64)
 
 #define DEFINE_STORER(CLASS, class_type, DTYPE, type)                                                        \
@@ -175,7 +177,7 @@ ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
 // part.
 #define COMPLEX_TO_BOOL(x) ((uint8_t)((x).re != 0 || (x).im != 0))
 #define COMPLEX_TO_C64(x)  ((ComplexF32){ (float)(x).re, (float)(x).im })
-#define COMPLEX_TO_C128(x) (x)
+#define COMPLEX_TO_C128(x) ((ComplexF64){ (double)(x).re, (double)(x).im })
 #define COMPLEX_TO_U8(x)   WRITE_U8((x).re)
 #define COMPLEX_TO_I8(x)   WRITE_I8((x).re)
 #define COMPLEX_TO_I16(x)  WRITE_I16((x).re)
@@ -197,6 +199,7 @@ ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
                         *out = COMPLEX_TO_##DTYPE(in[i]);                                                    \
                 }                                                                                            \
         }
+ELEMENT_TABLE(DEFINE_COMPLEX_STORER, C64, ComplexF32)
 ELEMENT_TABLE(DEFINE_COMPLEX_STORER, C128, ComplexF64)
 
 #define LOADER_NAME(CLASS, class_type, DTYPE, type) [DTYPE_##DTYPE] = load_##CLASS##_##DTYPE,
@@ -206,6 +209,7 @@ const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_F64] = { ELEMENT_TABLE(LOADER_NAME, F64, double) },
         [TILE_I64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
         [TILE_U64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
+        [TILE_C64] = { ELEMENT_TABLE(LOADER_NAME, C64, ComplexF32) },
         [TILE_C128] = { ELEMENT_TABLE(LOADER_NAME, C128, ComplexF64) },
 };
 const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
@@ -213,8 +217,9 @@ const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_F64] = { ELEMENT_TABLE(STORER_NAME, F64, double) },
         [TILE_I64] = { ELEMENT_TABLE(STORER_NAME, I64, int64_t) },
         [TILE_U64] = { ELEMENT_TABLE(STORER_NAME, U64, uint64_t) },
+        [TILE_C64] = { ELEMENT_TABLE(STORER_NAME, C64, ComplexF32) },
         [TILE_C128] = { ELEMENT_TABLE(STORER_NAME, C128, ComplexF64) },
 };
 const uint8_t tile_bytes[TILE_CLASS_COUNT] = {
-        [TILE_F32] = 4, [TILE_F64] = 8, [TILE_I64] = 8, [TILE_U64] = 8, [TILE_C128] = 16,
+        [TILE_F32] = 4, [TILE_F64] = 8, [TILE_I64] = 8, [TILE_U64] = 8, [TILE_C64] = 8, [TILE_C128] = 16,
 };

@@ -17,6 +17,7 @@ typedef enum TileClass {
         TILE_F64,
         TILE_I64,
         TILE_U64,  // as TILE_I64, but read as unsigned when stored to floats
+        TILE_C64,  // ComplexF32
         TILE_C128, // ComplexF64
         TILE_CLASS_COUNT
 } TileClass;

@@ -141,6 +141,7 @@ typedef struct TensorNote {
         const char *key;
         int64_t stride[MAX_RANK], offset;
         int n_stride, alias;
+        bool is_complex; // complex128, kept as pairs of float64
 } TensorNote;
 
 static Status make_tensor(GoldenFile *file, const TensorNote *note, Tensor **out_tensor)
@@ -150,19 +151,19 @@ static Status make_tensor(GoldenFile *file, const TensorNote *note, Tensor **out
                 return fail(STATUS_MALFORMED, "tensor %s is missing or of a strange dtype", note->key);
         TensorMeta dense, meta;
         int64_t span;
-        meta_init(&dense, entry->dtype, entry->rank, entry->size);
+        meta_init(&dense, note->is_complex ? DTYPE_C128 : entry->dtype, entry->rank - note->is_complex,
+                  entry->size);
         meta = dense;
         if (note->n_stride >= 0)
                 memcpy(meta.stride, note->stride, sizeof(meta.stride));
         TRY(meta_span(&meta, &span));
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TRY(storage_new((size_t)(note->offset + span) * dtype_info[entry->dtype].bytes, true, NULL,
-                        &storage));
+        TRY(storage_new((size_t)(note->offset + span) * dtype_info[dense.dtype].bytes, true, NULL, &storage));
         TRY(tensor_new_view(storage, &meta, note->offset, out_tensor));
         Storage plain = { .data = (uint8_t *)(uintptr_t)entry->data };
         Tensor source = { .meta = dense, .storage = &plain };
         // The file's bytes lie as they come: an unaligned tensor is copied into place first.
-        size_t n_bytes = (size_t)meta_numel(&dense) * dtype_info[entry->dtype].bytes;
+        size_t n_bytes = (size_t)meta_numel(&dense) * dtype_info[dense.dtype].bytes;
         _cleanup_(freep) uint8_t *aligned = malloc(n_bytes + 1);
         memcpy(aligned, entry->data, n_bytes);
         plain.data = aligned;
@@ -181,6 +182,7 @@ static Status read_note(JsonReader *json, TensorNote *note)
         note->n_stride = -1;
         note->alias = -1;
         note->offset = 0;
+        note->is_complex = false;
         TRY(json_read_string(json, &note->key, NULL));
         for (;;) {
                 TRY(json_next_key(json, &key, &more));
@@ -190,6 +192,8 @@ static Status read_note(JsonReader *json, TensorNote *note)
                         TRY(read_ints(json, note->stride, MAX_RANK, &note->n_stride));
                 } else if (strcmp(key, "offset") == 0) {
                         TRY(json_read_int(json, &note->offset));
+                } else if (strcmp(key, "complex") == 0) {
+                        TRY(json_read_bool(json, &note->is_complex));
                 } else if (strcmp(key, "alias") == 0) {
                         TRY(json_read_int(json, &alias));
                         note->alias = (int)alias;

@@ -51,7 +51,10 @@ TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
     torch.bfloat16: (1.6e-2, 1e-5),
     torch.float32: (1.3e-6, 1e-5),
     torch.float64: (1e-7, 1e-7),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
 }
+TAKEN = set(DTYPES)  # of the tensors of a case
 MAX_ELEMENTS = 1024
 MAX_MEMORY = 3 << 30  # some variants ask for absurd sizes: they fail instead
 REFUSED = {"aten::linalg_matrix_norm": (2, -2, "nuc")}  # second argument
@@ -91,7 +94,7 @@ def tensors_in(value):
 def check_tensor(tensor):
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided:
         raise Skip("kind of tensor")
-    if tensor.dtype not in DTYPES:
+    if tensor.dtype not in TAKEN:
         raise Skip("dtype")
     if tensor.numel() > MAX_ELEMENTS or tensor.untyped_storage().nbytes() > 64 * MAX_ELEMENTS:
         raise Skip("size")
@@ -163,7 +166,7 @@ class Candidate:
                     same = value.untyped_storage().data_ptr() == given.untyped_storage().data_ptr()
                     alias = index if same else None
             check_tensor(value)
-            return "tensor", copy_tensor(value), alias
+            return "tensor", copy_tensor(value.resolve_neg().resolve_conj()), alias
 
         results = (result if isinstance(result, (list, tuple)) and len(self.overload._schema.returns) != 1
                    else [result])
@@ -236,6 +239,10 @@ UNSTABLE = {"aten::topk", "aten::sort", "aten::argsort", "aten::kthvalue", "aten
 CASTS = {"to", "_to_copy", "type_as", "copy", "copy_", "sum", "prod", "cumsum", "cumprod", "fill", "fill_"}
 
 
+def is_inexact(tensor):
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
 def has_ties(tensor):
     return tensor.numel() != tensor.flatten().unique().numel()
 
@@ -244,11 +251,12 @@ def casts_out_of_range(candidate):
     """Whether a float is converted to an integer type that cannot hold it: what comes out is the
     processor's choice."""
     targets = [tensor.dtype for tensor in tensors_in([out[1] for out in candidate.outs])
-               if not tensor.is_floating_point()]
-    targets += [tensor.dtype for _, tensor in candidate.mutated if not tensor.is_floating_point()]
+               if not is_inexact(tensor)]
+    targets += [tensor.dtype for _, tensor in candidate.mutated if not is_inexact(tensor)]
     for dtype in {dtype for dtype in targets if dtype != torch.bool}:
         info = torch.iinfo(dtype)
         for tensor in tensors_in((candidate.args, candidate.kwargs)):
+            tensor = tensor.real if tensor.is_complex() else tensor
             if tensor.is_floating_point() and not ((tensor > float(info.min) - 1)
                                                    & (tensor < float(info.max))).all():
                 return True
@@ -258,7 +266,7 @@ def casts_out_of_range(candidate):
 def is_ill_conditioned(candidate, group):
     """Whether PyTorch's own result is too far from that of the next larger type for a comparison at
     its tolerance."""
-    wider = {torch.float32: torch.float64}
+    wider = {torch.float32: torch.float64, torch.complex64: torch.complex128}
     if group in SUMS or any(word in candidate.overload._schema.name for word in ("upsample", "softmax")):
         wider |= {torch.float16: torch.float32, torch.bfloat16: torch.float32}
     results = [out[1] for out in candidate.outs
@@ -278,11 +286,14 @@ def is_ill_conditioned(candidate, group):
     if len(exact) != len(results):  # in-place: what was written is among both
         exact, results = exact[:1], results[:1]
     for got, want in zip(results, exact):
-        if got.dtype in wider and want.is_floating_point() and got.shape == want.shape:
+        if got.dtype in wider and is_inexact(want) and got.shape == want.shape:
             rtol, atol = TOLERANCE[got.dtype]
-            share = 0.3 if got.dtype == torch.float32 else 1.0
-            want = want.to(got.dtype).double()
-            if not torch.allclose(got.double(), want, rtol=share * rtol, atol=share * atol, equal_nan=True):
+            share = 0.3 if got.dtype in (torch.float32, torch.complex64) else 1.0
+            want = want.to(got.dtype)
+            if got.is_complex():
+                got, want = torch.view_as_real(got.resolve_conj()), torch.view_as_real(want.resolve_conj())
+            if not torch.allclose(got.double(), want.double(), rtol=share * rtol, atol=share * atol,
+                                  equal_nan=True):
                 return True
     return False
 
@@ -544,7 +555,7 @@ def tolerance(candidate, overrides):
     """(rtol, atol, origin) for the outputs: assert_close's defaults, or the OpInfo's where it is
     looser."""
     tensors = tensors_in([out[1] for out in candidate.outs]) + [tensor for _, tensor in candidate.mutated]
-    dtypes = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
+    dtypes = {tensor.dtype for tensor in tensors if is_inexact(tensor)}
     rtol, atol, origin = 0.0, 0.0, "exact"
     looser, packets = overrides.get(candidate.source, ({}, ()))
     if candidate.overload._schema.name.split("::")[1] not in packets:
@@ -568,8 +579,11 @@ def encode_case(candidate, tensors, number):
         nonlocal count
         key = f"{number}.{count}"
         count += 1
-        tensors[key] = tensor.detach().resolve_neg().clone(memory_format=torch.contiguous_format)
+        kept = tensor.detach().resolve_neg().resolve_conj().clone(memory_format=torch.contiguous_format)
         entry = {"$tensor": key}
+        if tensor.dtype == torch.complex128:  # safetensors has no such dtype
+            kept, entry["complex"] = torch.view_as_real(kept), True
+        tensors[key] = kept
         if not tensor.is_contiguous():
             entry["stride"] = list(tensor.stride())
         if tensor.storage_offset():

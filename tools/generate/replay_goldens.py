@@ -27,6 +27,7 @@ def build_tensor(entry, tensors):
     """The tensor of {"$tensor": key, "stride", "offset"} in a fresh storage with these strides and
     this offset."""
     values = tensors[entry["$tensor"]]
+    values = torch.view_as_complex(values) if entry.get("complex") else values
     return place_tensor(values, entry.get("stride", values.contiguous().stride()), entry.get("offset", 0))
 
 
@@ -59,6 +60,7 @@ def check_output(name, got, want, case, args, tensors):
         assert got is args[want["$arg"]], f"{name} is not argument {want['$arg']}"
     elif isinstance(want, dict) and "$tensor" in want:
         expected = tensors[want["$tensor"]]
+        expected = torch.view_as_complex(expected) if want.get("complex") else expected
         compare(name, got, expected, case)
         stride = want.get("stride", list(expected.contiguous().stride()))
         if expected.numel():

@@ -30,7 +30,8 @@ typedef struct Plan {
         int64_t size[MAX_RANK];
         Operand operands[N_OPERANDS];
         PointLoop *loop;
-        TileClass class; // of x operands; masks are uint8_t
+        TileClass class, out_class; // of x operands and of the result; masks are uint8_t
+        int64_t tile;               // elements at a time
         const PointParams *params;
         atomic_bool *zero_divisor;
 } Plan;
@@ -48,7 +49,20 @@ PointClass point_class(Dtype common)
                 return POINT_BOOL;
         if (dtype_is_int(common))
                 return POINT_I64;
+        if (dtype_info[common].kind == DTYPE_KIND_COMPLEX)
+                return common == DTYPE_C64 ? POINT_C64 : POINT_C128;
         return common == DTYPE_F64 ? POINT_F64 : POINT_F32;
+}
+
+Dtype point_out_dtype(const PointKernel *kernel, Dtype common)
+{
+        if (kernel->mask_out)
+                return DTYPE_BOOL;
+        if (kernel->real_out && dtype_info[common].kind == DTYPE_KIND_COMPLEX)
+                return common == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64;
+        if (kernel->complex_out)
+                return common == DTYPE_F64 ? DTYPE_C128 : DTYPE_C64;
+        return common;
 }
 
 Isa point_isa(void)
@@ -59,7 +73,8 @@ Isa point_isa(void)
 PointLoop *point_loop(const PointKernel *kernel, PointClass class)
 {
         Isa isa = point_isa();
-        return isa == ISA_PORTABLE ? kernel->loop[class] : kernel->wide[isa - 1]->loop[class];
+        bool wide = isa != ISA_PORTABLE && kernel->wide[0] != NULL;
+        return wide ? kernel->wide[isa - 1]->loop[class] : kernel->loop[class];
 }
 
 PointParams point_params_for(const PointParams *params, Dtype common, bool exact)
@@ -156,13 +171,14 @@ static void plan_dims(Plan *plan, const PointOperand *in, const TensorMeta *out_
 static bool must_round(Dtype from, Dtype common)
 {
         return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 &&
-               common != DTYPE_BOOL;
+               common != DTYPE_BOOL && dtype_info[common].kind != DTYPE_KIND_COMPLEX;
 }
 
 static bool reads_in_place(const Operand *operand, TileClass class)
 {
         static const Dtype same[] = {
-                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I64] = DTYPE_I64
+                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64,   [TILE_I64] = DTYPE_I64,
+                [TILE_C64] = DTYPE_C64, [TILE_C128] = DTYPE_C128,
         };
         int64_t bytes = dtype_info[operand->dtype].bytes;
         return operand->dtype == (operand->is_mask ? DTYPE_BOOL : same[class]) && operand->stride[0] == bytes;
@@ -170,7 +186,11 @@ static bool reads_in_place(const Operand *operand, TileClass class)
 
 static TileClass tile_class(PointClass class)
 {
-        return class == POINT_F32 ? TILE_F32 : class == POINT_F64 ? TILE_F64 : TILE_I64;
+        static const TileClass tiles[POINT_CLASS_COUNT] = {
+                [POINT_F32] = TILE_F32,  [POINT_F64] = TILE_F64, [POINT_I64] = TILE_I64,
+                [POINT_BOOL] = TILE_I64, [POINT_C64] = TILE_C64, [POINT_C128] = TILE_C128,
+        };
+        return tiles[class];
 }
 
 static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, const PointOperand *in,
@@ -187,6 +207,9 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
                 bool round = !operand->is_mask && !in[k].exact && must_round(operand->dtype, common);
                 operand->round_to = round ? common : DTYPE_NONE;
                 operand->in_place = !round && reads_in_place(operand, plan->class);
+                // A tile has room for TILE elements of 8 bytes.
+                if (dtype_info[operand->dtype].kind == DTYPE_KIND_COMPLEX)
+                        plan->tile = TILE / 2;
         }
         // At most one operand of two: with two constants, both are repeated.
         if (point_takes_uniform(kernel, point_class(common)) &&
@@ -195,16 +218,18 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
         Operand *out = &plan->operands[OUT];
         out->dtype = out_meta->dtype;
         out->is_mask = kernel->mask_out || all_masks;
-        out->in_place = reads_in_place(out, plan->class);
+        out->in_place = reads_in_place(out, plan->out_class);
 }
 
 // ---- tiles ----
 // A mask is element != 0, read in the class that holds the operand's dtype.
 static void load_mask(const Operand *operand, const char *data, size_t n, void *scratch, void *tile)
 {
-        TileClass class = dtype_info[operand->dtype].kind != DTYPE_KIND_FLOAT ? TILE_I64
-                          : operand->dtype == DTYPE_F64                       ? TILE_F64
-                                                                              : TILE_F32;
+        DtypeKind kind = dtype_info[operand->dtype].kind;
+        TileClass class = kind == DTYPE_KIND_COMPLEX    ? TILE_C128
+                          : kind != DTYPE_KIND_FLOAT    ? TILE_I64
+                          : operand->dtype == DTYPE_F64 ? TILE_F64
+                                                        : TILE_F32;
         tile_loaders[class][operand->dtype](data, operand->stride[0], n, scratch);
         tile_storers[class][DTYPE_BOOL](scratch, n, tile, 1);
 }
@@ -236,7 +261,7 @@ static void store_tile(const Plan *plan, char *data, size_t n, Tiles *tiles)
 {
         const Operand *out = &plan->operands[OUT];
         if (!out->is_mask) {
-                tile_storers[plan->class][out->dtype](tiles->bytes[OUT], n, data, out->stride[0]);
+                tile_storers[plan->out_class][out->dtype](tiles->bytes[OUT], n, data, out->stride[0]);
                 return;
         }
         tile_loaders[TILE_I64][DTYPE_BOOL](tiles->bytes[OUT], 1, n, tiles->scratch);
@@ -248,7 +273,7 @@ static void run_row(const Plan *plan, char *const *data, int64_t n, Tiles *tiles
         bool whole = plan->operands[OUT].in_place;
         for (int k = 0; k < plan->n_in; k++)
                 whole &= plan->operands[k].in_place || plan->operands[k].uniform;
-        int64_t step = whole ? n : TILE;
+        int64_t step = whole ? n : plan->tile;
         for (int64_t i = 0; i < n; i += step) {
                 size_t count = (size_t)MIN(n - i, step);
                 const void *in[POINT_MAX_INPUTS];
@@ -327,6 +352,8 @@ Status pointwise_run(const RunContext *ctx, const PointCall *call, void *out, co
         Plan plan = { .n_in = (int)strlen(kernel->in),
                       .loop = point_loop(kernel, class),
                       .class = tile_class(class),
+                      .out_class = tile_class(point_class(point_out_dtype(kernel, call->common))),
+                      .tile = dtype_info[point_out_dtype(kernel, call->common)].bytes > 8 ? TILE / 2 : TILE,
                       .params = &sized,
                       .zero_divisor = &zero_divisor };
         for (int k = 0; k < plan.n_in; k++) {

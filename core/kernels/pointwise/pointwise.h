@@ -2,20 +2,31 @@
 // Pointwise kernels. A row (pointwise_*.def) has a formula per compute class; the engine in
 // pointwise.c walks broadcast, strided operands in tiles and converts between storage dtypes and
 // the class, so that no row knows about either. f16 and bf16 are computed as f32 and rounded when
-// stored; integers are computed in 64 bits and wrap when stored.
+// stored; integers are computed in 64 bits and wrap when stored. Complex classes have rows of their
+// own (pointwise_complex.def).
 #pragma once
 #include <stdatomic.h>
 #include "core/kernels/isa.h"
 #include "core/kernels/run_context.h"
+#include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
 
-typedef enum PointClass { POINT_F32, POINT_F64, POINT_I64, POINT_BOOL, POINT_CLASS_COUNT } PointClass;
+typedef enum PointClass {
+        POINT_F32,
+        POINT_F64,
+        POINT_I64,
+        POINT_BOOL,
+        POINT_C64,
+        POINT_C128,
+        POINT_CLASS_COUNT
+} PointClass;
 
 enum { POINT_MAX_INPUTS = 3, POINT_PARAMS = 4 };
 
 typedef union PointParam {
-        double f;  // classes F32, F64
-        int64_t i; // classes I64, BOOL
+        double f;     // classes F32, F64
+        int64_t i;    // classes I64, BOOL
+        ComplexF64 c; // classes C64, C128
 } PointParam;
 
 typedef struct PointParams {
@@ -52,6 +63,8 @@ struct PointKernel {
         // one letter per operand: x = compute class, m = mask (uint8_t, 0 or 1, from any dtype)
         const char *in;
         bool mask_out;                      // the result is a mask
+        bool real_out;                      // of complex classes: the result is real
+        bool complex_out;                   // of float classes: the result is complex
         bool takes_uniform;                 // in class F32
         PointLoop *loop[POINT_CLASS_COUNT]; // ISA_PORTABLE's; NULL: not implemented
         // the same row compiled for ISA_AVX2 and up; NULL where the compiler's target lacks them
@@ -74,12 +87,19 @@ struct PointKernel {
 #undef POINT2M
 #undef POINT3
 extern const PointKernel point_logical_not, point_logical_and, point_logical_or, point_logical_xor;
+#define POINT_C(name, ...)  extern const PointKernel point_complex_##name;
+#define POINT_CN(name, ...) extern const PointKernel point_complex_##name;
+#define POINT_R(name, ...)  extern const PointKernel point_complex_##name;
+#include "core/kernels/pointwise/pointwise_complex.def"
+#undef POINT_C
+#undef POINT_CN
+#undef POINT_R
 extern const PointKernel point_where;       // m, x, x
 extern const PointKernel point_masked_fill; // x, m, x
 
 typedef struct PointOperand {
         const void *data;
-        const TensorMeta *meta; // broadcastable to the output's shape; any real dtype
+        const TensorMeta *meta; // broadcastable to the output's shape; any dtype
         // not rounded to the common dtype before use (PyTorch's scalars of mul and div)
         bool exact;
 } PointOperand;
@@ -92,6 +112,10 @@ typedef struct PointCall {
 } PointCall;
 
 PointClass point_class(Dtype common);
+// The dtype of a row's results when it computes in `common`.
+Dtype point_out_dtype(const PointKernel *kernel, Dtype common);
+// The row that computes the same of complex numbers; NULL: there is none.
+const PointKernel *point_complex_of(const PointKernel *kernel);
 // The set whose loops this process takes: isa_level(), at most POINT_WIDEST.
 Isa point_isa(void);
 // NULL: the row lacks the class.
@@ -103,7 +127,7 @@ static inline bool point_takes_uniform(const PointKernel *kernel, PointClass cla
 // What `params` become in `common`: width and signedness filled in. `exact`: an operand is not
 // rounded to f16 or bf16.
 PointParams point_params_for(const PointParams *params, Dtype common, bool exact);
-// out[i] = formula(in...[i]) in the class of `call->common`. `out` is writable, of any real dtype
+// out[i] = formula(in...[i]) in the class of `call->common`. `out` is writable, of any dtype
 // and strides (no element twice); it may be the very same tensor as an input, but must not overlap
 // one otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL when the row
 // lacks the class.

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls with complex numbers that PyTorch's operator tests do not make: a part of
+make_complex_goldens.py."""
+
+import math
+
+import torch
+
+from golden_hand import f32, f64, ramp, t
+
+inf, nan = math.inf, math.nan
+c64, c128 = torch.complex64, torch.complex128
+
+
+def z(values, dtype=c64):
+    return torch.tensor(values, dtype=dtype)
+
+
+def spiral(*shape, dtype=c64, seed=3):
+    """Numbers of all quarters, the same every time."""
+    n = math.prod(shape)
+    real, imag = torch.arange(n, dtype=f64) * 0.37 - 1.2, torch.cos(torch.arange(n, dtype=f64) * seed) * 2
+    return torch.complex(real, imag).to(dtype).reshape(shape)
+
+
+# Products and sums of infinite parts have one meaning: the plain formula of the parts.
+EDGES = [complex(inf, 1), complex(-inf, 0.5), complex(1, inf), complex(0, -inf), complex(inf, nan),
+         complex(nan, 0), complex(0.0, -0.0), complex(-0.0, 0.0), complex(1, 0), complex(0, 1),
+         complex(3e38, 3e38), complex(1e-30, -1e-30)]
+
+
+def hand_cases():
+    yield from views()
+    yield from arithmetic()
+    yield from made_of_parts()
+    yield from mixed()
+
+
+def views():
+    for dtype in (c64, c128):
+        x = spiral(3, 4, dtype=dtype)
+        for y in (x, x.t(), x[:, 1::2], x[1], x[2, 3], x[:0], x[:1].expand(3, 4)):
+            yield "aten.view_as_real.default", [y], {}
+            yield "aten.real.default", [y], {}
+            yield "aten.imag.default", [y], {}
+        pairs = torch.view_as_real(x).clone()
+        for y in (pairs, pairs[1:], pairs.transpose(0, 1), pairs[:, ::2], pairs[0, 0], pairs[:0],
+                  pairs[:, 1:]):
+            yield "aten.view_as_complex.default", [y], {}
+    yield "aten.real.default", [ramp(2, 3)], {}
+    yield "aten.real.default", [torch.arange(3)], {}
+
+
+def arithmetic():
+    edges = z(EDGES)
+    for name in ("add", "sub", "mul"):
+        yield f"aten.{name}.Tensor", [edges.unsqueeze(1), edges], {}
+        yield f"aten.{name}.Tensor", [edges.to(c128).unsqueeze(1), edges.to(c128)], {}
+        yield f"aten.{name}.Tensor", [spiral(4, 5), spiral(5)], {}
+        yield f"aten.{name}.Tensor", [spiral(4, 5).t(), 1.5 - 2j], {}
+        yield f"aten.{name}.Scalar", [spiral(4, 5), 1.5 - 2j], {}
+        yield f"aten.{name}.Scalar", [spiral(4, 5), True], {}
+    for name in ("add.Tensor", "sub.Tensor", "rsub.Tensor"):
+        yield f"aten.{name}", [spiral(3, 5), spiral(5, dtype=c128)], {"alpha": 2 - 1j}
+        yield f"aten.{name}", [spiral(3, 5), ramp(5)], {"alpha": 3}
+    for name in ("neg", "abs", "isnan", "isinf", "isfinite", "exp", "sqrt", "square", "angle", "sgn",
+                 "nan_to_num", "cos", "sin", "tanh", "log"):
+        yield f"aten.{name}.default", [edges[5:]], {}
+        yield f"aten.{name}.default", [spiral(3, 7)], {}
+        yield f"aten.{name}.default", [spiral(3, 7, dtype=c128).t()], {}
+    for name in ("neg", "abs", "isnan", "isinf", "isfinite", "nan_to_num"):
+        yield f"aten.{name}.default", [edges], {}
+    yield "aten.nan_to_num.default", [edges, 1.0, 2.0, -3.0], {}
+    for exponent in (0.5, -0.5, 2, 3, -1, -2, 2.5, 1 + 2j, True, False):
+        yield "aten.pow.Tensor_Scalar", [spiral(3, 5, dtype=c128), exponent], {}
+    yield "aten.pow.Tensor_Tensor", [spiral(3, 5), spiral(5)], {}
+    yield "aten.pow.Scalar", [2 + 1j, spiral(3, 5)], {}
+    yield "aten.pow.Scalar", [2 + 1j, ramp(3, 5)], {}
+    for name in ("eq", "ne"):
+        yield f"aten.{name}.Tensor", [edges.unsqueeze(1), edges], {}
+        yield f"aten.{name}.Scalar", [edges, 1j], {}
+        yield f"aten.{name}.Scalar", [ramp(4), -1.0 + 0j], {}
+
+
+def made_of_parts():
+    for dtype in (f32, f64):
+        a, b = ramp(3, 5, dtype=dtype), ramp(5, dtype=dtype, start=2.0)
+        for name in ("complex", "polar"):
+            yield f"aten.{name}.default", [a, b], {}
+            yield f"aten.{name}.default", [a.t(), b.unsqueeze(1)], {}
+            yield f"aten.{name}.default", [a[0, 0], b], {}
+            yield f"aten.{name}.default", [a[:0], b], {}
+            yield f"aten.{name}.default", [a[:, ::2], a[:, ::2]], {}
+        yield "aten.complex.default", [t([inf, nan, -0.0], dtype), t([1.0, -inf, nan], dtype)], {}
+        yield "aten.angle.default", [t([1.0, -1.0, 0.0, -0.0, nan, inf, -inf], dtype)], {}
+    yield "aten.angle.default", [torch.arange(-2, 3)], {}
+    yield "aten.angle.default", [t([True, False])], {}
+
+
+def mixed():
+    """Promotion: tensors, 0-dim tensors, numbers."""
+    others = [ramp(3), ramp(3, dtype=f64), torch.arange(3), t([True, False, True]), spiral(3),
+              spiral(3, dtype=c128), t(2.0), t(2.0, f64), z(1 + 2j), z(1 + 2j, c128), t(3), 2, 2.5, True,
+              1 - 1j]
+    for self in (spiral(3), spiral(3, dtype=c128), ramp(3), ramp(3, dtype=f64), torch.arange(3),
+                 t([True, False, True])):
+        for other in others:
+            if self.is_complex() or isinstance(other, complex) or getattr(other, "is_complex", bool)():
+                yield "aten.mul.Tensor", [self, other], {}
+                yield "aten.add.Tensor", [other if isinstance(other, torch.Tensor) else self, self], {}
+    condition = t([True, False, True])
+    yield "aten.where.self", [condition, spiral(3), ramp(3, dtype=f64)], {}
+    yield "aten.where.self", [condition.unsqueeze(1), spiral(3), spiral(3, 3).t()], {}
+    yield "aten.where.ScalarOther", [condition, spiral(3), 1j], {}
+    yield "aten.where.ScalarSelf", [condition, 1j, ramp(3)], {}
+    yield "aten.masked_fill.Scalar", [spiral(3), condition, 2 - 1j], {}
+    yield "aten.masked_fill.Scalar", [spiral(3), condition, 2], {}
+    yield "aten.masked_fill.Tensor", [spiral(3, dtype=c128), condition, z(2 - 1j)], {}
+    yield "aten.masked_fill.Tensor", [spiral(3), condition, t(4.0)], {}
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        yield f"aten.{name}.default", [z([0, 1j, 1]), z([0, 0, nan])], {}
+        yield f"aten.{name}.default", [z([0, 1j, 1]), ramp(3)], {}
+    yield "aten.logical_not.default", [z([0, 1j, 1, nan])], {}

@@ -181,17 +181,27 @@ NOT_KEPT = {"self", "device", "dtype", "args", "kwargs", "init", "_weight", "_fr
             "max_value"}
 
 
+def _activation(function):
+    """A function by its name; a module stands beside, under the layer's path."""
+    if isinstance(function, torch.nn.Module):
+        return "relu"
+    name = getattr(function, "__name__", "")
+    if function not in (getattr(torch.nn.functional, name, None), getattr(torch, name, None)):
+        raise Unsupported(f"the activation {function}: use a function of torch.nn.functional or a module")
+    return name
+
+
 def _layer_argument(layer, name):
     """The arguments of TransformerEncoderLayer and TransformerDecoderLayer live in their
     children."""
     attention = layer.self_attn
+    if name == "activation":
+        return _activation(layer.activation)
     return {
         "d_model": lambda: attention.embed_dim,
         "nhead": lambda: attention.num_heads,
         "dim_feedforward": lambda: layer.linear1.out_features,
         "dropout": lambda: layer.dropout.p,
-        "activation": lambda: getattr(layer.activation, "__name__", None)
-        or _type_repr(type(layer.activation)),
         "layer_norm_eps": lambda: layer.norm1.eps,
         "batch_first": lambda: attention.batch_first,
         "norm_first": lambda: layer.norm_first,
@@ -205,6 +215,13 @@ ARGUMENTS = {  # (class, argument) -> how to read it back from a module, where t
     ("MultiheadAttention", "add_bias_kv"): lambda m: m.bias_k is not None,
     ("MultiheadAttention", "kdim"): lambda m: None if m.kdim == m.embed_dim else m.kdim,
     ("MultiheadAttention", "vdim"): lambda m: None if m.vdim == m.embed_dim else m.vdim,
+}
+
+
+STACKS = {  # argument -> default
+    torch.nn.Transformer: {"d_model": 512, "batch_first": False},
+    torch.nn.TransformerEncoder: {"enable_nested_tensor": True, "mask_check": True},
+    torch.nn.TransformerDecoder: {},
 }
 
 
@@ -249,8 +266,9 @@ def module_config(module):
         return config
     if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)):
         return config
-    if isinstance(module, (torch.nn.Transformer, torch.nn.TransformerEncoder, torch.nn.TransformerDecoder)):
-        return config  # described by their children
+    if cls in STACKS:  # otherwise described by their children
+        given = {name: getattr(module, name) for name in STACKS[cls]}
+        return {name: value for name, value in given.items() if value != STACKS[cls][name]}
     for name, default in _arguments(cls):
         special = ARGUMENTS.get((cls.__name__, name))
         if special is not None:
@@ -274,6 +292,8 @@ def _encode_modules(gm):
     for path, module in gm.named_modules(remove_duplicate=False):
         if path == "" or any(path.startswith(child + ".") for child in children):
             continue
+        if operator.attrgetter(path)(gm) is not module:
+            continue  # hidden: copies of TransformerDecoderLayer have relu before their activation
         entry = {"type": module_type(module)}
         if isinstance(module, torch.fx.GraphModule):
             entry = {"type": "torch.fx.GraphModule", "graph": None}
@@ -430,7 +450,22 @@ def _attach(root, path, value):
         root.register_buffer(name, value)
 
 
-def _build_module(entry, path, tensors):
+def _build_stack(cls, modules, path, config, tensors):
+    """A stack of Transformer layers, whose arguments are modules."""
+
+    def child(name):
+        entry = modules.get(f"{path}.{name}")
+        return entry and _build_module(modules, f"{path}.{name}", tensors)
+
+    if cls is torch.nn.Transformer:
+        encoder, decoder = child("encoder"), child("decoder")
+        return cls(nhead=1, custom_encoder=encoder, custom_decoder=decoder, **config)
+    n = sum(re.fullmatch(re.escape(path) + r"\.layers\.\d+", name) is not None for name in modules)
+    return cls(child("layers.0"), n, child("norm"), **config)
+
+
+def _build_module(modules, path, tensors):
+    entry = modules[path]
     if entry["type"] == "torch.fx.GraphModule":
         inner = {name.removeprefix(path + "."): t for name, t in tensors.items()
                  if name.startswith(path + ".")}
@@ -440,7 +475,8 @@ def _build_module(entry, path, tensors):
         raise Unsupported(f"module class {entry['type']}")
     config = {k: float(v["$float"]) if isinstance(v, dict) else v for k, v in entry.get("config", {}).items()}
     config = {k: tuple(v) if isinstance(v, list) else v for k, v in config.items()}
-    return cls(**config).train(entry.get("training", False))
+    made = _build_stack(cls, modules, path, config, tensors) if cls in STACKS else cls(**config)
+    return made.train(entry.get("training", False))
 
 
 def _decode_meta(node, meta):
@@ -454,8 +490,8 @@ def import_fx(document, tensors=None):
     """The GraphModule that a document and its weights describe. Classes come from torch.nn only."""
     tensors = tensors or {}
     root = torch.nn.Module()
-    for path, entry in document.get("modules", {}).items():
-        _attach(root, path, _build_module(entry, path, tensors))
+    for path in document.get("modules", {}):
+        _attach(root, path, _build_module(document["modules"], path, tensors))
     state = document.get("state", {})
     children = [p + "." for p, entry in document.get("modules", {}).items() if "graph" in entry]
     for path, tensor in tensors.items():

@@ -6,8 +6,9 @@
 #include "core/base/map.h"
 #include "core/targets/module_table.h"
 
-static const ModuleTable *const tables[] = { &layer_classes,     &activation_classes, &pooling_classes,
-                                             &recurrent_classes, &shape_classes,      &loss_classes };
+static const ModuleTable *const tables[] = { &layer_classes,   &activation_classes, &attention_classes,
+                                             &pooling_classes, &recurrent_classes,  &shape_classes,
+                                             &loss_classes,    &transformer_classes };
 
 static struct {
         Arena arena;
@@ -127,6 +128,8 @@ Status module_call(Emitter *emitter, const Module *module, const CallArgs *call,
                                      .config = resolved->config,
                                      .state = state,
                                      .n_state = n,
+                                     .children = resolved->children,
+                                     .n_children = resolved->n_children,
                                      .args = args };
                 status = run_class(emitter, entry, &bound, out);
         }

@@ -8,6 +8,8 @@ typedef struct ModuleCall {
         const Value *config;  // one per config argument, defaults filled in
         const Value *state;   // one per state name
         uint32_t n_state;
+        const Module *const *children; // by position in `children`; NULL when absent
+        uint32_t n_children;
         const Value *args; // one per forward argument
 } ModuleCall;
 
@@ -15,6 +17,7 @@ typedef struct ModuleCall {
 enum { MODULE_STATE_NAME = 48 };
 typedef struct ModuleStateEntry {
         char name[MODULE_STATE_NAME]; // "weight_ih_l0_reverse"
+        bool absent;                  // this configuration has no such entry, which keeps its position
         int rank;
         int64_t size[MAX_RANK];
 } ModuleStateEntry;
@@ -48,4 +51,8 @@ struct ModuleClass {
         // `config` is bound, but may be out of range.
         bool (*state_at)(const Value *config, uint32_t index, ModuleStateEntry *out);
         bool updates_state; // in training mode: running statistics
+        // Modules under this one's path that it calls, space-separated, each with its class:
+        // "layers.*:torch.nn.TransformerEncoderLayer" stands for layers.0, layers.1, ..., at least
+        // one. "norm?": any class that calls no modules itself; may be absent. NULL: none.
+        const char *children;
 };

@@ -5,7 +5,7 @@
 #include "core/targets/module_class.h"
 #include "core/targets/py.h"
 
-enum { MODULE_MAX_STATE = 8 };
+enum { MODULE_MAX_STATE = 18 };
 
 typedef struct ModuleEntry {
         const ModuleClass *class;
@@ -26,6 +26,8 @@ typedef struct ResolvedModule {
         const Value *config;
         uint32_t n_state;
         const char *const *state_paths; // "fc.weight"; NULL: absent
+        const Module **children;
+        uint32_t n_children;
 } ResolvedModule;
 
 typedef struct ModuleTable {
@@ -36,8 +38,8 @@ typedef struct ModuleTable {
         {                                                                                                    \
                 array, (uint32_t)ARRAY_LENGTH(array)                                                         \
         }
-extern const ModuleTable layer_classes, activation_classes, pooling_classes, recurrent_classes, shape_classes,
-        loss_classes;
+extern const ModuleTable layer_classes, activation_classes, attention_classes, pooling_classes,
+        recurrent_classes, shape_classes, loss_classes, transformer_classes;
 
 Status module_classes_init(void);
 const ModuleEntry *module_entry(const char *type); // NULL if unknown or an operator it needs is missing

@@ -282,7 +282,12 @@ Status module_refuse(const Module *module)
         const ResolvedModule *resolved = module->resolved;
         const ModuleEntry *entry = resolved->entry;
         Value args[SCHEMA_MAX_ARGS], state[MODULE_MAX_STATE], result = value_none();
-        ModuleCall call = { .module = module, .config = resolved->config, .state = state, .args = args };
+        ModuleCall call = { .module = module,
+                            .config = resolved->config,
+                            .state = state,
+                            .children = resolved->children,
+                            .n_children = resolved->n_children,
+                            .args = args };
         for (uint32_t i = 0; i < entry->forward.n_args; i++)
                 args[i].kind = VALUE_DYNAMIC;
         for (uint32_t i = 0; i < MODULE_MAX_STATE; i++)

@@ -76,6 +76,15 @@ static Status add_text(CheckReport *report, const char ***texts, uint32_t *n, ui
         return STATUS_OK;
 }
 
+Status report_refusal(CheckReport *report, const Node *node, const char *what, Status status)
+{
+        if (status == STATUS_OK || status_class(status) != STATUS_CLASS_CALLER)
+                return status;
+        char reason[1200];
+        snprintf(reason, sizeof(reason), "%.1100s", failure_current()->message);
+        return report_unsupported(report, what, reason, node);
+}
+
 Status report_missing_state(CheckReport *report, const char *path)
 {
         return add_text(report, &report->missing_state, &report->n_missing_state, &report->missing_capacity,

@@ -35,17 +35,6 @@ static CallArgs call_of(const Node *node)
         return call;
 }
 
-// A failed check becomes a row with the failure's first line as its reason; internal failures stay
-// failures.
-static Status report_failed_check(CheckReport *report, const Node *node, const char *what, Status status)
-{
-        if (status_class(status) != STATUS_CLASS_CALLER)
-                return status;
-        char reason[1200];
-        snprintf(reason, sizeof(reason), "%.1100s", failure_current()->message);
-        return report_unsupported(report, what, reason, node);
-}
-
 // ---- dtypes ----
 static bool dtype_allowed(const OpDef *op, Dtype dtype, bool first)
 {
@@ -117,7 +106,7 @@ static Status resolve_call(Node *node, const Target *target, const char *what, C
         if (status == STATUS_OK)
                 status = target_refuse(target, node);
         if (status != STATUS_OK)
-                return report_failed_check(report, node, what, status);
+                return report_refusal(report, node, what, status);
         node->resolved = target;
         return check_recorded_dtypes(report, node, target, &call);
 }
@@ -163,7 +152,7 @@ static Status resolve_module_call(Graph *graph, Node *node, CheckReport *report)
                 schema_release(&resolved->entry->forward, args, given);
                 status = module_refuse(module);
         }
-        return status == STATUS_OK ? STATUS_OK : report_failed_check(report, node, module->type, status);
+        return report_refusal(report, node, module->type, status);
 }
 
 static Status resolve_get_attr(Graph *graph, Node *node, CheckReport *report)

@@ -3,8 +3,11 @@
 #pragma once
 #include "core/base/text.h"
 #include "core/targets/module_table.h"
+#include "core/targets/refuse.h"
 
 // ---- the report (report.c); texts are copied into its arena ----
+// The current failure as a row, its message as the reason; OK and internal failures are handed on.
+Status report_refusal(CheckReport *report, const Node *node, const char *what, Status status);
 Status report_missing_state(CheckReport *report, const char *path);
 Status report_unknown_config(CheckReport *report, const char *text);
 

@@ -225,7 +225,8 @@ static Status resolve_state_at(Graph *graph, const Module *module, CheckReport *
         if (paths == NULL)
                 return fail_memory();
         for (uint32_t i = 0; state_at(resolved->config, i, &wanted); i++) {
-                TRY(add_path(graph, module, wanted.name, false, report, &paths[i]));
+                if (!wanted.absent)
+                        TRY(add_path(graph, module, wanted.name, false, report, &paths[i]));
                 const State *state = paths[i] == NULL ? NULL : graph_state(graph, paths[i]);
                 ShapeText shape = { .rank = wanted.rank };
                 memcpy(shape.size, wanted.size, sizeof(shape.size));
@@ -233,6 +234,95 @@ static Status resolve_state_at(Graph *graph, const Module *module, CheckReport *
                         TRY(check_shape(module, state, &shape));
         }
         resolved->state_paths = paths;
+        return STATUS_OK;
+}
+
+// ---- modules that it calls ----
+typedef struct ChildWord {
+        char name[64], type[96]; // type: "" for any
+        bool optional, many;
+} ChildWord;
+
+// "layers.*:torch.nn.TransformerEncoderLayer"; returns what follows.
+static const char *next_child(const char *at, ChildWord *out)
+{
+        size_t n = strcspn(at, " "), n_name = strcspn(at, " :?.");
+        const char *colon = memchr(at, ':', n);
+        *out = (ChildWord){ .optional = at[n_name] == '?', .many = at[n_name] == '.' };
+        snprintf(out->name, sizeof(out->name), "%.*s", (int)n_name, at);
+        if (colon != NULL)
+                snprintf(out->type, sizeof(out->type), "%.*s", (int)(at + n - colon - 1), colon + 1);
+        return at + n + (at[n] == ' ');
+}
+
+static Module *child_at(const Graph *graph, const Module *module, const ChildWord *word, uint32_t index)
+{
+        char path[1024];
+        int n = word->many ? snprintf(path, sizeof(path), "%s.%s.%u", module->path, word->name, index)
+                           : snprintf(path, sizeof(path), "%s.%s", module->path, word->name);
+        return n >= (int)sizeof(path) || (index > 0 && !word->many) ? NULL : graph_module(graph, path);
+}
+
+// Any class will do only if it calls no modules itself. So the table bounds how deep modules call
+// each other.
+static Status resolve_child(Graph *graph, Module *child, const ChildWord *word, const Node *node,
+                            CheckReport *report)
+{
+        const char *type = child->type == NULL ? "a module without a type" : child->type;
+        const ModuleEntry *entry = module_entry(type);
+        const bool any = word->type[0] == '\0';
+        if (any ? entry != NULL && entry->class->children != NULL : strcmp(type, word->type) != 0) {
+                char reason[320];
+                snprintf(reason, sizeof(reason), "\"%.150s\" should be a %s", child->path,
+                         any ? "class that calls no modules" : word->type);
+                return report_unsupported(report, type, reason, node);
+        }
+        TRY(resolve_module(graph, child, node, report)); // depth: the table of classes
+        return child->resolved == NULL ? STATUS_OK : report_refusal(report, node, type, module_refuse(child));
+}
+
+static uint32_t count_children(const Graph *graph, const Module *module, const char *words)
+{
+        uint32_t n = 0;
+        ChildWord word;
+        for (const char *at = words; at != NULL && *at != '\0'; n++) {
+                at = next_child(at, &word);
+                for (uint32_t i = 1; child_at(graph, module, &word, i) != NULL; i++)
+                        n++;
+        }
+        return n;
+}
+
+static Status report_no_child(CheckReport *report, const Module *module, const ChildWord *word,
+                              const Node *node)
+{
+        char reason[320];
+        snprintf(reason, sizeof(reason), "it needs the module \"%.150s.%s%s\" in \"modules\"", module->path,
+                 word->name, word->many ? ".0" : "");
+        return report_unsupported(report, module->type, reason, node);
+}
+
+static Status resolve_children(Graph *graph, const Module *module, const Node *node, CheckReport *report,
+                               ResolvedModule *resolved)
+{
+        const char *words = resolved->entry->class->children;
+        ChildWord word;
+        uint32_t n = count_children(graph, module, words);
+        resolved->children = arena_array(&graph->arena, MAX(n, 1), sizeof(*resolved->children));
+        if (resolved->children == NULL)
+                return fail_memory();
+        for (const char *at = words; at != NULL && *at != '\0';) {
+                at = next_child(at, &word);
+                Module *child = child_at(graph, module, &word, 0);
+                if (child == NULL && !word.optional)
+                        return report_no_child(report, module, &word, node);
+                for (uint32_t i = 1; i == 1 || child != NULL; i++) {
+                        if (child != NULL)
+                                TRY(resolve_child(graph, child, &word, node, report));
+                        resolved->children[resolved->n_children++] = child;
+                        child = child_at(graph, module, &word, i);
+                }
+        }
         return STATUS_OK;
 }
 
@@ -260,6 +350,7 @@ Status resolve_module(Graph *graph, Module *module, const Node *node, CheckRepor
                 TRY(resolve_state(graph, module, report, resolved));
                 TRY(check_shapes(graph, module, resolved));
         }
+        TRY(resolve_children(graph, module, node, report, resolved));
         module->resolved = resolved;
         return STATUS_OK;
 }

@@ -20,7 +20,7 @@ warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service")]
 
-from export_fx import dumps, export_fx
+from export_fx import dumps, export_fx, module_config
 from service import Server, Tally
 
 RTOL, ATOL = 1e-4, 1e-5
@@ -67,6 +67,75 @@ def recurrent_rows():
     yield nn.RNNCell(3, 4, nonlinearity="relu"), some(2, 3)
 
 
+def attention_rows():
+    x, y, z = some(5, 2, 4), some(3, 2, 4), some(3, 2, 4)
+    causal = torch.ones(5, 5).triu(1).bool()
+    padding = torch.tensor([[False, False, False, True, True], [False] * 5])
+    heads = torch.rand(4, 5, 5) > 0.7
+    heads[:, :, 0] = False
+    for need in (True, False):
+        for mask in (None, causal, some(5, 5), heads, some(4, 5, 5)):
+            for pad in (None, padding, some(2, 5)):
+                yield nn.MultiheadAttention(4, 2), x, x, x, {"attn_mask": mask, "key_padding_mask": pad,
+                                                             "need_weights": need}
+        yield nn.MultiheadAttention(4, 2), x, y, y, {"need_weights": need}
+        yield nn.MultiheadAttention(4, 2, bias=False), x, y, z, {"need_weights": need}
+        yield nn.MultiheadAttention(4, 2), y, x, x, {"need_weights": need}
+        yield (nn.MultiheadAttention(4, 1, add_bias_kv=True, add_zero_attn=True, batch_first=True),
+               x.transpose(0, 1), y.transpose(0, 1), z.transpose(0, 1), {"need_weights": need})
+        yield (nn.MultiheadAttention(4, 2, add_bias_kv=True, add_zero_attn=True), x, x, x,
+               {"need_weights": need, "attn_mask": causal, "key_padding_mask": padding})
+        yield (nn.MultiheadAttention(4, 2, kdim=3, vdim=6, dropout=0.2), x, some(3, 2, 3), some(3, 2, 6),
+               {"need_weights": need})
+        yield (nn.MultiheadAttention(4, 2, kdim=3, vdim=6, bias=False), x[:, 0], some(3, 3), some(3, 6),
+               {"need_weights": need})
+        yield nn.MultiheadAttention(4, 2, batch_first=True), x[:, 0], x[:, 0], x[:, 0], {
+            "need_weights": need, "attn_mask": causal, "key_padding_mask": padding[0]}
+        yield nn.MultiheadAttention(4, 2), x, x, x, {"need_weights": need, "attn_mask": causal,
+                                                     "is_causal": True}
+    yield nn.MultiheadAttention(4, 2), x, x, x, {"average_attn_weights": False}
+    yield nn.MultiheadAttention(4, 2, batch_first=True), x, x, x, {"average_attn_weights": False}
+    yield nn.MultiheadAttention(4, 2).double(), x.double(), x.double(), x.double()
+
+
+def transformer_rows():
+    causal = nn.Transformer.generate_square_subsequent_mask(5)
+    ends = torch.tensor([[False, False, False, True, True], [False] * 5])
+    holes = torch.tensor([[False, True, False, True, True], [False] * 5])
+    x, y = some(2, 5, 4), some(2, 3, 4)
+    options = ({}, {"activation": "gelu", "norm_first": True}, {"bias": False}, {"layer_norm_eps": 0.1},
+               {"activation": nn.SiLU()}, {"activation": nn.LeakyReLU(0.3), "norm_first": True},
+               {"activation": torch.tanh})
+    for option in options:
+        for first in (False, True):
+            encoder = nn.TransformerEncoderLayer(4, 2, 8, batch_first=first, **option)
+            decoder = nn.TransformerDecoderLayer(4, 2, 8, batch_first=first, **option)
+            a, b = (x, y) if first else (x.transpose(0, 1), y.transpose(0, 1))
+            yield encoder, a
+            yield encoder, a, {"src_mask": causal, "src_key_padding_mask": holes}
+            yield encoder, x[0], causal
+            yield decoder, b, a
+            yield decoder, a, b, {"tgt_mask": causal, "tgt_is_causal": True}
+            yield decoder, b, a, {"memory_key_padding_mask": holes}
+            yield decoder, y[0], x[0]
+            for nested in (True, False):
+                stack = nn.TransformerEncoder(encoder, 2, enable_nested_tensor=nested)
+                yield stack, a
+                yield stack, a, {"mask": causal}
+                for padding in (ends, holes):
+                    yield stack, a, {"src_key_padding_mask": padding}
+                yield stack, a, {"src_key_padding_mask": ends, "mask": causal < 0}
+            yield nn.TransformerEncoder(encoder, 1, nn.LayerNorm(4)), a, {"src_key_padding_mask": ends}
+            yield nn.TransformerDecoder(decoder, 2), b, a
+            yield nn.TransformerDecoder(decoder, 1, nn.LayerNorm(4)), a, b, {"tgt_mask": causal}
+    for first in (False, True):
+        a, b = (x, y) if first else (x.transpose(0, 1), y.transpose(0, 1))
+        both = nn.Transformer(4, 2, 2, 1, 8, batch_first=first)
+        yield both, a, b
+        yield both, b, a, {"tgt_mask": causal, "tgt_key_padding_mask": ends}
+        yield both, a, b, {"src_key_padding_mask": ends, "memory_key_padding_mask": ends}
+
+
 def refused_rows():
     batch = some(5, 2, 3)
     yield nn.LSTM(3, 4), some(5, 2, 4)
@@ -80,12 +149,35 @@ def refused_rows():
     yield nn.RNN(3, 4), batch, some(1, 4)
     yield nn.GRUCell(3, 4), batch
     yield nn.LSTMCell(3, 4), some(2, 3), (some(2, 4), some(2, 5))
+    x, attention = some(5, 2, 4), nn.MultiheadAttention(4, 2)
+    yield attention, some(1, 5, 2, 4), x, x
+    yield attention, x, x[0], x[0]
+    yield attention, x[0], x, x
+    yield attention, some(5, 2, 3), x, x
+    yield attention, x, x, some(4, 2, 4)
+    yield nn.MultiheadAttention(4, 2, kdim=3), x, some(5, 2, 3), some(4, 2, 4)
+    yield attention, x, x, x, {"attn_mask": some(5, 4)}
+    yield attention, x, x, x, {"attn_mask": some(2, 5, 5)}
+    yield attention, x, x, x, {"attn_mask": some(5)}
+    yield attention, x, x, x, {"attn_mask": ints(2, 5, 5)}
+    yield attention, x, x, x, {"key_padding_mask": some(2, 4)}
+    yield attention, x, x, x, {"key_padding_mask": some(5)}
+    yield attention, x, x, x, {"is_causal": True}
+    both = nn.Transformer(4, 2, 1, 1, 8)
+    yield both, x, some(5, 3, 4)
+    yield both, x, some(5, 2, 3)
 
 
-ROWS = (recurrent_rows,)
+ROWS = (recurrent_rows, attention_rows, transformer_rows)
 
 
 # ---- one row -----------------------------------------------------------------------------------
+
+
+def config_words(module):
+    """Its configuration, and that of its first layer."""
+    layers = getattr(module, "layers", None)
+    return f"{module_config(module)}" + (f" of {module_config(layers[0])}" if layers else "")
 
 
 class Row:
@@ -107,7 +199,9 @@ class Row:
             return repr(value)
 
         given = [words(arg) for arg in self.args] + [f"{k}={words(v)}" for k, v in self.kwargs.items()]
-        return " ".join(f"{self.module} of {', '.join(given)}".split())
+        first = next(self.module.children(), None)
+        module = f"{type(self.module).__name__}{config_words(self.module)}" if first else str(self.module)
+        return f"{module} of {', '.join(given)}"
 
     def graph(self):
         """The document and its inputs."""

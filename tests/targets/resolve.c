@@ -324,6 +324,46 @@ Test(resolve, forward_takes_its_own_arguments_only)
                        "were given");
 }
 
+Test(resolve, stacks_name_the_modules_that_they_lack)
+{
+        Build build;
+        start(&build);
+        add_module(&build, "enc", "torch.nn.TransformerEncoder", "{}");
+        add(&build, OP_PLACEHOLDER, "x", "x", "[]");
+        add(&build, OP_CALL_MODULE, "enc_1", "enc", "[\"%x\"]");
+        expect_refused(
+                &build, STATUS_UNSUPPORTED,
+                "1 of 3 nodes use operators fxserve 0.2 lacks: torch.nn.TransformerEncoder (enc_1): it "
+                "needs the module \"enc.layers.0\" in \"modules\"");
+}
+
+Test(resolve, modules_of_stacks_have_the_classes_that_bound_their_depth)
+{
+        Build build;
+        start(&build);
+        add_module(&build, "enc", "torch.nn.TransformerEncoder", "{}");
+        add_module(&build, "enc.layers.0", "torch.nn.TransformerEncoder", "{}");
+        add(&build, OP_PLACEHOLDER, "x", "x", "[]");
+        add(&build, OP_CALL_MODULE, "enc_1", "enc", "[\"%x\"]");
+        expect_refused(&build, STATUS_UNSUPPORTED,
+                       "1 of 3 nodes use operators fxserve 0.2 lacks: torch.nn.TransformerEncoder (enc_1): "
+                       "\"enc.layers.0\" should be a torch.nn.TransformerEncoderLayer");
+}
+
+Test(resolve, layers_of_recurrent_networks_are_counted_before_their_state)
+{
+        Build build;
+        start(&build);
+        add_module(&build, "rnn", "torch.nn.LSTM",
+                   "{\"input_size\": 1, \"hidden_size\": 1, \"num_layers\": 2000000000}");
+        add(&build, OP_PLACEHOLDER, "x", "x", "[]");
+        add(&build, OP_CALL_MODULE, "rnn_1", "rnn", "[\"%x\"]");
+        expect_refused(
+                &build, STATUS_UNSUPPORTED,
+                "1 of 3 nodes use operators fxserve 0.2 lacks: torch.nn.LSTM (rnn_1): num_layers times "
+                "directions is at most 64, got 2000000000 layers");
+}
+
 // ---- recorded dtypes ----
 Test(resolve, dtypes_that_the_exporter_recorded_are_checked)
 {

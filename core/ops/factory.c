@@ -123,6 +123,37 @@ static Status empty_strided_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
+// Dense; physical_layout lists the dimensions from the outermost in memory.
+static Status empty_permuted_infer(OpCall *call)
+{
+        TensorMeta meta = { .dtype = arg_dtype(call, EMPTY_PERMUTED_DTYPE, DTYPE_F32) };
+        int rank = 0, n = 0;
+        int64_t layout[MAX_RANK], numel, stride = 1;
+        uint32_t seen = 0;
+        TRY(view_arg_shape(call, EMPTY_PERMUTED_SIZE, meta.size, &rank));
+        TRY(arg_ints(call, EMPTY_PERMUTED_LAYOUT, MAX_RANK, layout, &n));
+        if (rank != n)
+                return fail(STATUS_VALUE,
+                            "Number of dimensions in size does not match the length of the physical_layout; "
+                            "i.e. len(size) = %d is not equal to len(physical_layout) = %d",
+                            rank, n);
+        meta.rank = (uint8_t)rank;
+        TRY(shape_numel(rank, meta.size, &numel));
+        for (int i = n - 1; i >= 0; i--) {
+                if (layout[i] < 0 || layout[i] >= rank)
+                        return fail(STATUS_VALUE,
+                                    "Dimension out of range (expected to be between 0 and %d, but got %ld at "
+                                    "index %d).",
+                                    rank - 1, (long)layout[i], i);
+                if ((seen >> layout[i] & 1) != 0)
+                        return fail(STATUS_VALUE, "Duplicate dim not allowed");
+                seen |= 1u << layout[i];
+                meta.stride[layout[i]] = stride;
+                stride *= MAX(meta.size[layout[i]], 1);
+        }
+        return out_fresh(call, 0, &meta);
+}
+
 static Status scalar_tensor_infer(OpCall *call)
 {
         TensorMeta meta;
@@ -440,6 +471,8 @@ const OpDef factory_ops[] = {
         FACTORY("ones(SymInt[] size, " OPTIONS ")", sized_infer, ones_run),
         FACTORY("empty.memory_format(SymInt[] size, " OPTIONS_FORMAT ")", empty_infer, zeros_run),
         FACTORY("empty_strided(SymInt[] size, SymInt[] stride, " OPTIONS ")", empty_strided_infer, zeros_run),
+        FACTORY("empty_permuted(SymInt[] size, int[] physical_layout, " OPTIONS ")", empty_permuted_infer,
+                zeros_run),
         FACTORY("full(SymInt[] size, Scalar fill_value, " OPTIONS ")", full_infer, first_number_run),
         FACTORY("zeros_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, zeros_run),
         FACTORY("ones_like(Tensor self, " OPTIONS_FORMAT ")", like_infer, ones_run),

@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// sort.c: sort, argsort, msort, topk, kthvalue, median. NaN is the largest value; everything is
-// stable, whether asked for or not. sort keeps dense strides of self, the others are contiguous.
+// sort.c: sort, argsort, msort, topk, kthvalue, median, nanmedian, mode. NaN is the largest value;
+// everything is stable, whether asked for or not. sort keeps dense strides of self, the others are
+// contiguous.
 #include "core/kernels/reduce/sort.h"
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include "core/ops/reduce.h"
 
-typedef enum SortKind { SORT, SORT_INDICES, SORT_TOP, SORT_VALUE, SORT_MEDIAN } SortKind;
+typedef enum SortKind {
+        SORT,
+        SORT_INDICES,
+        SORT_TOP,
+        // one element of each row
+        SORT_VALUE,
+        SORT_MEDIAN,
+        SORT_NANMEDIAN,
+        SORT_MODE
+} SortKind;
 
 typedef struct SortRow {
         SortKind kind;
@@ -59,9 +69,11 @@ static Status sort_args(const OpCall *call, SortArgs *out)
                 out->pick--;
                 break;
         case SORT_MEDIAN:
+        case SORT_NANMEDIAN:
+        case SORT_MODE:
                 if (out->n == 0)
-                        return fail(STATUS_INDEX,
-                                    "median(): Expected reduction dim %d to have non-zero size.", out->dim);
+                        return fail(STATUS_INDEX, "%s(): Expected reduction dim %d to have non-zero size.",
+                                    call->schema->name, out->dim);
                 out->pick = (out->n - 1) / 2;
                 break;
         default:
@@ -77,7 +89,7 @@ static Status sort_infer(OpCall *call)
         SortArgs args;
         TRY(sort_args(call, &args));
         TensorMeta meta = *self;
-        if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN) {
+        if (row->kind >= SORT_VALUE) {
                 reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim,
                             arg_bool(call, row->keepdim_arg, false), self->dtype, &meta);
         } else if (row->kind == SORT_TOP) {
@@ -114,8 +126,7 @@ static Cost sort_cost(const OpCall *call)
         return (Cost){ .flops = saturating_product(n, levels), .bytes = bytes };
 }
 
-// NaN decides a median: the first one of the row is taken.
-static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
+static bool is_nan_at(Dtype dtype, const void *values, int64_t last)
 {
         if (dtype == DTYPE_I64)
                 return false;
@@ -123,15 +134,76 @@ static bool row_has_nan(Dtype dtype, const void *values, int64_t last)
         return value != value;
 }
 
-// One element of each sorted row, for kthvalue and median.
+// One element of each sorted row, for kthvalue, medians and mode.
 typedef struct Pick {
         const SortArgs *args;
-        bool median;
+        SortKind kind;
         const RowPlan *plan;
         SortTask *sorted; // values and indices: [n_rows / inner][n][inner]
         void *out_values;
         int64_t *out_indices;
 } Pick;
+
+// NaN decides a median: the first one of the row is taken.
+static int64_t pick_median(const Pick *pick, Work *work, int64_t base)
+{
+        const SortTask *sorted = pick->sorted;
+        int64_t n = pick->args->n, inner = sorted->inner, at = base;
+        if (!is_nan_at(sorted->dtype, sorted->values, base + (n - 1) * inner))
+                return base + pick->args->pick * inner;
+        while (!work_stops(work, 1) && !is_nan_at(sorted->dtype, sorted->values, at))
+                at += inner;
+        return at;
+}
+
+// NaNs come last and do not count.
+static int64_t pick_nanmedian(const Pick *pick, Work *work, int64_t base)
+{
+        const SortTask *sorted = pick->sorted;
+        int64_t n = pick->args->n, inner = sorted->inner;
+        while (n > 1 && !work_stops(work, 1) &&
+               is_nan_at(sorted->dtype, sorted->values, base + (n - 1) * inner))
+                n--;
+        return base + (n - 1) / 2 * inner;
+}
+
+static bool is_equal_at(const SortTask *sorted, int64_t a, int64_t b)
+{
+        return sorted->dtype == DTYPE_I64
+                       ? ((const int64_t *)sorted->values)[a] == ((const int64_t *)sorted->values)[b]
+                       : compute_as_f64(sorted->dtype, sorted->values, a) ==
+                                 compute_as_f64(sorted->dtype, sorted->values, b);
+}
+
+// The smallest of the most frequent values, at its last place. NaNs are all different.
+static int64_t pick_mode(const Pick *pick, Work *work, int64_t base)
+{
+        const SortTask *sorted = pick->sorted;
+        int64_t inner = sorted->inner, end = base + pick->args->n * inner, best = base, most = 0, run = 0;
+        for (int64_t at = base; at < end && !work_stops(work, 2); at += inner) {
+                run++;
+                if (at + inner < end && is_equal_at(sorted, at, at + inner))
+                        continue;
+                best = run > most ? at : best;
+                most = MAX(most, run);
+                run = 0;
+        }
+        return best;
+}
+
+static int64_t pick_at(const Pick *pick, Work *work, int64_t base)
+{
+        switch (pick->kind) {
+        case SORT_MEDIAN:
+                return pick_median(pick, work, base);
+        case SORT_NANMEDIAN:
+                return pick_nanmedian(pick, work, base);
+        case SORT_MODE:
+                return pick_mode(pick, work, base);
+        default:
+                return base + pick->args->pick * pick->sorted->inner;
+        }
+}
 
 static Status pick_elements(const RunContext *ctx, const Pick *pick)
 {
@@ -139,12 +211,7 @@ static Status pick_elements(const RunContext *ctx, const Pick *pick)
         int64_t n = pick->args->n, inner = sorted->inner;
         Work work = { .ctx = ctx };
         for (int64_t row = 0; row < pick->plan->n_rows && !work_stops(&work, 8); row++) {
-                int64_t base = row / inner * n * inner + row % inner, at = base + pick->args->pick * inner;
-                if (pick->median && row_has_nan(sorted->dtype, sorted->values, base + (n - 1) * inner)) {
-                        at = base;
-                        while (!work_stops(&work, 1) && !row_has_nan(sorted->dtype, sorted->values, at))
-                                at += inner;
-                }
+                int64_t at = pick_at(pick, &work, row / inner * n * inner + row % inner);
                 pick->out_indices[row] = sorted->indices[at];
                 if (sorted->dtype == DTYPE_F32)
                         ((float *)pick->out_values)[row] = ((const float *)sorted->values)[at];
@@ -191,10 +258,10 @@ static Status sort_run(const OpRun *run)
                           .indices = indices.data };
         for (int d = args.dim + 1; d < self->rank; d++)
                 task.inner *= self->size[d];
-        if (row->kind == SORT_VALUE || row->kind == SORT_MEDIAN)
+        if (row->kind >= SORT_VALUE)
                 TRY(run_pick(run, &input,
                              &(Pick){ .args = &args,
-                                      .median = row->kind == SORT_MEDIAN,
+                                      .kind = row->kind,
                                       .plan = &plan,
                                       .sorted = &task,
                                       .out_values = values.data,
@@ -235,7 +302,7 @@ static Status median_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (meta_numel(arg_meta(call, SELF)) == 0)
                 return no_median(emitter, arg_meta(call, SELF)->dtype, out);
         TRY(EMIT(emitter, "aten::reshape", &flat, arg_value(call, SELF), size));
-        TRY(EMIT(emitter, "aten::median.dim", &results, flat, value_int(0)));
+        TRY(emit_values(emitter, call->op->row, (const Value[]){ flat, value_int(0) }, 2, &results));
         *out = value_ref(results.seq->items[0]);
         return STATUS_OK;
 }
@@ -247,7 +314,11 @@ static const SortRow sort_plain = { .kind = SORT, PLAIN }, sort_stable = { .kind
                      argsort_stable = { .kind = SORT_INDICES, STABLE },
                      top = { .kind = SORT_TOP, .dim_arg = TOPK_DIM },
                      kth = { .kind = SORT_VALUE, .dim_arg = KTHVALUE_DIM, .keepdim_arg = KTHVALUE_KEEPDIM },
-                     median = { .kind = SORT_MEDIAN, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM };
+                     median = { .kind = SORT_MEDIAN, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM },
+                     nanmedian = { .kind = SORT_NANMEDIAN,
+                                   .dim_arg = MEDIAN_DIM,
+                                   .keepdim_arg = MEDIAN_KEEPDIM },
+                     mode = { .kind = SORT_MODE, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM };
 #undef PLAIN
 #undef STABLE
 #define SORT_OP(schema, row_)                                                                                \
@@ -282,8 +353,15 @@ const OpDef sort_ops[] = {
         RANK_OP("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor "
                 "indices)",
                 "median_out", median),
+        RANK_OP("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor "
+                "indices)",
+                "median_out", nanmedian),
+        SORT_OP("aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+                mode),
         { "aten::median(Tensor self) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, .expand = median_expand,
-          .kernel = "median_cpu", .traits = TRAIT_MAY_SHARE },
+          .kernel = "median_cpu", .row = "aten::median.dim", .traits = TRAIT_MAY_SHARE },
+        { "aten::nanmedian(Tensor self) -> Tensor", DTYPES_INTS | DTYPES_FLOATS, .expand = median_expand,
+          .kernel = "median_cpu", .row = "aten::nanmedian.dim", .traits = TRAIT_MAY_SHARE },
         { "aten::msort(Tensor self) -> Tensor", DTYPES_REAL, .expand = msort_expand,
           .traits = TRAIT_MAY_SHARE },
 };

@@ -7,14 +7,21 @@
 #include "core/ops/view.h"
 
 // ---- a copy whose view is written ----
+static bool has_repeats(const TensorMeta *meta)
+{
+        for (int d = 0; d < meta->rank; d++) {
+                if (meta->stride[d] == 0 && meta->size[d] > 1)
+                        return true;
+        }
+        return false;
+}
+
 // Strides are kept as they are, gaps included, unless elements share memory.
 static Status clone_with_strides(Emitter *emitter, Value self, Value *out)
 {
         const TensorMeta *meta = &self.tensor->meta;
         int64_t span = 0;
-        bool plain = meta_is_non_overlapping_and_dense(meta);
-        for (int d = 0; d < meta->rank; d++)
-                plain |= meta->stride[d] == 0 && meta->size[d] > 1;
+        bool plain = meta_is_non_overlapping_and_dense(meta) || has_repeats(meta);
         TRY(meta_span(meta, &span));
         if (plain || span == 0)
                 return EMIT(emitter, "aten::clone", out, self);
@@ -71,6 +78,42 @@ static Status select_scatter_expand(Emitter *emitter, const OpCall *call, Value 
 static Status diagonal_scatter_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         return scatter_into(emitter, call, "aten::diagonal", call->args + 2, 3, out);
+}
+
+// The part is counted from the beginning of self's storage. Only elements that lie in self's own
+// span are there to be written.
+static Status as_strided_scatter_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Tensor *self = call->args[SELF].tensor;
+        TensorMeta part = { .dtype = self->meta.dtype };
+        int rank = 0, n_strides = 0;
+        int64_t span, wanted, offset = 0;
+        TRY(view_arg_shape(call, AS_STRIDED_SCATTER_SIZE, part.size, &rank));
+        TRY(view_arg_shape(call, AS_STRIDED_SCATTER_STRIDE, part.stride, &n_strides));
+        if (rank != n_strides)
+                return fail(STATUS_VALUE, "mismatch in length of strides and shape");
+        part.rank = (uint8_t)rank;
+        TRY(meta_span(&self->meta, &span));
+        TRY(meta_span(&part, &wanted));
+        int64_t begin = self->offset;
+        if (has_repeats(&self->meta)) { // its copy is contiguous
+                span = meta_numel(&self->meta);
+                begin = 0;
+        }
+        if (!arg_is_none(call, AS_STRIDED_SCATTER_OFFSET)) {
+                TRY(arg_int(call, AS_STRIDED_SCATTER_OFFSET, &offset));
+                if (offset < begin)
+                        return fail(STATUS_UNSUPPORTED,
+                                    "as_strided_scatter: places in front of self's first element are not "
+                                    "supported");
+                offset -= begin;
+        }
+        if (offset > span || wanted > span - offset)
+                return fail(STATUS_UNSUPPORTED,
+                            "as_strided_scatter: places behind self's last element are not supported");
+        Value args[] = { call->args[AS_STRIDED_SCATTER_SIZE], call->args[AS_STRIDED_SCATTER_STRIDE],
+                         value_int(offset) };
+        return scatter_into(emitter, call, "aten::as_strided", args, 3, out);
 }
 
 static Status narrow_copy_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -269,6 +312,9 @@ const OpDef view_compose_ops[] = {
           .expand = select_scatter_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
           .expand = diagonal_scatter_expand, .traits = TRAIT_MAY_SHARE },
+        { "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+          "storage_offset=None) -> Tensor",
+          .expand = as_strided_scatter_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor",
           .expand = narrow_copy_expand, .traits = TRAIT_MAY_SHARE },
         { "aten::meshgrid(Tensor[] tensors) -> Tensor[]", .expand = meshgrid_expand,

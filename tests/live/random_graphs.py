@@ -40,6 +40,11 @@ HIDDEN_WRITES = {"aten.native_batch_norm.default", "aten.batch_norm.default", "a
                  "aten._batch_norm_impl_index.default"}
 
 
+# Results that may be read, of operators that leave some uninitialised or free in their sign.
+DEFINED = {"aten::embedding_bag": (0,), "aten::_embedding_bag": (0,),
+           "aten::_embedding_bag_forward_only": (0,)}
+
+
 class Ref:
     """An argument that is another node's result."""
 
@@ -186,8 +191,9 @@ class Growth:
         if isinstance(result, torch.Tensor):
             self.pool.append(call.name)
         elif isinstance(result, (list, tuple)):
+            defined = DEFINED.get(overload._schema.name, range(4))
             for at, item in enumerate(result[:4]):
-                if isinstance(item, torch.Tensor):
+                if isinstance(item, torch.Tensor) and at in defined:
                     self.add(None, [Ref(call.name), at], {})
         return Ref(call.name)
 

@@ -32,9 +32,11 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
+    from golden_census import census_cases  # it uses the functions of this file
+
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
                  windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
-                 search):
+                 search, census_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
 

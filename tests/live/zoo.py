@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of models: exported here, uploaded, run in both modes at two sizes, compared with PyTorch.
+
+    python tests/live/zoo.py build/fxserve [--long] [--only PART] [--rest 0] [--seed 0]
+    [--names NAME ...]
+
+Needs torch 2.13, numpy and safetensors. A third of the models is tried, `--rest` says which;
+`--long` tries all, and those of torchvision, timm and transformers where they are installed.
+
+    vision, sequences, mixed   architectures of torch.nn (zoo_vision.py, zoo_sequences.py,
+                               zoo_mixed.py)
+    control                    models with loops, branches and scans (zoo_control.py)
+    torchvision, timm,         every model of torchvision, one per family of timm, one small
+    transformers               configuration per model type of transformers (zoo_packages.py)
+
+A model's second size goes through dynamic dimensions; where PyTorch cannot export those, through an
+export of its own. Models that torch.fx can trace are sent as FX JSON, too. A miss is printed with
+its cause: the answer to the upload or the run, or the difference. The causes are counted at the end.
+What PyTorch itself cannot export is counted as left out. The last line is `N passed, N failed`.
+"""
+
+import argparse
+import collections
+import contextlib
+import importlib
+import io
+import json
+import logging
+import pathlib
+import re
+import sys
+import time
+import warnings
+
+import torch
+from safetensors.torch import save as save_safetensors
+from torch.utils import _pytree as pytree
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.ERROR)
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
+
+from compare import values_problem
+from differential import decode_tensor
+from export_fx import dumps, export_fx
+from random_graphs import encode_tensor
+from service import Server, Tally, multipart
+
+NN_PARTS, PACKAGES = ("vision", "dense", "sequences", "mixed", "control"), ("torchvision", "timm",
+                                                                            "transformers")
+MODES = ("eager", "compiled")
+
+
+class Miss(Exception):
+    """Why a model does not run or differs: a short cause to be counted, and the words."""
+
+    def __init__(self, cause, words):
+        super().__init__(words)
+        self.cause = cause
+
+
+def cloned(tree):
+    return pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, tree)
+
+
+def dynamic_dims(first, second):
+    """The `dynamic_shapes` of two argument trees: what differs is dynamic; None if nothing does."""
+    found = []
+
+    def dims(one, other):
+        if not isinstance(one, torch.Tensor):
+            return None
+        differing = {
+            at: torch.export.Dim.AUTO
+            for at, (a, b) in enumerate(zip(one.shape, other.shape)) if a != b
+        }
+        found.extend(differing)
+        return differing or None
+
+    tree = pytree.tree_map(dims, first, second)
+    return tree if found else None
+
+
+def quiet(call, *arguments, **named):
+    """`call` without what torch.export prints."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        return call(*arguments, **named)
+
+
+def exported(module, first, second):
+    """[(program, inputs to run it with)]. The second size has no 1s, which would be constants."""
+    dims = dynamic_dims(second, first)
+    if dims is not None:
+        try:
+            program = quiet(torch.export.export, module, cloned(second), dynamic_shapes=dims)
+            program.module()(*cloned(first))
+            return [(program, [second, first])]
+        except Exception:  # sizes that cannot be dynamic, or only for some values; faults of torch.export
+            pass
+    programs = [(quiet(torch.export.export, module, cloned(first)), [first])]
+    if dims is not None:
+        programs.append((quiet(torch.export.export, module, cloned(second)), [second]))
+    return programs
+
+
+def cause_of(status, error):
+    """What a refusal is counted as: one entry per missing operator, or its words without names."""
+    text = error.get("error", "")
+    if error.get("code") == "unsupported_operators":
+        return tuple(re.findall(r"([\w.:]+) \(", text.split(":", 1)[-1])) or (text, )
+    return (re.sub(r'"[^"]*"|\d+', "…", f"{status} {text}")[:110], )
+
+
+class Bench:
+    """One server; every model is uploaded under the same name and deleted again."""
+
+    def __init__(self, binary):
+        self.server = Server(binary, ["--data", "none", "--quiet"]).start()
+
+    def call(self, method, target, body=None, headers=()):
+        reply = self.server.call(method, target, body, headers, seconds=600)
+        if reply.status >= 300:
+            raise Miss(cause_of(reply.status, reply.json()), reply.short())
+        return reply.json() if reply.body else None
+
+    def upload(self, body, headers=()):
+        self.call("PUT", "/v1/graphs/zoo", body, headers)
+
+    def run(self, inputs, mode):
+        body = {"inputs": inputs, "mode": mode, "encoding": "b64", "deadline_ms": 30000}
+        entries = self.call("POST", "/v1/graphs/zoo/run", json.dumps(body).encode())["outputs"]
+        return [decode_tensor(entry) for entry in entries if "dtype" in entry]
+
+    def check(self, forward, inputs, names):
+        """Both modes against `forward`, PyTorch's own run; state starts anew for each."""
+        torch.manual_seed(0)
+        want = [
+            leaf for leaf in pytree.tree_leaves(forward(*cloned(inputs))) if isinstance(leaf, torch.Tensor)
+        ]
+        leaves = [leaf for leaf in pytree.tree_leaves(inputs)]
+        sent = {
+            name: encode_tensor(leaf) if isinstance(leaf, torch.Tensor) else leaf
+            for name, leaf in zip(names, leaves)
+        }
+        for mode in MODES:
+            problem = values_problem(self.run(sent, mode), [leaf.detach() for leaf in want])
+            if problem:
+                raise Miss(("a difference", ), f"{mode}: {problem}")
+
+    def try_export(self, module, first, second):
+        try:
+            programs = exported(module, first, second)
+        except Exception as error:
+            return f"torch.export: {str(error).strip().splitlines()[0][:90]}"
+        for program, sizes in programs:
+            blob = io.BytesIO()
+            torch.export.save(program, blob)
+            self.upload(blob.getvalue())
+            names = list(program.graph_signature.user_inputs)
+            for inputs in sizes:
+                self.check(module, inputs, [name for name in names])
+        return None
+
+    def try_trace(self, module, first, second):
+        if not all(isinstance(leaf, torch.Tensor) for leaf in [*first, *second]):
+            return "its inputs are no flat list of tensors"
+        if any(child._forward_pre_hooks for child in module.modules()):
+            return "its hooks are no part of a graph"
+        try:
+            gm = quiet(torch.fx.symbolic_trace, module)
+            document, tensors = export_fx(gm)
+        except Exception as error:
+            return f"torch.fx: {str(error).strip().splitlines()[0][:90]}"
+        weights = save_safetensors({name: tensor.detach().contiguous() for name, tensor in tensors.items()})
+        body, kind = multipart([("graph", dumps(document).encode()), ("weights", weights)])
+        self.upload(body, [("Content-Type", kind)])
+        names = [node.target for node in gm.graph.nodes if node.op == "placeholder"]
+        for inputs in [first, second]:
+            try:
+                gm(*cloned(inputs))
+            except Exception:  # sizes that the trace has as constants
+                continue
+            self.check(gm, inputs, names)
+        return None
+
+
+class Table:
+    """The models' results, and causes of misses by count."""
+
+    def __init__(self, bench):
+        self.bench, self.tally = bench, Tally()
+        self.causes, self.left_out = collections.defaultdict(list), []
+
+    def add(self, name, way, attempt):
+        """`attempt` returns why PyTorch cannot be asked, or None."""
+        try:
+            reason = attempt()
+        except Miss as miss:
+            for cause in miss.cause:
+                self.causes[cause].append(name)
+            self.tally.bad(f"{name} {way}", str(miss)[:600])
+        except Exception as error:  # the model itself fails in PyTorch
+            self.left_out.append(f"{name} {way}: {type(error).__name__}: {str(error)[:90]}")
+        else:
+            if reason is None:
+                self.tally.ok()
+            elif way == "export":
+                self.left_out.append(f"{name}: {reason}")
+
+    def model(self, name, make, seed):
+        torch.manual_seed(seed)
+        try:
+            module, first, second = make()
+        except Exception as error:
+            self.left_out.append(f"{name}: not made: {type(error).__name__}: {str(error)[:90]}")
+            return
+        module.eval()
+        for buffer_name, buffer in module.named_buffers():  # statistics that are not 0 and 1
+            if buffer_name.endswith(("running_mean", "running_var")):
+                buffer.copy_(torch.rand_like(buffer) * 0.5 + 0.75)
+        self.add(name, "export", lambda: self.bench.try_export(module, first, second))
+        self.add(name, "trace", lambda: self.bench.try_trace(module, first, second))
+
+    def end(self):
+        for line in self.left_out:
+            print(f"left out {line}")
+        ranking = sorted(self.causes.items(), key=lambda item: -len(item[1]))
+        for cause, names in ranking:
+            print(f"{len(names):4} {cause}: {', '.join(sorted(set(names))[:6])}")
+
+
+def parts_of(options):
+    """{part: {name: make}}"""
+    wanted = options.only.split(",") if options.only else NN_PARTS + (PACKAGES if options.long else ())
+    return {
+        part:
+        importlib.import_module("zoo_packages").models(part)
+        if part in PACKAGES else importlib.import_module(f"zoo_{part}").MODELS
+        for part in wanted
+    }
+
+
+def chosen(parts, options):
+    """[(name, make)]"""
+    rows = [(f"{part}/{name}", make) for part, models in parts.items() for name, make in models.items()]
+    if options.names:
+        return [row for row in rows if any(name in row[0] for name in options.names)]
+    return rows if options.long else rows[options.rest % 3::3]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fxserve", help="the program to test")
+    parser.add_argument("--names", nargs="*", help="only models whose name contains one of these")
+    parser.add_argument("--long", action="store_true", help="all models, and those of packages")
+    parser.add_argument("--only", default="", help="parts to try, separated by commas")
+    parser.add_argument("--rest", type=int, default=0, help="which third: 0, 1 or 2 (default: 0)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verbose", action="store_true", help="each model and its seconds")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    rows = chosen(parts_of(options), options)
+    bench = Bench(options.fxserve)
+    table = Table(bench)
+    try:
+        for name, make in rows:
+            began = time.time()
+            table.model(name, make, options.seed)
+            if options.verbose:
+                print(f"{name}: {time.time() - began:.1f} s", flush=True)
+    finally:
+        table.tally.check("the server's end", "\n".join(bench.server.stop()))
+        bench.server.clean_up()
+    table.end()
+    return table.tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

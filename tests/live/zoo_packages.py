@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of packages for zoo.py, with weights drawn here: `models(package)` maps names to what makes
+(module, inputs, inputs of another size). A package that is not installed has none."""
+
+import functools
+import importlib.util
+
+import torch
+from torch import nn
+
+LARGEST = 100_000_000  # parameters; larger models are left out
+ROIS = "(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width"
+OPERATORS = [
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    f"roi_align{ROIS}, int sampling_ratio, bool aligned) -> Tensor", f"roi_pool{ROIS}) -> (Tensor, Tensor)",
+    f"ps_roi_align{ROIS}, int sampling_ratio) -> (Tensor, Tensor)", f"ps_roi_pool{ROIS}) -> (Tensor, Tensor)",
+    "deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, "
+    "SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, "
+    "SymInt offset_groups, bool use_mask) -> Tensor",
+    *(f"_{name}_backward(Tensor grad) -> Tensor"
+      for name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool", "deform_conv2d"))
+]
+
+
+@functools.cache
+def declare_operators():
+    """Declares the operators of torchvision, without kernels, where its wheel cannot load them: the
+    wheel wants CUDA's libraries, and its models can be imported without."""
+    folder = importlib.util.find_spec("torchvision").submodule_search_locations[0]
+    try:
+        torch.ops.load_library(f"{folder}/_C.so")
+    except OSError:
+        library = torch.library.Library("torchvision", "DEF")
+        for schema in OPERATORS:
+            library.define(schema)
+        return library
+    return None
+
+
+def small(module):
+    count = sum(parameter.numel() for parameter in module.parameters())
+    if count > LARGEST:
+        raise ValueError(f"{count / 1e6:.0f} million parameters")
+    return module
+
+
+def made_on_meta(make):
+    """Refuses models that are too large before their weights take memory."""
+    with torch.device("meta"):
+        small(make())
+    return make()
+
+
+# ---- torchvision -----------------------------------------------------------------------------
+
+
+def vision_model(name):
+    from torchvision import models
+    room = models.get_model_builder(name).__module__
+    backbone = {"weights_backbone": None} if "segmentation" in room else {}
+    make = functools.partial(models.get_model, name, weights=None, **backbone)
+    module = made_on_meta(make)
+    if "video" in room:
+        frames, size = (16, 224) if name.startswith(("mvit", "swin")) else (8, 64)
+        return module, (torch.randn(1, 3, frames, size, size), ), (torch.randn(2, 3, frames, size, size), )
+    if name.startswith("raft"):
+        return (module, (torch.randn(1, 3, 128,
+                                     128), torch.randn(1, 3, 128,
+                                                       128)), (torch.randn(2, 3, 128,
+                                                                           160), torch.randn(2, 3, 128, 160)))
+    size = 224 if name.startswith(("vit", "swin", "maxvit")) else 299 if name.startswith("inc") else 96
+    more = size if size == 224 else size + 32
+    return module, (torch.randn(1, 3, size, size), ), (torch.randn(2, 3, more, size), )
+
+
+def vision_names():
+    """All but those whose inputs are lists of pictures and whose outputs are detections."""
+    from torchvision import models
+    return [
+        name for name in models.list_models()
+        if "detection" not in str(models.get_model_builder(name).__module__) and "quantized" not in name
+    ]
+
+
+# ---- timm ------------------------------------------------------------------------------------
+
+SMALL_NAMES = [
+    "test_", "zepto", "atto", "femto", "pico", "nano", "xxs", "micro", "tiny", "_xs", "mini", "lite", "_s_",
+    "small", "_s", "18", "_m"
+]
+
+
+def family_names():
+    """The model of each family whose name says that it is small."""
+    import timm
+
+    def rank(name):
+        return next((at for at, word in enumerate(SMALL_NAMES) if word in name), len(SMALL_NAMES)), len(name)
+
+    return [
+        min(timm.list_models(module=family), key=rank) for family in timm.list_modules()
+        if timm.list_models(module=family)
+    ]
+
+
+def family_model(name):
+    import timm
+    module = made_on_meta(functools.partial(timm.create_model, name, pretrained=False))
+    channels, height, width = module.default_cfg["input_size"]
+    if not module.default_cfg.get("fixed_input_size") and min(height, width) >= 192:
+        height = width = 160
+    return module, (torch.randn(1, channels, height, width), ), (torch.randn(2, channels, height, width), )
+
+
+# ---- transformers ----------------------------------------------------------------------------
+
+SMALL = {
+    "vocab_size": 64, "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32, "embed_dim": 32,
+    "intermediate_size": 48, "ffn_dim": 48, "d_ff": 48, "n_inner": 48, "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48, "moe_intermediate_size": 16, "num_hidden_layers": 2, "num_layers": 2, "n_layer": 2,
+    "n_layers": 2, "encoder_layers": 2, "decoder_layers": 2, "num_decoder_layers": 2, "num_attention_heads":
+    4, "n_head": 4, "n_heads": 4, "num_heads": 4, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 8, "d_kv": 8, "max_position_embeddings": 64, "n_positions": 64,
+    "max_source_positions": 16, "max_target_positions": 16, "num_mel_bins": 8, "image_size": 32, "patch_size":
+    8, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2,
+    "state_size": 4, "projection_dim": 16, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "decoder_start_token_id": 1, "embedding_size": 16, "use_cache": False, "num_query_tokens": 4,
+    "context_length": 16, "prediction_length": 4
+}
+
+
+def shrink(config):
+    """Sets what SMALL names, here and in the configurations inside."""
+    for name, value in SMALL.items():
+        now = getattr(config, name, None)
+        if isinstance(now, int) and not (name == "image_size" and now < value):
+            setattr(config, name, value)
+    for inner in vars(config).values():
+        if hasattr(inner, "model_type"):
+            shrink(inner)
+    return config
+
+
+class ByName(nn.Module):
+    """A model called with named inputs in a fixed order."""
+
+    def __init__(self, body, names):
+        super().__init__()
+        self.body, self.names = body, names
+
+    def forward(self, *values):
+        return self.body(**dict(zip(self.names, values)))
+
+
+def language_inputs(config, main, batch, length):
+    image = getattr(config, "image_size", None) or 32
+    image = image if isinstance(image, int) else image[0]
+    pictures = torch.randn(batch, getattr(config, "num_channels", 3) or 3, image, image)
+    tokens = torch.randint(3, 60, (batch, length))
+    if main == "pixel_values":
+        return {"pixel_values": pictures}
+    if main == "input_values":
+        return {"input_values": torch.randn(batch, 400 * length)}
+    if main == "input_features":
+        return {
+            "input_features": torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions),
+            "decoder_input_ids": tokens
+        }
+    named = {"input_ids": tokens, "attention_mask": torch.ones(batch, length, dtype=torch.long)}
+    if getattr(config, "vision_config", None) is not None and hasattr(config, "text_config"):
+        size = getattr(config.vision_config, "image_size", 32)
+        named["pixel_values"] = torch.randn(batch, 3, size, size)
+    if config.is_encoder_decoder:
+        named["decoder_input_ids"] = torch.randint(3, 60, (batch, length))
+    return named
+
+
+def language_model(kind):
+    import transformers
+    config = shrink(transformers.AutoConfig.for_model(kind))
+    module = small(transformers.AutoModel.from_config(config)).eval()
+    first, second = (language_inputs(config, module.main_input_name, *size) for size in ((1, 8), (2, 12)))
+    return ByName(module, list(first)), tuple(first.values()), tuple(second.values())
+
+
+def language_names():
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+    return sorted(MODEL_MAPPING_NAMES)
+
+
+PACKAGES = {
+    "torchvision": (vision_names, vision_model), "timm": (family_names, family_model), "transformers":
+    (language_names, language_model)
+}
+
+
+def models(package):
+    if importlib.util.find_spec(package) is None:
+        print(f"{package} is not installed: its models are left out")
+        return {}
+    if package != "transformers":
+        declare_operators()
+    names, make = PACKAGES[package]
+    return {name: functools.partial(make, name) for name in names()}

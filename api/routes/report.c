@@ -53,20 +53,6 @@ static Status read_sizes(const char **at, EditShape *out)
         return STATUS_OK;
 }
 
-// Ranks and fixed sizes are those of the signature; bindings and guards are checked by runs.
-static Status check_shape(const Input *input, const EditShape *shape)
-{
-        const TensorSpec *spec = &input->spec;
-        char text[256];
-        bool fits = spec->rank < 0 || spec->rank == shape->rank;
-        for (int i = 0; i < shape->rank && fits && spec->rank >= 0; i++)
-                fits = spec->size[i].expr != NULL || spec->size[i].value == shape->size[i];
-        if (fits && input->value_kind != VALUE_INT)
-                return STATUS_OK;
-        return fail(STATUS_SHAPE, "\"shapes\": input \"%s\" of the graph cannot have shape %s",
-                    input->placeholder->target, shape_text(shape->rank, shape->size, text, sizeof(text)));
-}
-
 static Status find_input(const Graph *graph, const char *name, size_t n, const Input **out_input)
 {
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
@@ -100,7 +86,9 @@ static Status read_shapes(const Graph *graph, const char *text, EditShape *shape
                 TRY(read_sizes(&at, shape));
                 if (*at != '\0' && *at != ';')
                         return bad_shapes(at);
-                TRY(check_shape(input, shape));
+                if (input->value_kind == VALUE_INT)
+                        return fail(STATUS_SHAPE, "\"shapes\": input \"%s\" of the graph is a number",
+                                    shape->placeholder->target);
                 at += *at == ';';
         }
         *out_n = n;
@@ -166,6 +154,30 @@ static void write_names(const Report *report, const Node *node, Text *out)
         text_add_char(out, ']');
 }
 
+// At most this many: equal nodes merged into one call may be many.
+enum { MAX_PARTNERS = 40 };
+
+static uint32_t add_partners(const Node *node, const NodeFigures *figures, const char *quote, Text *out)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < figures->n_fused_with && n < MAX_PARTNERS; i++)
+                if (figures->fused_with[i] != node)
+                        text_addf(out, "%s%s%s%s", n++ == 0 ? "" : ", ", quote, figures->fused_with[i]->name,
+                                  quote);
+        return n;
+}
+
+static void write_fusing(const Node *node, const NodeFigures *figures, Text *out)
+{
+        text_add(out, ", \"fused_with\": [");
+        (void)add_partners(node, figures, "\"", out);
+        text_add(out, "], \"why_not\": ");
+        if (figures->why_not == NULL)
+                text_add(out, "null");
+        else
+                text_add_json(out, figures->why_not);
+}
+
 static void write_node(const Report *report, const Node *node, Text *out)
 {
         const NodeFigures *figures = &report->figures.nodes[node->index];
@@ -181,6 +193,7 @@ static void write_node(const Report *report, const Node *node, Text *out)
         text_addf(out, ", \"flops\": %lld, \"bytes\": %lld, \"live_bytes\": %lld", (long long)figures->flops,
                   (long long)figures->bytes, (long long)figures->live_bytes);
         write_names(report, node, out);
+        write_fusing(node, figures, out);
         text_add_char(out, '}');
 }
 
@@ -267,17 +280,21 @@ static Status write_table(const Report *report, Text *out)
                   "bytes\n",
                   (long long)figures->flops, (long long)figures->bytes, (long long)figures->peak_bytes,
                   graph->nodes[figures->peak]->name, graph->weights_bytes);
-        text_addf(out, "%-28s %-24s %14s %12s %12s %5s\n", "node", "shape", "flops", "bytes", "live bytes",
-                  "users");
+        text_addf(out, "%-28s %-24s %14s %12s %12s %5s  %s\n", "node", "shape", "flops", "bytes",
+                  "live bytes", "users", "fused with");
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 const NodeFigures *node = &figures->nodes[i];
                 char shape[256] = "", value[300] = "";
                 if (node->has_tensor)
                         snprintf(value, sizeof(value), "%s%s", dtype_info[node->meta.dtype].short_name,
                                  shape_text(node->meta.rank, node->meta.size, shape, sizeof(shape)));
-                text_addf(out, "%-28s %-24s %14lld %12lld %12lld %5u\n", graph->nodes[i]->name, value,
+                text_addf(out, "%-28s %-24s %14lld %12lld %12lld %5u", graph->nodes[i]->name, value,
                           (long long)node->flops, (long long)node->bytes, (long long)node->live_bytes,
                           graph->nodes[i]->n_users);
+                text_add(out, node->n_fused_with > 0 || node->why_not != NULL ? "  " : "");
+                if (add_partners(graph->nodes[i], node, "", out) == 0 && node->why_not != NULL)
+                        text_addf(out, "- (%s)", node->why_not);
+                text_add_char(out, '\n');
         }
         return STATUS_OK;
 }
@@ -297,7 +314,7 @@ Status get_report(const Answer *answer)
         Report report = { .graph = answer->graph };
         TRY(param_choice(answer->call, PARAM_REPORT_FORM, &form));
         TRY(read_shapes(report.graph, param_text(answer->call, PARAM_SHAPES), shapes, &n));
-        TRY(engine_figures(report.graph, shapes, n, &report.figures));
+        TRY(engine_figures(answer->context->engine, report.graph, shapes, n, &report.figures));
         Status status = write_report(&report, answer, form);
         report_deinit(&report);
         return status;

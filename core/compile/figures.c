@@ -3,6 +3,8 @@
 // those of profiles do.
 #include "core/compile/figures.h"
 
+#include "core/base/limits.h"
+#include "core/compile/fusing.h"
 #include "core/ops/op.h"
 
 typedef struct Counter {
@@ -12,6 +14,8 @@ typedef struct Counter {
         int64_t *first_of; // by buffer: index of the node that made it, or -1
         int64_t *last_of;  // by buffer: of the last reader
         uint32_t node;     // while its value is visited
+        const RunContext *poll;
+        PackCache *cache;
 } Counter;
 
 // ---- costs ----
@@ -167,14 +171,17 @@ static Status count(void *context, const Recording *recording, const Value *valu
                         node->meta = values[i].tensor->meta;
         }
         TRY(add_costs(counter, recording));
-        return add_memory(counter, recording, values);
+        TRY(add_memory(counter, recording, values));
+        FusingInputs inputs = { recording, values, counter->poll, counter->cache };
+        return graph_fusing(counter->graph, &inputs, counter->figures);
 }
 
-Status graph_figures(const Graph *graph, const InputShapes *inputs, const RunContext *poll,
+Status graph_figures(const Graph *graph, const InputShapes *inputs, const RunContext *poll, PackCache *cache,
                      GraphFigures *out_figures)
 {
         GraphFigures figures = { .nodes = new_array(graph->n_nodes, sizeof(NodeFigures)) };
-        Counter counter = { .graph = graph, .figures = &figures };
+        Counter counter = { .graph = graph, .figures = &figures, .poll = poll, .cache = cache };
+        arena_init(&figures.arena, 0);
         if (figures.nodes == NULL)
                 return fail_memory();
         Status status = shapes_walk(graph, inputs, poll, count, &counter);

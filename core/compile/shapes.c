@@ -4,6 +4,7 @@
 #include "core/compile/shapes.h"
 
 #include "core/compile/recorder.h"
+#include "core/eval/bind.h"
 
 static const InputShape *shape_for(const InputShapes *inputs, const Node *placeholder)
 {
@@ -70,6 +71,23 @@ static Status walk(Recorder *recorder, const Graph *graph, ValueSpan inputs, Val
         return STATUS_OK;
 }
 
+static Status check_inputs(const Graph *graph, const Value *inputs)
+{
+        const Signature *signature = &graph->signature;
+        uint32_t n = 0;
+        _cleanup_(freep) Value *user = new_array((size_t)signature->n_inputs + 1, sizeof(Value));
+        _cleanup_(freep) Value *bound = new_array((size_t)signature->n_inputs + 1, sizeof(Value));
+        if (user == NULL || bound == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < signature->n_inputs; i++)
+                if (signature->inputs[i].kind != INPUT_STATE)
+                        user[n++] = inputs[i];
+        TRY(bind_inputs(graph, (ValueSpan){ user, n }, bound));
+        for (uint32_t i = 0; i < signature->n_inputs; i++)
+                value_unref(bound[i]);
+        return STATUS_OK;
+}
+
 static Status walk_inputs(Recorder *recorder, const Graph *graph, const InputShapes *shapes,
                           Value *out_values)
 {
@@ -83,6 +101,8 @@ static Status walk_inputs(Recorder *recorder, const Graph *graph, const InputSha
                 const Input *input = &signature->inputs[n_made];
                 status = one_input(recorder, input, shape_for(shapes, input->placeholder), &inputs[n_made++]);
         }
+        if (status == STATUS_OK && shapes->checked)
+                status = check_inputs(graph, inputs);
         if (status == STATUS_OK)
                 status = walk(recorder, graph, (ValueSpan){ inputs, n_made }, out_values);
         while (n_made > 0)

@@ -15,6 +15,7 @@ typedef struct InputShape {
 typedef struct InputShapes {
         const InputShape *items;
         uint32_t n;
+        bool checked; // as inputs of a run (bind.h); else they need not fit the signature
 } InputShapes;
 typedef Status (*ShapeVisit)(void *context, const Node *node, const TensorMeta *meta);
 

@@ -4,8 +4,9 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/compile/figures.h"
+#include "core/engine/private.h"
 
-Status engine_figures(const Graph *graph, const EditShape *shapes, uint32_t n_shapes,
+Status engine_figures(Engine *engine, const Graph *graph, const EditShape *shapes, uint32_t n_shapes,
                       GraphFigures *out_figures)
 {
         RunContext ctx;
@@ -20,5 +21,12 @@ Status engine_figures(const Graph *graph, const EditShape *shapes, uint32_t n_sh
         for (uint32_t i = 0; i < n_shapes; i++)
                 inputs[i] = (InputShape){ shapes[i].placeholder, shapes[i].dtype, shapes[i].rank,
                                           shapes[i].size };
-        return graph_figures(graph, &(InputShapes){ inputs, n_shapes }, &ctx, out_figures);
+        GraphFigures figures;
+        TRY(graph_figures(graph, &(InputShapes){ inputs, n_shapes, true }, &ctx, engine->packs, &figures));
+        Status status = engine_check_pages(engine, graph); // passes may have read weights
+        if (status != STATUS_OK)
+                graph_figures_deinit(&figures);
+        else
+                *out_figures = figures;
+        return status;
 }

@@ -104,7 +104,7 @@ Status engine_shape_prop(Edit **io_edit, const EditShape *shapes, uint32_t n_sha
                 return fail_memory();
         TRY(edit_reopen(*io_edit, &graph, &edit));
         TRY(same_inputs(graph, shapes, n_shapes, inputs));
-        InputShapes given = { inputs, n_shapes };
+        InputShapes given = { .items = inputs, .n = n_shapes };
         TRY(graph_shapes(graph, &given, &bounds.ctx, note_shape, edit));
         edit_free(*io_edit);
         *io_edit = take_ptr(edit);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // program_print.c: the listing. One line per instruction: implementation, places of operands,
-// authored nodes; below it the fused calls, or why a pointwise call was not fused. Reasons are
-// derived from the calls: the passes record none.
+// authored nodes; below it the fused calls, or why a pointwise call was not fused.
 #include "core/program/program.h"
 
 #include "core/graph/print.h"
 #include "core/ops/arguments.h"
 #include "core/ops/fused.h"
+#include "core/program/reasons.h"
 
 static void print_operand(const Program *program, const Operand *operand, const TensorMeta *meta, Text *out)
 {
@@ -51,107 +51,19 @@ static void print_instruction(const Program *program, uint32_t i, Text *out)
 }
 
 // ---- why ----
-static const RecordedCall *maker_of(const Recorded *value)
-{
-        const RecordedCall *call =
-                value == NULL || recorded_is_constant(value) ? NULL : recorded_buffer(value)->base->call;
-        return call != NULL && call->computes && !call->removed ? call : NULL;
-}
-
 static bool is_pointwise(const RecordedCall *call)
 {
         return (call->call.op->flags & OP_ELEMENTWISE) != 0 || call->call.op->expand != NULL ||
                fused_takes(&call->call);
 }
 
-typedef struct Neighbours { // of a pointwise call: those it reads from, or those that read it
-        const RecordedCall *call;
-        const RecordedCall *found, *other_shape, *in_the_way;
-} Neighbours;
-
-static bool is_fused(const RecordedCall *call)
-{
-        return op_role(&call->call) == ROLE_FUSED;
-}
-
-static void note_neighbour(Neighbours *neighbours, const RecordedCall *other)
-{
-        const Recorded *mine = neighbours->call->outs[0],
-                       *theirs = other->call.n_outs > 0 ? other->outs[0] : NULL;
-        if (theirs == NULL || mine == NULL)
-                return;
-        if (!is_fused(other) && !fused_takes(&other->call))
-                neighbours->in_the_way = other;
-        else if (!meta_same_shape(&mine->tensor.meta, &theirs->tensor.meta))
-                neighbours->other_shape = other;
-        else
-                neighbours->found = other;
-}
-
-static Status note_input(void *context, Recorded *value)
-{
-        const RecordedCall *maker = maker_of(value);
-        if (maker != NULL)
-                note_neighbour(context, maker);
-        return STATUS_OK;
-}
-
-typedef struct ReaderSearch {
-        Neighbours *neighbours;
-        const Recorded *value;
-        const RecordedCall *reader;
-} ReaderSearch;
-
-static Status note_reader(void *context, Recorded *value)
-{
-        ReaderSearch *search = context;
-        if (value == search->value)
-                note_neighbour(search->neighbours, search->reader);
-        return STATUS_OK;
-}
-
-static const char *name_of(const RecordedCall *call)
-{
-        return call->n_nodes > 0 ? call->nodes[0]->name : call->call.schema->name;
-}
-
-// Finding the reasons scans all calls for each call, so very long listings omit them.
-enum { REASONS_MAX_CALLS = 4096 };
-
-static void print_alone(const Recording *recording, const RecordedCall *call, Text *out)
-{
-        Neighbours neighbours = { .call = call };
-        const Recorded *value = call->outs[0];
-        (void)recorded_visit_inputs(call, note_input, &neighbours);
-        for (uint32_t i = 0; i < recording->n_calls; i++) {
-                ReaderSearch search = { .neighbours = &neighbours,
-                                        .value = value,
-                                        .reader = recording->calls[i] };
-                if (recording->calls[i]->computes)
-                        (void)recorded_visit_inputs(recording->calls[i], note_reader, &search);
-        }
-        text_add(out, "        alone: ");
-        if (recorded_writes_self(call))
-                text_add(out, "it writes to a tensor that others see\n");
-        else if (value != NULL && recorded_buffer(value)->written)
-                text_add(out, "its result is written again\n");
-        else if (neighbours.found != NULL)
-                text_addf(out, "between it and %s others read or write, or the group is full\n",
-                          name_of(neighbours.found));
-        else if (neighbours.other_shape != NULL)
-                text_addf(out, "%s has another shape\n", name_of(neighbours.other_shape));
-        else if (neighbours.in_the_way != NULL)
-                text_addf(out, "%s is not pointwise\n", name_of(neighbours.in_the_way));
-        else
-                text_add(out, "no call beside it\n");
-}
-
-static void print_why(const Program *program, const Instruction *instruction, Text *out)
+// `reasons` NULL: there is no memory for them.
+static void print_why(const Reasons *reasons, const Instruction *instruction, Text *out)
 {
         const RecordedCall *call = instruction->call;
         if (call == NULL || call->call.n_outs == 0 || call->outs[0] == NULL)
                 return;
-        if (is_fused(call)) {
+        if (reasons_is_fused(call)) {
                 const Graph *body = call->call.args[FUSED_BODY].graph;
                 uint32_t n = 0;
                 for (uint32_t i = 0; i < body->n_nodes; i++)
@@ -159,9 +71,10 @@ static void print_why(const Program *program, const Instruction *instruction, Te
                 text_addf(out, "        fused: %u call%s in one pass over memory\n", n, n == 1 ? "" : "s");
         } else if (call->n_nodes > 1) {
                 text_addf(out, "        joined: %u nodes in one call\n", call->n_nodes);
-        } else if (program->recording->n_calls <= REASONS_MAX_CALLS && is_pointwise(call) &&
-                   !recorded_is_constant(call->outs[0])) {
-                print_alone(program->recording, call, out);
+        } else if (reasons != NULL && is_pointwise(call) && reasons_covers(call)) {
+                text_add(out, "        alone: ");
+                reason_add(reasons, call, out);
+                text_add_char(out, '\n');
         }
 }
 
@@ -184,12 +97,15 @@ static void print_tail(const Program *program, Text *out)
 void program_print(const Program *program, Text *out)
 {
         const PlanFigures *figures = &program->figures;
+        Reasons reasons;
+        bool explained = reasons_init(&reasons, program->recording) == STATUS_OK;
         text_addf(out, "program %s, %u instructions, %d thread%s\n", program->id.hex, program->n_code,
                   program->n_threads, program->n_threads == 1 ? "" : "s");
         for (uint32_t i = 0; i < program->n_code; i++) {
                 print_instruction(program, i, out);
-                print_why(program, &program->code[i], out);
+                print_why(explained ? &reasons : NULL, &program->code[i], out);
         }
+        reasons_deinit(&reasons);
         if (program->recording->tail != NULL)
                 print_tail(program, out);
         text_addf(

@@ -36,7 +36,7 @@ _fxserve()
                 value=${value#"$before" }
         fi
         case $value in
-         auto\|* | graph\|*) _fxserve_words "${value//|/ }" && return ;;
+         auto\|* | graph\|* | text\|* | eager\|*) _fxserve_words "${value//|/ }" && return ;;
         *FILE* | FOLDER* | *.safetensors | *.npy) _fxserve_files && return ;;
         [A-Z]*) return ;;
         esac

@@ -34,11 +34,21 @@ const Command commands[] = {
           "\n  --profile                     print where the time went, on standard error with JSON on "
           "standard output" REMOTE,
           command_call, false },
-        { "compare", "NAME[@VERSION] [NAME[@VERSION]] [--input x='[[1,2]]'] [--url URL]",
-          "two graphs of a server, node by node",
+        { "compare",
+          "NAME[@VERSION] [NAME[@VERSION]] [--input x='[[1,2]]'] [--mode eager|compiled|eager,compiled] "
+          "[--form text|json] [-o FILE] [--url URL]",
+          "two graphs of a server, or one in two modes; exit 0 equal, 1 different, 2 failed",
           "\n  --input NAME=JSON|@FILE.npy   one per input; without any the first graph's example is run"
-          "\n\nOne name compares its eager runs with its compiled ones. The exit code is 0 when the results "
-          "are close, 1 when they differ, 2 when something failed.\n" REMOTE,
+          "\n  --mode MODE[,MODE]            eager or compiled, for both sides or each; one name is run as "
+          "eager,compiled"
+          "\n  --sample N                    compare one graph with what its sample N recorded"
+          "\n  --rtol NUMBER                 relative tolerance; both or none, as in assert_close"
+          "\n  --atol NUMBER                 absolute tolerance"
+          "\n  --nodes                       node by node even if the results are close"
+          "\n  --form text|json              of what was found"
+          "\n  -o FILE                       write what was found to a file"
+          "\n\nThe exit code is 0 when the results are close, 1 when they differ, 2 when something "
+          "failed.\n" REMOTE,
           command_compare, false },
         { "rm", "NAME[@VERSION] [--url URL]", "remove a graph, or one version of it", REMOTE, command_rm,
           false },

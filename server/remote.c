@@ -26,6 +26,9 @@ typedef struct Remote {
         int n_positional, n_inputs;
         bool insecure, profile;
         Text body; // of call: the run's envelope
+        // of compare
+        const char *mode, *form, *sample, *rtol, *atol;
+        bool nodes;
 } Remote;
 
 static const char *environment(const char *name)
@@ -35,8 +38,31 @@ static const char *environment(const char *name)
 }
 
 typedef struct Flags {
-        bool call, push; // which of the commands' own flags are known
+        bool call, push, compare; // which of the commands' own flags are known
 } Flags;
+
+// STATUS_USAGE for another flag.
+static Status read_compare_flag(int argc, char **argv, int *at, Remote *remote)
+{
+        const struct {
+                const char *flag, **value;
+        } flags[] = { { "--mode", &remote->mode },
+                      { "--form", &remote->form },
+                      { "--sample", &remote->sample },
+                      { "--rtol", &remote->rtol },
+                      { "--atol", &remote->atol } };
+        for (size_t i = 0; i < ARRAY_LENGTH(flags); i++) {
+                const char *value = flag_value(flags[i].flag, argc, argv, at);
+                if (value == NULL)
+                        continue;
+                *flags[i].value = value;
+                return STATUS_OK;
+        }
+        if (strcmp(argv[*at], "--nodes") != 0)
+                return fail(STATUS_USAGE, "not understood: %s", argv[*at]);
+        remote->nodes = true;
+        return STATUS_OK;
+}
 
 static Status read_flag(int argc, char **argv, int *at, Flags flags, Remote *remote)
 {
@@ -53,10 +79,12 @@ static Status read_flag(int argc, char **argv, int *at, Flags flags, Remote *rem
                 remote->weights = value;
         else if (flags.call && strcmp(argv[*at], "--profile") == 0)
                 remote->profile = true;
-        else if (flags.call && (value = flag_value("-o", argc, argv, at)) != NULL)
+        else if ((flags.call || flags.compare) && (value = flag_value("-o", argc, argv, at)) != NULL)
                 remote->output = value;
-        else if (flags.call && (value = flag_value("--input", argc, argv, at)) != NULL)
+        else if ((flags.call || flags.compare) && (value = flag_value("--input", argc, argv, at)) != NULL)
                 return command_add_input(value, remote->n_inputs++ == 0, &remote->body);
+        else if (flags.compare)
+                return read_compare_flag(argc, argv, at, remote);
         else
                 return fail(STATUS_USAGE, "not understood: %s", argv[*at]);
         return STATUS_OK;
@@ -407,7 +435,9 @@ int command_call(int argc, char **argv)
 }
 
 // ---- compare ----
-static void add_side(const char *name, bool compiled, Text *body)
+enum { MODE_MAX = 16 };
+
+static void add_side(const char *name, const char *mode, Text *body)
 {
         size_t n = strcspn(name, "@");
         text_add(body, "{\"graph\": ");
@@ -418,31 +448,89 @@ static void add_side(const char *name, bool compiled, Text *body)
                 text_add(body, ", \"version\": ");
                 text_add_json(body, name + n + 1);
         }
-        text_addf(body, ", \"mode\": \"%s\"}", compiled ? "compiled" : "eager");
+        text_add(body, ", \"mode\": ");
+        text_add_json(body, mode);
+        text_add_char(body, '}');
 }
 
-// One name: its eager runs against its compiled ones.
+// "compiled", or "eager,compiled": of both sides, or of each.
+static Status read_modes(const Remote *remote, char out_a[MODE_MAX], char out_b[MODE_MAX])
+{
+        bool one_graph = remote->n_positional == 1 && remote->sample == NULL;
+        const char *text = remote->mode != NULL ? remote->mode : one_graph ? "eager,compiled" : "eager";
+        const char *comma = strchr(text, ',');
+        snprintf(out_a, MODE_MAX, "%.*s", (int)MIN(strcspn(text, ","), MODE_MAX - 1u), text);
+        snprintf(out_b, MODE_MAX, "%s", comma == NULL ? out_a : comma + 1);
+        for (int i = 0; i < 2; i++) {
+                const char *mode = i == 0 ? out_a : out_b;
+                if (strcmp(mode, "eager") != 0 && strcmp(mode, "compiled") != 0)
+                        return fail(STATUS_USAGE,
+                                    "--mode is eager or compiled, or two of them as eager,compiled; not %s",
+                                    text);
+        }
+        if (remote->sample != NULL && comma != NULL)
+                return fail(STATUS_USAGE, "a sample has no mode: --mode has one word beside --sample");
+        return STATUS_OK;
+}
+
+// Whether a number stands in the flag's value, alone.
+static Status add_number(const char *flag, const char *name, const char *value, Text *body)
+{
+        if (value == NULL)
+                return STATUS_OK;
+        if (value[0] == '\0' || strspn(value, "0123456789.eE+-") != strlen(value))
+                return fail(STATUS_USAGE, "%s is a number, not %s", flag, value);
+        text_addf(body, ", \"%s\": %s", name, value);
+        return STATUS_OK;
+}
+
+static Status write_comparison(const Remote *remote, Text *body)
+{
+        char modes[2][MODE_MAX];
+        TRY(want_positional(remote, 1, remote->sample != NULL ? 1 : 2));
+        TRY(read_modes(remote, modes[0], modes[1]));
+        text_add(body, "{\"a\": ");
+        add_side(remote->positional[0], modes[0], body);
+        if (remote->sample != NULL) {
+                text_add(body, ", \"b\": {");
+                if (remote->sample[0] == '\0' ||
+                    strspn(remote->sample, "0123456789") != strlen(remote->sample))
+                        return fail(STATUS_USAGE, "--sample is a whole number, not %s", remote->sample);
+                text_addf(body, "\"samples\": %s}", remote->sample);
+        } else {
+                text_add(body, ", \"b\": ");
+                add_side(remote->positional[remote->n_positional - 1], modes[1], body);
+        }
+        TRY(add_number("--rtol", "rtol", remote->rtol, body));
+        TRY(add_number("--atol", "atol", remote->atol, body));
+        text_add(body, remote->nodes ? ", \"nodes\": true" : "");
+        text_addf(body, ", \"form\": \"%s\"", remote->form == NULL ? "text" : remote->form);
+        if (remote->n_inputs > 0) {
+                text_add(body, ", ");
+                text_add(body, remote->body.data + 1); // {"inputs": {...}}
+        } else {
+                text_add_char(body, '}');
+        }
+        return text_status(body);
+}
+
 static Status compare(const Remote *remote, bool *out_equal)
 {
         _cleanup_(text_deinit) Text body = { 0 };
         ClientReply reply;
-        TRY(want_positional(remote, 1, 2));
-        text_add_n(&body, remote->body.data, remote->n_inputs == 0 ? 1 : remote->body.n - 1);
-        text_add(&body,
-                 remote->n_inputs == 0 ? "\"form\": \"text\", \"a\": " : ", \"form\": \"text\", \"a\": ");
-        add_side(remote->positional[0], false, &body);
-        text_add(&body, ", \"b\": ");
-        add_side(remote->positional[remote->n_positional - 1], remote->n_positional == 1, &body);
-        text_add_char(&body, '}');
-        TRY(text_status(&body));
+        if (remote->form != NULL && strcmp(remote->form, "text") != 0 && strcmp(remote->form, "json") != 0)
+                return fail(STATUS_USAGE, "--form is text or json, not %s", remote->form);
+        TRY(write_comparison(remote, &body));
         ClientRequest request = { .method = "POST",
                                   .target = "/v1/compare",
                                   .content_type = "application/json",
                                   .parts = { span_of(&body) },
                                   .n_parts = 1 };
         TRY(ask(remote, request, &reply));
-        Status status = print_text(&reply.body);
-        *out_equal = reply.body.data != NULL && strstr(reply.body.data, "\nthe results are close\n") != NULL;
+        Status status = remote->output == NULL ? print_text(&reply.body) : save(remote->output, &reply.body);
+        const char *text = reply.body.data == NULL ? "" : reply.body.data;
+        *out_equal = strstr(text, "\nthe results are close\n") != NULL ||
+                     strncmp(text, "{\"equal\": true,", strlen("{\"equal\": true,")) == 0;
         client_reply_deinit(&reply);
         return status;
 }
@@ -451,7 +539,7 @@ int command_compare(int argc, char **argv)
 {
         Remote remote;
         bool equal = false;
-        Status status = read_command_line(argc, argv, (Flags){ .call = true }, &remote);
+        Status status = read_command_line(argc, argv, (Flags){ .compare = true }, &remote);
         status = status == STATUS_OK ? compare(&remote, &equal) : status;
         if (status == STATUS_OK && !equal) {
                 text_deinit(&remote.body);

@@ -129,9 +129,12 @@ static Status open_side(CompareRun *run, int at)
         return compare_open(run->context->engine, &run->sides[at]);
 }
 
-static const char *side_name(int at)
+static Status at_side(Status status, int at)
 {
-        return at == 0 ? "a" : "b";
+        const char *name = at == 0 ? "a" : "b";
+        if (status != STATUS_OK)
+                failure_append(" (side \"%s\")", name);
+        return failure_at_argument(status, name);
 }
 
 // How many sides are runs: the second one may be a sample.
@@ -163,10 +166,10 @@ static Status read_samples(CompareRun *run)
 static Status open_sides(CompareRun *run)
 {
         for (int at = 0; at < n_sides(run); at++)
-                TRY(failure_at_argument(find_graph(run, at), side_name(at)));
+                TRY(at_side(find_graph(run, at), at));
         TRY(failure_at_argument(read_samples(run), "samples"));
         for (int at = 0; at < n_sides(run); at++)
-                TRY(failure_at_argument(open_side(run, at), side_name(at)));
+                TRY(at_side(open_side(run, at), at));
         return STATUS_OK;
 }
 
@@ -180,7 +183,7 @@ static Status run_sides(CompareRun *run)
                                                 &run->outputs[at]);
                 if (status == STATUS_OK)
                         status = engine_check_pages(run->context->engine, run->calls[at].task.graph);
-                TRY(failure_at_argument(status, side_name(at)));
+                TRY(at_side(status, at));
         }
         return STATUS_OK;
 }

@@ -173,6 +173,10 @@ static void add_side_line(const CompareRun *run, int at, Text *out)
 
 static void add_line(const char *name, const CompareRow *row, Text *out)
 {
+        if (!row->close.close && isnan(row->close.max_abs) && row->close.n == 0) {
+                text_addf(out, "%-9s %-10s %-10s %10s / %-10s %s\n", "differs", "-", "-", "-", "-", name);
+                return;
+        }
         text_addf(out, "%-9s %-10.3g %-10.3g %10lld / %-10lld %s\n", row->close.close ? "close" : "differs",
                   row->close.max_abs, row->close.max_rel, (long long)row->close.n_mismatched,
                   (long long)row->close.n, name);

@@ -122,8 +122,9 @@ def check_values(installed):
               if re.fullmatch(r"[a-z]+(\|[a-z]+)+", value)}
     wrong = [flag for flag, value in chosen.items()
              if installed.complete("serve", flag, "") != set(value.split("|"))]
-    forms = set(re.search(r"--form (\S+?)\]", installed.help)[1].split("|"))
-    wrong += [] if installed.complete("print", "x.json", "--form", "") == forms else ["print --form"]
+    for command, flag in (("print", "--form"), ("compare", "--form"), ("compare", "--mode")):
+        values = set(re.search(rf"{flag} (\S+?)\]", output(installed.binary, "help", command))[1].split("|"))
+        wrong += [] if installed.complete(command, "x.json", flag, "") == values else [f"{command} {flag}"]
     wrong += [words for words in ("push READ", "serve --token-file READ", "call x -o READ", "serve READ")
               if installed.complete(*words.split()) != {"README.md"}]
     wrong += [] if installed.complete("serve", "--workers", "") == set() else ["serve --workers"]

@@ -379,6 +379,9 @@ def export_fx(gm, inline=False, inputs=None):
     tensors, state = {}, {}
     for child in children:
         modules[child]["graph"], inner = export_fx(gm.get_submodule(child), inline)
+        name = type(gm.get_submodule(child)).__name__
+        if name != "GraphModule" and name.isascii():
+            modules[child]["graph"]["class_name"] = name
         tensors.update({f"{child}.{path}": tensor for path, tensor in inner.items()})
     first = {}
     for path, tensor in _named_tensors(gm, children).items():
@@ -518,7 +521,7 @@ def import_fx(document, tensors=None):
         )
         _decode_meta(node, entry.get("meta", {}))
         nodes[node.name] = node
-    return torch.fx.GraphModule(root, graph)
+    return torch.fx.GraphModule(root, graph, document.get("class_name", "GraphModule"))
 
 
 # ---- files -------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ void recipe_deinit(Recipe *recipe)
         free(recipe->hidden);
         free(recipe->called);
         text_deinit(&recipe->text);
+        text_deinit(&recipe->leaf);
         *recipe = (Recipe){ .n_rules = 0 };
 }
 
@@ -121,8 +122,10 @@ Status recipe_begin_with(Recipe *recipe, Recipe *given, const char *until)
         Text text = { 0 };
         uint32_t n = given->n_hidden;
         TRY(array_reserve(&recipe->hidden, &recipe->hidden_capacity, recipe->n_hidden + n, sizeof(Value)));
+        if (recipe->leaf.n > 0)
+                text_addf(&text, "\"leaf\":%s", recipe->leaf.data);
         if (n > 0)
-                text_addf(&text, "\"initial_env\":{%s}", given->text.data);
+                text_addf(&text, "%s\"initial_env\":{%s}", text.n == 0 ? "" : ",", given->text.data);
         if (until != NULL) {
                 text_add(&text, text.n == 0 ? "\"until\":" : ",\"until\":");
                 text_add_json(&text, until);
@@ -145,6 +148,76 @@ Status recipe_begin_with(Recipe *recipe, Recipe *given, const char *until)
         given->n_hidden = 0;
         return STATUS_OK;
 }
+
+// ---- leaves ----
+
+static Status read_leaf_name(JsonReader *json, const char *key, uint32_t *n, Text *out)
+{
+        const char *name;
+        size_t n_name;
+        if (json_peek(json) != JSON_STRING)
+                return fail(STATUS_VALUE, "\"%s\" is a list of texts", key);
+        TRY(json_read_string(json, &name, &n_name));
+        if (n_name == 0)
+                return fail(STATUS_VALUE, "\"%s\" holds a text that is no name", key);
+        if ((*n)++ == (uint32_t)limits.max_rules)
+                return fail(STATUS_TOO_LARGE,
+                            "\"leaf\" names more than %lld types and paths (max_rules in "
+                            "GET /v1)",
+                            (long long)limits.max_rules);
+        text_add_json_n(out, name, n_name);
+        return text_status(out);
+}
+
+static Status read_leaf_names(JsonReader *json, const char *key, uint32_t *n, Text *out)
+{
+        if (json_peek(json) != JSON_ARRAY)
+                return fail(STATUS_VALUE, "\"%s\" is a list of texts", key);
+        TRY(json_enter_array(json));
+        for (bool first = true, more;; first = false) {
+                TRY(json_next_item(json, &more));
+                if (!more)
+                        return STATUS_OK;
+                text_add(out, first ? "" : ",");
+                TRY(read_leaf_name(json, key, n, out));
+        }
+}
+
+static Status read_leaf_members(JsonReader *json, Text *types, Text *paths)
+{
+        uint32_t n = 0;
+        if (json_peek(json) != JSON_OBJECT)
+                return fail(STATUS_VALUE, "\"leaf\" is an object, as in {\"types\": [\"Block\"], \"paths\": "
+                                          "[\"encoder.*\"]}; {} inlines every call of a child graph");
+        TRY(json_enter_object(json));
+        for (bool more;;) {
+                const char *key;
+                TRY(json_next_key(json, &key, &more));
+                if (!more)
+                        return STATUS_OK;
+                bool is_types = strcmp(key, "types") == 0;
+                if (!is_types && strcmp(key, "paths") != 0)
+                        return failure_at_argument(
+                                fail(STATUS_UNKNOWN_MEMBER,
+                                     "\"leaf\" has no member \"%.60s\"; it knows types, paths", key),
+                                key);
+                TRY(failure_at_argument(read_leaf_names(json, key, &n, is_types ? types : paths), key));
+        }
+}
+
+Status recipe_read_leaf(JsonReader *json, Recipe *recipe)
+{
+        _cleanup_(text_deinit) Text types = { 0 };
+        _cleanup_(text_deinit) Text paths = { 0 };
+        TRY(read_leaf_members(json, &types, &paths));
+        TRY(text_status(&types));
+        TRY(text_status(&paths));
+        text_addf(&recipe->leaf, "{\"types\":[%s],\"paths\":[%s]}", types.n == 0 ? "" : types.data,
+                  paths.n == 0 ? "" : paths.data);
+        return text_status(&recipe->leaf);
+}
+
+// ---- other graphs ----
 
 static Status keep_called(RecipeReader *reader)
 {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // rules.c: a recipe's text into rules. Its keys are known ones already.
-#include "api/readers/rules.h"
+#include "api/readers/recipe_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "api/readers/fx_json_parts.h"
 #include "core/base/limits.h"
-#include "core/edit/partial.h"
 
 typedef struct RuleReader {
         FxReader fx;
@@ -215,19 +214,12 @@ static Status read_passthrough(RuleReader *reader)
 }
 
 // The text holds what the pass before wrote: dtype and shape of a tensor.
-static void spec_of(const TensorMeta *meta, TensorSpec *out_spec)
-{
-        *out_spec = (TensorSpec){ .dtype = meta->dtype, .rank = meta->rank };
-        for (int d = 0; d < meta->rank; d++)
-                out_spec->size[d].value = meta->size[d];
-}
-
 static Status read_hidden(RuleReader *reader)
 {
         if (reader->n_constants >= reader->recipe->n_hidden)
                 return fail(STATUS_INTERNAL, "a recipe with fewer tensors than its text says");
         const TensorMeta *meta = &reader->recipe->hidden[reader->n_constants++].tensor->meta;
-        spec_of(meta, &reader->rule->constant);
+        recipe_spec_of(meta, &reader->rule->constant);
         return json_skip(reader->fx.json);
 }
 
@@ -461,20 +453,7 @@ static Status read_rules(RuleReader *reader, RuleList *list)
         }
 }
 
-// Their tensors come first.
-static Status read_given(RuleReader *reader, RuleList *list)
-{
-        bool more;
-        TRY(json_enter_object(reader->fx.json));
-        for (;; list->n_given++) {
-                TRY(json_next_key(reader->fx.json, &list->given[list->n_given], &more));
-                if (!more)
-                        return STATUS_OK;
-                TRY(json_skip(reader->fx.json));
-                reader->n_constants++;
-        }
-}
-
+// Only the rules: the rest is read first (recipe_derive.c).
 static Status read_members(RuleReader *reader, RuleList *list)
 {
         const char *key;
@@ -486,10 +465,6 @@ static Status read_members(RuleReader *reader, RuleList *list)
                         return STATUS_OK;
                 if (strcmp(key, "overrides") == 0)
                         TRY(read_rules(reader, list));
-                else if (strcmp(key, "initial_env") == 0)
-                        TRY(read_given(reader, list));
-                else if (strcmp(key, "until") == 0)
-                        TRY(json_read_string(reader->fx.json, &list->until, NULL));
                 else
                         TRY(json_skip(reader->fx.json));
         }
@@ -497,29 +472,26 @@ static Status read_members(RuleReader *reader, RuleList *list)
 
 static Status read_text(const Text *text, RuleReader *reader, RuleList *list)
 {
-        int depth = (int)limits.max_json_depth_run + 2;
         reader->fx.text = text->data;
         reader->fx.n = text->n;
-        TRY(json_open(text->data, text->n, depth, limits.max_json_values, &list->arena, &reader->fx.json));
+        TRY(recipe_open(text, &list->arena, &reader->fx.json));
         Status status = read_members(reader, list);
         json_close(reader->fx.json);
         return status;
 }
 
-Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *called, RuleList *out_list)
+Status rules_read(const Recipe *recipe, const Graph *graph, const Graph *const *called, RuleList *out_list)
 {
-        RuleReader reader = { .base = base, .called = called, .recipe = recipe };
+        RuleReader reader = {
+                .base = graph, .called = called, .recipe = recipe, .n_constants = recipe->n_given
+        };
         _cleanup_(rule_list_deinit) RuleList list = { .n = 0 };
         _cleanup_(text_deinit) Text text = { 0 };
         arena_init(&list.arena, (size_t)limits.max_envelope * 4);
         reader.fx.templates = true;
         arena_init(&reader.fx.scratch, (size_t)limits.max_envelope * 4);
         list.items = arena_array(&list.arena, recipe->n_rules + 1, sizeof(EditRule));
-        list.given = arena_array(&list.arena, recipe->n_given + 1, sizeof(char *));
-        text_addf(&text, "{");
-        text_add_n(&text, recipe->text.data, recipe->text.n);
-        text_add(&text, "}");
-        Status status = list.items == NULL || list.given == NULL ? fail_memory() : text_status(&text);
+        Status status = list.items == NULL ? fail_memory() : recipe_as_object(recipe, &text);
         if (status == STATUS_OK)
                 status = read_text(&text, &reader, &list);
         arena_deinit(&reader.fx.scratch);
@@ -528,35 +500,4 @@ Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *c
         list = (RuleList){ .n = 0 };
         arena_init(&list.arena, 0);
         return STATUS_OK;
-}
-
-// Before the rules, which match what is left to run.
-static Status begin_partial(Edit *edit, const RuleList *list, const Recipe *recipe)
-{
-        if (list->until != NULL)
-                TRY(failure_at_argument(edit_stop_after(edit, list->until), "until"));
-        for (uint32_t i = 0; i < list->n_given; i++) {
-                TensorSpec spec;
-                spec_of(&recipe->hidden[i].tensor->meta, &spec);
-                TRY(failure_at_argument(edit_give_value(edit, list->given[i], &spec), "initial_env"));
-        }
-        return STATUS_OK;
-}
-
-Status recipe_derive(const Recipe *recipe, const Graph *base, const Graph *const *called, bool as_state,
-                     Graph **out_graph)
-{
-        _cleanup_(edit_freep) Edit *edit = NULL;
-        _cleanup_(rule_list_deinit) RuleList rules = { .n = 0 };
-        uint32_t n_values = 0;
-        TRY(rules_read(recipe, base, called, &rules));
-        for (uint32_t i = 0; as_state && i < rules.n; i++) {
-                EditRule *rule = &rules.items[i];
-                if (rule->action == EDIT_CONSTANT || rule->action == EDIT_PATCH)
-                        rule->state = recipe->hidden[n_values++].tensor;
-        }
-        TRY(edit_new(base, &edit));
-        TRY(begin_partial(edit, &rules, recipe));
-        TRY(edit_apply_rules(edit, rules.items, rules.n));
-        return edit_finish(edit, out_graph);
 }

@@ -9,6 +9,7 @@
 #include "core/engine/engine.h"
 
 typedef struct Recipe {
+        Text leaf; // the value of "leaf" in canonical text; empty: calls of child graphs stay
         // members of an object without its braces, without white space. In place of a tensor stand
         // its dtype and shape
         Text text;
@@ -23,11 +24,13 @@ typedef struct Recipe {
 void recipe_deinit(Recipe *recipe);
 // Reads a tensor, or the value that an earlier run kept: {"run": "<id>", "node": "relu"}.
 Status recipe_read_tensor(JsonReader *reader, Engine *engine, Budget *budget, Tensor **out_tensor);
-// Puts the partial run in front of the recipe: values of nodes (a recipe's text and tensors,
-// without the key; may be empty) and the last node (or NULL).
+// Puts in front of the recipe what comes before the rules: "leaf", and the partial run: values of
+// nodes (a recipe's text and tensors, without the key; may be empty) and the last node (or NULL).
 Status recipe_begin_with(Recipe *recipe, Recipe *given, const char *until);
 // The value of one more node for `given`. Takes the tensor, also on failure.
 Status recipe_give(Recipe *given, const char *node, Tensor *take_tensor);
+// Reads the value of "leaf".
+Status recipe_read_leaf(JsonReader *reader, Recipe *recipe);
 // Reads the value of "overrides". Tensors are charged to `budget`.
 Status recipe_read_overrides(JsonReader *reader, Budget *budget, Recipe *recipe);
 
@@ -35,14 +38,11 @@ typedef struct RuleList {
         Arena arena;
         EditRule *items;
         uint32_t n;
-        const char **given; // names of the nodes whose values are given, one per value
-        uint32_t n_given;
-        const char *until; // NULL: the run goes to its end
 } RuleList;
 void rule_list_deinit(RuleList *list);
 // `called` holds the graphs with the recipe's names, in their order. The list borrows them and the
-// nodes of `base`.
-Status rules_read(const Recipe *recipe, const Graph *base, const Graph *const *called, RuleList *out_list);
+// nodes of `graph`, which the rules name.
+Status rules_read(const Recipe *recipe, const Graph *graph, const Graph *const *called, RuleList *out_list);
 // The graph that the recipe makes of `base`, finished and resolved. The recipe's tensors are hidden
 // inputs behind the base's, in their order; or, `as_state`, state of the new graph.
 Status recipe_derive(const Recipe *recipe, const Graph *base, const Graph *const *called, bool as_state,

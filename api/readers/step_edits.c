@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // step_edits.c: the edits of steps.def, by the functions of core/edit.
 #include "api/readers/steps_parts.h"
+#include "core/edit/leaf.h"
 #include "core/edit/passes.h"
 
 static Node *node_of(const Step *step, StepMember id)
@@ -179,4 +180,13 @@ Status step_outline(Step *step)
         Node *call;
         const StepValue *nodes = &step->values[MEMBER_NODES];
         return edit_outline(step->edit, nodes->nodes, nodes->n, text_of(step, MEMBER_PATH), &call);
+}
+
+Status step_leaf(Step *step)
+{
+        const StepValue *types = &step->values[MEMBER_TYPES], *paths = &step->values[MEMBER_PATHS];
+        EditLeaves leaves = {
+                .types = types->texts, .paths = paths->texts, .n_types = types->n, .n_paths = paths->n
+        };
+        return edit_inline_calls(step->edit, &leaves);
 }

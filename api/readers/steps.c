@@ -111,7 +111,7 @@ static Status read_head(JsonReader *json, StepHead *out_head)
         }
         return found ? STATUS_OK
                      : fail(STATUS_UNKNOWN_MEMBER,
-                            "a step has \"edit\", \"pass\", \"rewrite\", \"match\" or \"lint\"");
+                            "a step has \"edit\", \"pass\", \"rewrite\", \"leaf\", \"match\" or \"lint\"");
 }
 
 // ---- its members ----

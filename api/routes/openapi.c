@@ -170,7 +170,9 @@ static void add_run_body(Text *out)
                 "\"RunBody\": {\"type\": \"object\", \"additionalProperties\": false, \"properties\": "
                 "{\"inputs\": {\"description\": \"by argument name, or one entry per argument\", "
                 "\"type\": [\"object\", \"array\"]}, \"overrides\": {\"description\": \"rules that replace "
-                "calls of the graph for this run, or observe them\", \"type\": \"array\"}, \"initial_env\": "
+                "calls of the graph for this run, or observe them\", \"type\": \"array\"}, \"leaf\": "
+                "{\"description\": \"which calls of child graphs stay calls; the others are inlined\", "
+                "\"type\": \"object\"}, \"initial_env\": "
                 "{\"description\": \"values of nodes, which are not run\", \"type\": \"object\"}, \"until\": "
                 "{\"description\": \"the last node to run\", \"type\": \"string\"}, \"keep\": "
                 "{\"description\": \"values outlive the run\", \"enum\": [\"all\"]}");

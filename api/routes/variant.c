@@ -50,8 +50,11 @@ static Status read_member(JsonReader *json, const char *key, Variant *variant)
         }
         if (strcmp(key, "overrides") == 0)
                 return recipe_read_overrides(json, &variant->budget, &variant->recipe);
+        if (strcmp(key, "leaf") == 0)
+                return recipe_read_leaf(json, &variant->recipe);
         return fail(STATUS_UNKNOWN_MEMBER,
-                    "a variant has no member \"%.60s\"; it knows format, base, version, overrides", key);
+                    "a variant has no member \"%.60s\"; it knows format, base, version, overrides, leaf",
+                    key);
 }
 
 static Status read_variant(JsonReader *json, Variant *variant)
@@ -67,9 +70,10 @@ static Status read_variant(JsonReader *json, Variant *variant)
         TRY(json_finish(json));
         if (variant->base == NULL)
                 return fail(STATUS_MALFORMED, "a variant needs \"base\", the name of an uploaded graph");
-        if (variant->recipe.n_rules == 0)
-                return fail(STATUS_MALFORMED, "a variant needs \"overrides\", a list of rules");
-        return STATUS_OK;
+        if (variant->recipe.n_rules == 0 && variant->recipe.leaf.n == 0)
+                return fail(STATUS_MALFORMED, "a variant needs \"overrides\", a list of rules, or \"leaf\"");
+        Recipe nothing = { .n_hidden = 0 };
+        return recipe_begin_with(&variant->recipe, &nothing, NULL);
 }
 
 // ---- the graphs ----

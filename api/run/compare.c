@@ -51,7 +51,15 @@ static Status find_graph(CompareRun *run, int at)
         return engine_graph(engine, task->version, &task->graph);
 }
 
-// {"inputs": ..., "overrides": ...}
+static void add_member(const char *name, const char *raw, size_t n, Text *out)
+{
+        if (raw == NULL)
+                return;
+        text_addf(out, "%s\"%s\": ", out->data[out->n - 1] == '{' ? "" : ", ", name);
+        text_add_n(out, raw, n);
+}
+
+// {"inputs": ..., "overrides": ..., "leaf": ...}
 static Status write_body(CompareRun *run, int at, Text *out)
 {
         const CompareBody *body = run->body;
@@ -66,10 +74,9 @@ static Status write_body(CompareRun *run, int at, Text *out)
                 text_add(out, body->source == COMPARE_GIVEN ? "{\"inputs\": " : "{");
                 text_add_n(out, body->source == COMPARE_GIVEN ? body->inputs : "", body->n_inputs);
         }
-        if (wish->overrides != NULL) {
-                text_add(out, body->source == COMPARE_SAMPLES ? "\"overrides\": " : ", \"overrides\": ");
-                text_add_n(out, wish->overrides, wish->n_overrides);
-        }
+        TRY(text_status(out));
+        add_member("overrides", wish->overrides, wish->n_overrides, out);
+        add_member("leaf", wish->leaf, wish->n_leaf, out);
         text_add_char(out, '}');
         return text_status(out);
 }

@@ -17,6 +17,8 @@ typedef struct CompareWish {
         RunMode mode;
         const char *overrides; // raw JSON; NULL: none
         size_t n_overrides;
+        const char *leaf; // raw JSON; NULL: none
+        size_t n_leaf;
         int64_t sample;
 } CompareWish;
 

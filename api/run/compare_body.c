@@ -76,17 +76,20 @@ static Status read_wish_member(JsonReader *reader, const char *key, CompareWish 
                 return read_mode(reader, wish);
         if (strcmp(key, "overrides") == 0)
                 return json_read_raw(reader, &wish->overrides, &wish->n_overrides);
+        if (strcmp(key, "leaf") == 0)
+                return json_read_raw(reader, &wish->leaf, &wish->n_leaf);
         if (strcmp(key, "samples") == 0)
                 return read_whole(reader, key, 0, &wish->sample);
         return fail(STATUS_UNKNOWN_MEMBER,
-                    "unknown member \"%.64s\"; a side has: graph, version, mode, overrides, or samples alone",
+                    "unknown member \"%.64s\"; a side has: graph, version, mode, overrides, leaf, or samples "
+                    "alone",
                     key);
 }
 
 static Status check_wish(const CompareWish *wish, bool is_a)
 {
         bool more = wish->version != 0 || wish->alias != NULL || wish->mode != RUN_MODE_AUTO ||
-                    wish->overrides != NULL;
+                    wish->overrides != NULL || wish->leaf != NULL;
         if (wish->graph == NULL && wish->sample < 0)
                 return fail(STATUS_VALUE, SIDE_WANTED);
         if (wish->sample >= 0 && (wish->graph != NULL || more))

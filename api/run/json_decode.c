@@ -94,10 +94,10 @@ static ParameterId member_named(const char *key)
 
 static Status fail_member(const char *key, bool graph_allowed, const RunCall *run)
 {
-        Status status = fail(
-                STATUS_UNKNOWN_MEMBER,
-                "unknown member \"%.64s\"; a run body has: %sinputs, overrides, initial_env, until, keep",
-                key, graph_allowed ? "graph, " : "");
+        Status status = fail(STATUS_UNKNOWN_MEMBER,
+                             "unknown member \"%.64s\"; a run body has: %sinputs, overrides, leaf, "
+                             "initial_env, until, keep",
+                             key, graph_allowed ? "graph, " : "");
         for (ParameterId id = 1; id < PARAM_COUNT; id++)
                 if (parameters[id].place == IN_BOTH)
                         failure_append(", %s", parameters[id].name);

@@ -143,7 +143,7 @@ Status json_encode(RunCall *run, const OutputList *list, ApiReply *reply)
                 text_add_char(out, '\n');
                 return check_size(out);
         }
-        bool partial = run->until != NULL || run->recipe.n_given > 0; // rules or not
+        bool partial = run->until != NULL || run->recipe.n_given > 0 || run->recipe.leaf.n > 0;
         if (run->task.graph->rules != NULL && (run->task.graph->n_rules > 0 || !partial))
                 TRY(observed_write(run, out));
         run_write_kept(run, out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // observed.c: what rules observed. Values stand behind those that the client asked for, in the
-// order in which run_task_derive listed them; names, targets and classes are those of the authored
-// graph.
+// order in which run_task_derive listed them; names, targets and classes are those that the rules
+// were matched against.
 #include "api/run/observed.h"
 
 #include <math.h>
@@ -32,12 +32,7 @@ typedef struct Observed {
 
 // One node that a rule observes.
 typedef struct Hit {
-        const Node *node;   // authored
-        const char *module; // path and class of a module call, or of the export's innermost module
-        const char *type;
         const Value *call, *stats, *tensor; // NULL: not observed
-        Opcode op;
-        const char *target, *name; // of the call; of a module's call in an export its path and key
         const RuleHit *from;
 } Hit;
 
@@ -85,7 +80,7 @@ static NodeTime time_of(const Observed *observed, const Hit *hit)
 {
         NodeTime time = { .us = 0 };
         if (hit->from->n_parts == 0)
-                return time_of_name(observed, hit->node->name);
+                return time_of_name(observed, hit->from->node);
         for (uint32_t i = 0; i < hit->from->n_parts; i++) {
                 NodeTime part = time_of_name(observed, hit->from->parts[i]);
                 time.us += part.us;
@@ -213,15 +208,15 @@ static Status write_tensor(Observed *observed, Value leaf)
 static Status write_call(Observed *observed, const Hit *hit)
 {
         Text *out = observed->out;
-        text_addf(out, ", \"call\": {\"op\": \"%s\", \"target\": ", opcode_names[hit->op]);
-        text_add_json(out, hit->target);
-        if (hit->module != NULL) {
+        text_addf(out, ", \"call\": {\"op\": \"%s\", \"target\": ", opcode_names[hit->from->op]);
+        text_add_json(out, hit->from->target);
+        if (hit->from->module != NULL) {
                 text_add(out, ", \"module\": ");
-                text_add_json(out, hit->module);
+                text_add_json(out, hit->from->module);
         }
-        if (hit->type != NULL) {
+        if (hit->from->module_type != NULL) {
                 text_add(out, ", \"type\": ");
-                text_add_json(out, hit->type);
+                text_add_json(out, hit->from->module_type);
         }
         const Value *pair =
                 hit->call->kind == VALUE_TUPLE && hit->call->seq->n == 2 ? hit->call->seq->items : NULL;
@@ -243,7 +238,7 @@ static Status write_hit(Observed *observed, const Hit *hit)
 {
         Text *out = observed->out;
         text_add(out, "{\"node\": ");
-        text_add_json(out, hit->node->name);
+        text_add_json(out, hit->from->node);
         if (hit->call != NULL)
                 TRY(write_call(observed, hit));
         if (hit->stats != NULL) {
@@ -306,14 +301,14 @@ static Status add_call_lines(Observed *observed, const Hit *hit, Lines *lines)
                                              "method",      "module",    "output" };
         bool first = true;
         NodeTime time = time_of(observed, hit);
-        text_addf(&lines->line, "Calling %s: %s", kinds[hit->op], hit->target);
+        text_addf(&lines->line, "Calling %s: %s", kinds[hit->from->op], hit->from->target);
         TRY(end_line(lines));
         text_add(&lines->line, "Input shapes: [");
         if (hit->call->kind == VALUE_TUPLE && hit->call->seq->n == 2)
                 add_shapes(hit->call->seq->items[0], &lines->line, &first);
         text_add_char(&lines->line, ']');
         TRY(end_line(lines));
-        text_addf(&lines->line, "Operation: %s, Time: %.4f seconds%s", hit->name, time.us / 1e6,
+        text_addf(&lines->line, "Operation: %s, Time: %.4f seconds%s", hit->from->authored, time.us / 1e6,
                   time.estimated ? " (estimated)" : "");
         return end_line(lines);
 }
@@ -335,11 +330,11 @@ static Status write_lines(Observed *observed, const Hit *hit, Lines *lines)
         if (hit->call != NULL)
                 TRY(add_call_lines(observed, hit, lines));
         if (hit->stats != NULL) {
-                text_addf(&lines->line, "%s ", hit->name);
+                text_addf(&lines->line, "%s ", hit->from->authored);
                 TRY(add_value_line(observed, "stats", *hit->stats, write_stats, lines));
         }
         if (hit->tensor != NULL) {
-                text_addf(&lines->line, "%s ", hit->name);
+                text_addf(&lines->line, "%s ", hit->from->authored);
                 TRY(add_value_line(observed, "tensor", *hit->tensor, write_tensor, lines));
         }
         return STATUS_OK;
@@ -349,16 +344,7 @@ static Status write_lines(Observed *observed, const Hit *hit, Lines *lines)
 
 static Hit take_hit(Observed *observed, const RuleHit *from)
 {
-        const Graph *authored = run_task_authored(&observed->run->task);
-        Hit hit = { .node = graph_node(authored, from->node), .from = from };
-        const Module *module =
-                hit.node->op == OP_CALL_MODULE ? graph_module(authored, hit.node->target) : NULL;
-        bool region = from->module != NULL;
-        hit.op = region ? OP_CALL_MODULE : hit.node->op;
-        hit.target = region ? from->module : hit.node->target;
-        hit.name = region ? from->authored : hit.node->name;
-        hit.module = region ? from->module : module != NULL ? module->path : node_module_path(hit.node);
-        hit.type = region ? from->module_type : module != NULL ? module->type : node_module_type(hit.node);
+        Hit hit = { .from = from };
         if (from->call != NULL)
                 hit.call = observed->next++;
         if (from->stats != NULL)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_partial.c: "initial_env", "until" and "keep" of a run body. Values of nodes and the last node
-// become edits in front of the rules; a value for one of the graph's inputs is that input.
+// run_partial.c: "initial_env", "until", "leaf" and "keep" of a run body. Values of nodes, the
+// last node and leaves become edits in front of the rules; a value for one of the graph's inputs is
+// that input.
 #include <string.h>
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
@@ -67,6 +68,11 @@ static Status read_until(JsonReader *reader, RunCall *run)
         return find_node(run, "until", name, &run->until);
 }
 
+static Status read_leaf(JsonReader *reader, RunCall *run)
+{
+        return recipe_read_leaf(reader, &run->recipe);
+}
+
 static Status read_keep(JsonReader *reader, RunCall *run)
 {
         const char *word = "";
@@ -81,7 +87,10 @@ Status run_read_partial(JsonReader *reader, const char *key, RunCall *run, bool 
         static const struct {
                 const char *key;
                 Status (*read)(JsonReader *reader, RunCall *run);
-        } members[] = { { "initial_env", read_initial_env }, { "until", read_until }, { "keep", read_keep } };
+        } members[] = { { "initial_env", read_initial_env },
+                        { "until", read_until },
+                        { "leaf", read_leaf },
+                        { "keep", read_keep } };
         *out_known = false;
         for (size_t i = 0; i < ARRAY_LENGTH(members) && !*out_known; i++) {
                 if (strcmp(members[i].key, key) != 0)
@@ -103,7 +112,7 @@ Status run_settle_partial(RunCall *run)
         }
         if (run->until != NULL && task->n_fetch == 0)
                 TRY(run_task_fetch(task, run->until));
-        if (run->until == NULL && run->given.n_hidden == 0)
+        if (run->until == NULL && run->given.n_hidden == 0 && run->recipe.leaf.n == 0)
                 return STATUS_OK;
         return recipe_begin_with(&run->recipe, &run->given, run->until == NULL ? NULL : run->until->name);
 }

@@ -121,6 +121,8 @@ typedef struct EditSplice {
         const Value *inputs;
         uint32_t n_inputs;
         const Node *origin; // that the copies stand for; NULL: themselves
+        // Calls of modules and get_attr are named by their new path, as in a trace of the whole.
+        bool names_by_path;
         // Puts checks in front of the copies: ranks, sizes, symbols and ranges of the graph's
         // signature. What such nodes cannot check is STATUS_UNSUPPORTED.
         bool check_inputs;

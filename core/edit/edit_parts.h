@@ -114,6 +114,16 @@ void edit_mark_hidden(Edit *edit);
 // nodes. They are borrowed.
 Status edit_bind_call(const Graph *child, const Node *call, Value *values, uint32_t *out_n);
 
+// How a call becomes the nodes of its child.
+typedef struct EditInlining {
+        const Graph *child;
+        const char *prefix; // of the child's modules and state; borrowed
+        bool shares;        // as EditSplice's
+        bool names_by_path;
+} EditInlining;
+// *out_result (owned by the caller): what stands in the call's place.
+Status edit_inline_as(Edit *edit, Node *node, const EditInlining *how, Value *out_result);
+
 // ---- splice_checks.c ----
 // Nodes that check the values which the placeholders of splice->graph get: `values` by index of its
 // nodes. They stand in front of splice->before.

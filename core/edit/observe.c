@@ -121,8 +121,9 @@ static Status gather_inputs(const Observing *observing, Value *out)
         const Graph *base = edit_base(observing->edit);
         const Node *authored = graph_node(base, node->name);
         bool region = observing->region != NULL;
+        // without an authored node it was inlined, after which the working graph was resolved
         Inputs inputs = { .effects = region             ? 0
-                                     : authored == NULL ? NODE_WRITES
+                                     : authored == NULL ? node_effects(edit_work(observing->edit), node)
                                                         : node_effects(base, authored) };
         const Value *args = node->args.seq->items;
         bool writes_first = (inputs.effects & NODE_WRITES_FIRST) != 0;
@@ -183,10 +184,21 @@ static Status add_readers(Observing *observing, uint8_t observe, uint8_t halt_on
         return STATUS_OK;
 }
 
+// The texts are in the working graph's arena, whatever becomes of the node.
+static void note_node(const Edit *edit, const Node *node, RuleHit *out_hit)
+{
+        const Module *module = node->op == OP_CALL_MODULE ? edit_module(edit, node->target) : NULL;
+        out_hit->op = node->op;
+        out_hit->target = node->target;
+        out_hit->module = module != NULL ? module->path : node_module_path(node);
+        out_hit->module_type = module != NULL ? module->type : node_module_type(node);
+}
+
 Status edit_observe(Edit *edit, Node *node, uint8_t observe, uint8_t halt_on, RuleHit *out_hit)
 {
         Observing observing = { .edit = edit, .node = node, .after = node };
         TRY(edit_check_node(edit, node));
+        note_node(edit, node, out_hit);
         observing.args = node->args;
         observing.value = (Value){ .kind = VALUE_NODE, .node = node };
         if (node->op == OP_OUTPUT)
@@ -211,6 +223,8 @@ static Status note_region(Edit *edit, const EditRegion *region, RuleHit *out_hit
                 TRY(edit_keep_text(edit, node_origin(region->nodes[i]), &parts[i]));
         TRY(edit_keep_text(edit, call->path, &out_hit->module));
         TRY(edit_keep_text(edit, call->type, &out_hit->module_type));
+        out_hit->op = OP_CALL_MODULE;
+        out_hit->target = out_hit->module;
         out_hit->parts = parts;
         out_hit->n_parts = region->n;
         return STATUS_OK;

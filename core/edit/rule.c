@@ -173,7 +173,14 @@ static Node *node_standing(const Applying *applying, const Standing *standing)
         return NULL;
 }
 
-// What a node of the base is now, for arguments that name it.
+static Node *still_there(const Edit *edit, Node *node)
+{
+        if (node->graph != edit->work)
+                return edit_copy_of(edit, node);
+        return edit_node_of(node)->erased ? NULL : node;
+}
+
+// What a node of the base or of the working graph is now, for arguments that name it.
 static Status map_leaf(void *context, const Value *leaf, Value *out)
 {
         const Applying *applying = context;
@@ -182,7 +189,7 @@ static Status map_leaf(void *context, const Value *leaf, Value *out)
                 return STATUS_OK;
         const Standing *standing = standing_of(applying, leaf->node);
         Node *node = standing != NULL ? node_standing(applying, standing)
-                                      : edit_copy_of(applying->edit, leaf->node);
+                                      : still_there(applying->edit, leaf->node);
         if (node == NULL && (standing == NULL || standing->value.kind == VALUE_NODE))
                 return fail(STATUS_VALUE, "\"%%%.100s\" names a node that an earlier rule took away",
                             leaf->node->name);

@@ -30,8 +30,8 @@ typedef struct EditRule {
         uint8_t observe, halt_on; // of EditObserve, EditHalt
         bool as_text;
         const char *target; // RETARGET
-        // RETARGET_CALL: VALUE_NODE in it is a node of the base; without args and kwargs the node
-        // keeps its own
+        // RETARGET_CALL: VALUE_NODE in it is a node of the base or of the working graph; without
+        // args and kwargs the node keeps its own
         EditNew call;
         uint32_t argument;           // PASSTHROUGH
         const Graph *before, *after; // WRAP (either may be NULL); CALL: `after`

@@ -98,6 +98,8 @@ static Status insert_copy(Splicing *splicing, const Node *node, Opcode op, const
 {
         EditNew new = { .op = op, .name = node->name, .target = target, .type = node->type };
         new.origin = splicing->what->origin;
+        if (splicing->what->names_by_path && (op == OP_GET_ATTR || op == OP_CALL_MODULE))
+                new.name = NULL;
         if (op != OP_GET_ATTR || node->op == OP_GET_ATTR) {
                 TRY(value_map(node->args, copy_leaf, splicing, &new.args));
                 Status status = value_map(node->kwargs, copy_leaf, splicing, &new.kwargs);
@@ -108,6 +110,8 @@ static Status insert_copy(Splicing *splicing, const Node *node, Opcode op, const
         }
         Node *copy;
         TRY(edit_insert_before(splicing->edit, splicing->what->before, &new, &copy));
+        if (new.origin == NULL && node->stack_trace != NULL) // its module calls are the child's own
+                TRY(graph_set_trace(splicing->edit->work, copy, node->stack_trace));
         splicing->copies[node->index] = (Value){ .kind = VALUE_NODE, .node = copy };
         return STATUS_OK;
 }
@@ -357,22 +361,37 @@ static bool is_called_elsewhere(const Edit *edit, const Node *call)
         return false;
 }
 
-static Status inline_graph(Edit *edit, Node *node, const Graph *child)
+Status edit_inline_as(Edit *edit, Node *node, const EditInlining *how, Value *out_result)
 {
-        _cleanup_(freep) Value *inputs = new_array(child->n_nodes, sizeof(Value));
+        _cleanup_(freep) Value *inputs = new_array(how->child->n_nodes, sizeof(Value));
+        _cleanup_(value_clear) Value result = value_none();
         if (inputs == NULL)
                 return fail_memory();
-        EditSplice splice = { .graph = child, .before = node, .inputs = inputs };
-        TRY(edit_bind_call(child, node, inputs, &splice.n_inputs));
+        EditSplice splice = { .graph = how->child,
+                              .prefix = how->prefix,
+                              .shares = how->shares,
+                              .before = node,
+                              .inputs = inputs,
+                              .names_by_path = how->names_by_path };
+        TRY(edit_bind_call(how->child, node, inputs, &splice.n_inputs));
+        TRY(edit_splice(edit, &splice, &result));
+        TRY(edit_substitute(edit, node, result));
+        *out_result = result;
+        result = value_none();
+        return STATUS_OK;
+}
+
+static Status inline_graph(Edit *edit, Node *node, const Graph *child)
+{
+        _cleanup_(value_clear) Value result = value_none();
+        EditInlining how = { .child = child };
         if (is_called_elsewhere(edit, node)) {
-                TRY(edit_free_path(edit, node->target, &splice.prefix));
+                TRY(edit_free_path(edit, node->target, &how.prefix));
         } else {
-                TRY(edit_keep_text(edit, node->target, &splice.prefix));
+                TRY(edit_keep_text(edit, node->target, &how.prefix));
                 TRY(graph_remove_module(edit->work, node->target));
         }
-        _cleanup_(value_clear) Value result = value_none();
-        TRY(edit_splice(edit, &splice, &result));
-        return edit_substitute(edit, node, result);
+        return edit_inline_as(edit, node, &how, &result);
 }
 
 Status edit_inline(Edit *edit, Node *node)

@@ -72,8 +72,18 @@ static const Node *standing_for(const Graph *graph, const char *authored)
         return NULL;
 }
 
-static const Node *node_in_derived(const Graph *graph, const char *authored)
+// The call of a child graph may have been inlined: then the node that gave its result.
+static const char *name_in_derived(const Graph *graph, const char *authored)
 {
+        for (uint32_t i = 0; i < graph->n_inlined; i++)
+                if (strcmp(graph->inlined[i].authored, authored) == 0)
+                        authored = graph->inlined[i].node; // which may be a call that was inlined later
+        return authored;
+}
+
+static const Node *node_in_derived(const Graph *graph, const char *asked)
+{
+        const char *authored = name_in_derived(graph, asked);
         for (uint32_t r = 0; r < graph->n_rules; r++)
                 for (uint32_t i = 0; i < graph->rules[r].n_hits; i++)
                         if (strcmp(graph->rules[r].hits[i].node, authored) == 0)

@@ -170,11 +170,14 @@ typedef struct RuleHit {
         const Node *value;    // what stands for it in this graph; NULL: no single node does
         // what observes it (core/edit/observe.h); NULL: not wanted
         const Node *call, *stats, *tensor;
-        // of a module's call in an export: the module's path and class, and the names of the
-        // authored nodes; NULL: a node was matched
+        // if it is observed, the call before any rule; of a module's call in an export a
+        // call_module of the module's path
+        Opcode op;
+        const char *target;
+        // path and class of the called module, or of the export's innermost module; NULL: unknown
         const char *module, *module_type;
-        const char *const *parts;
-        uint32_t n_parts;
+        const char *const *parts; // of a module's call in an export: names of the authored nodes
+        uint32_t n_parts;         // 0: a node was matched
 } RuleHit;
 typedef struct RuleTrace {
         RuleHit *hits;
@@ -182,6 +185,12 @@ typedef struct RuleTrace {
         uint8_t observe, halt_on; // EditObserve, EditHalt
         bool as_text;
 } RuleTrace;
+
+// A call of a child graph in whose place stand the child's nodes (core/edit/leaf.h).
+typedef struct InlinedCall {
+        const char *authored; // name of the call
+        const char *node;     // name of the node that gave its result when it was inlined
+} InlinedCall;
 
 typedef enum GraphFormat { GRAPH_FX_JSON, GRAPH_PT2 } GraphFormat;
 
@@ -219,6 +228,8 @@ struct Graph {
         void (*free_labels)(void *labels);
         RuleTrace *rules; // of a graph that was derived by rules, one entry per rule
         uint32_t n_rules;
+        InlinedCall *inlined; // of a graph that was derived with "leaf"; in the arena
+        uint32_t n_inlined;
         uint64_t tuned_by[4]; // derived: content of the graph whose tune record its programs take
         bool derived;         // its state belongs to the graph it was made from
         bool finished;

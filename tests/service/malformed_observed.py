@@ -14,7 +14,7 @@ def part(members, status=400, code="bad_value", word=""):
 
 
 def rows():
-    for name, row in {**observed(), **halted(), **partial(), **kept()}.items():
+    for name, row in {**observed(), **halted(), **partial(), **leaves(), **kept()}.items():
         body, status, code, word = row
         yield f"observing: {name}", "relu", body, status, code, word
 
@@ -90,6 +90,33 @@ def partial():
         "a rule for a node that is given": (rule('"retarget": "torch.neg"')[0][:-1]
                                             + ', "initial_env": {"relu": [1.0]}}', 400, "bad_value",
                                             "no node has name relu"),
+    }
+
+
+def leaves():
+    names = "is a list of texts"
+    return {
+        "leaf null": part('"leaf": null', word='"leaf" is an object'),
+        "leaf a list": part('"leaf": ["Block"]', word='"leaf" is an object'),
+        "leaf true": part('"leaf": true', word='"leaf" is an object'),
+        "leaf of nothing": part('"leaf": {}', 200, None, "1.5"),
+        "leaf with another member": part('"leaf": {"names": []}', code="unknown_member", word="types, paths"),
+        "leaf twice": part('"leaf": {}, "leaf": {}', code="malformed", word="leaf"),
+        "types twice": part('"leaf": {"types": [], "types": []}', code="malformed", word="types"),
+        "types a text": part('"leaf": {"types": "Block"}', word=names),
+        "types null": part('"leaf": {"types": null}', word=names),
+        "a type that is a number": part('"leaf": {"types": [1]}', word=names),
+        "a type that is empty": part('"leaf": {"types": [""]}', word="no name"),
+        "a path with a NUL": part('"leaf": {"paths": ["a\\u0000"]}', code="malformed", word="U+0000"),
+        "paths an object": part('"leaf": {"paths": {}}', word=names),
+        "a type of no module": part('"leaf": {"types": ["Block"]}', word="no such module"),
+        "a path of no module": part('"leaf": {"paths": ["*"]}', word="no such module"),
+        "257 types": part('"leaf": {"types": [' + ", ".join(['"t"'] * 257) + "]}", 413, "too_large",
+                          "max_rules"),
+        "256 types and a path": part('"leaf": {"types": [' + ", ".join(['"t"'] * 256) + '], "paths": ["p"]}',
+                                     413, "too_large", "max_rules"),
+        "a path of a megabyte of stars": part('"leaf": {"paths": ["' + "*" * 1000000 + '"]}', (400, 413),
+                                              None, ""),
     }
 
 

@@ -55,6 +55,8 @@ import numpy
 import torch
 from torch import nn
 
+import engine_layers
+
 HAS_ORT = all(importlib.util.find_spec(name) for name in ("onnxruntime", "onnx", "onnxscript"))
 HAS_OPENVINO = all(importlib.util.find_spec(name) for name in ("openvino", "onnx", "onnxscript"))
 
@@ -161,6 +163,7 @@ ROWS = {  # name: module, shape of the input, aim (best peer / ours)
     "resnet18": (lambda: resnet((2, 2, 2, 2), False), (1, 3, 224, 224), 1.4),
     "resnet50": (lambda: resnet((3, 4, 6, 3), True), (1, 3, 224, 224), 1.15),
     "mobilenetv2": (mobilenet, (1, 3, 224, 224), 1.0),
+    **engine_layers.ROWS,
 }
 
 

@@ -12,6 +12,7 @@
 #include "core/kernels/pool/pool.h"
 #include "core/kernels/product/matmul.h"
 #include "core/kernels/product/matmul_tile.h"
+#include "core/kernels/product/recurrent.h"
 #include "tests/kernels/sample.h"
 
 enum { MAX_OUT = 1 << 17 };
@@ -101,6 +102,38 @@ static int64_t attention_case(Sample *sample, Dtype dtype, void *out)
         let_go(added, l * s);
         guarded_check(allowed, (size_t)(l * s));
         return items * l * ev;
+}
+
+static int64_t recurrent_case(Sample *sample, Dtype dtype, void *out)
+{
+        Recurrent task = { .kind = (RecurrentKind)sample_int(sample, 0, RECURRENT_KINDS - 1),
+                           .dtype = dtype,
+                           .reverse = sample_int(sample, 0, 1) != 0,
+                           .steps = sample_int(sample, 1, 6),
+                           .batch = sample_int(sample, 1, 15),
+                           .cells = sample_int(sample, 1, 70) };
+        task.states = task.cells;
+        int64_t n = recurrent_gates(task.kind) * task.cells, state = task.batch * task.cells;
+        int64_t counts[] = { task.steps * task.batch * n, n * task.cells, n, state, state };
+        size_t bytes = dtype_info[dtype].bytes;
+        void *in[ARRAY_LENGTH(counts)];
+        for (size_t i = 0; i < ARRAY_LENGTH(counts); i++) {
+                in[i] = guarded_new((size_t)counts[i] * bytes);
+                sample_fill(sample, dtype, in[i], counts[i]);
+        }
+        task.gates = in[0];
+        task.weight = in[1];
+        task.bias = in[2];
+        task.hidden = in[3];
+        task.cell = in[4];
+        task.out = out;
+        task.last_hidden = (char *)out + (size_t)(task.steps * state) * bytes;
+        task.last_cell = (char *)task.last_hidden + (size_t)state * bytes;
+        memset(task.last_cell, 0, (size_t)state * bytes);
+        cr_assert_eq(recurrent_run(NULL, &task), STATUS_OK);
+        for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
+                guarded_check(in[i], (size_t)counts[i] * bytes);
+        return (task.steps + 2) * state;
 }
 
 static int64_t pool_case(Sample *sample, Dtype dtype, void *out)
@@ -259,6 +292,7 @@ static const Check checks[] = {
         { &depthwise_family, depthwise_case, ISA_AVX2, 9 },
         { &winograd_family, winograd_case, ISA_AVX2, 432 },
         { &attention_family, attention_case, ISA_AVX2, 300 },
+        { &recurrent_family, recurrent_case, ISA_AVX512, 300 },
 };
 
 typedef struct Results {

@@ -32,6 +32,8 @@ typedef struct GemmTile {
         // tile[rows][columns] = a panel [n_k][rows] times b panel [n_k][columns]; rows from n_rows
         // on are not computed.
         void (*product)(int n_rows, int64_t n_k, const void *a_panel, const void *b_panel, void *tile);
+        // row[n_panels][columns] = a_row[n_k] times panels of b; the bits of product.
+        void (*row_product)(int n_panels, int64_t n_k, const void *a_row, const void *b_panels, void *row);
         void (*merge_row)(const GemmMerge *merge, int64_t n, const void *tile_row, void *c_row,
                           const void *add_row);
         // dots[4][4]. Not written when the work stops.

@@ -4,42 +4,81 @@
 
 #include <math.h>
 #include <string.h>
+#include "core/kernels/pointwise/vector_math.h"
 #include "core/kernels/product/matmul.h"
+#include "core/kernels/product/matmul_tile.h"
 
 int recurrent_gates(RecurrentKind kind)
 {
         return kind == RECURRENT_LSTM ? 4 : kind == RECURRENT_GRU ? 3 : 1;
 }
 
-// Cells of one sample: x are the products with the inputs, h those with the state, `state` the
-// hidden state of the step before (GRU), `cell` is read and written (LSTM).
-#define CELLS(T, EXP, TANH)                                                                                  \
-        static T sigmoid_##T(T x)                                                                            \
-        {                                                                                                    \
-                return 1 / (1 + EXP(-x));                                                                    \
-        }                                                                                                    \
-        static void cells_##T(RecurrentKind kind, int64_t n, const T *x, const T *h, const T *state,         \
-                              T *cell, T *out)                                                               \
-        {                                                                                                    \
-                for (int64_t i = 0; i < n; i++) {                                                            \
-                        if (kind == RECURRENT_LSTM) {                                                        \
-                                T in = sigmoid_##T(x[i] + h[i]), keep = sigmoid_##T(x[n + i] + h[n + i]);    \
-                                T new = TANH(x[2 * n + i] + h[2 * n + i]);                                   \
-                                cell[i] = keep * cell[i] + in * new;                                         \
-                                out[i] = sigmoid_##T(x[3 * n + i] + h[3 * n + i]) * TANH(cell[i]);           \
-                        } else if (kind == RECURRENT_GRU) {                                                  \
-                                T reset = sigmoid_##T(x[i] + h[i]);                                          \
-                                T keep = sigmoid_##T(x[n + i] + h[n + i]);                                   \
-                                T new = TANH(x[2 * n + i] + reset * h[2 * n + i]);                           \
-                                out[i] = (state[i] - new) * keep + new;                                      \
-                        } else {                                                                             \
-                                T sum = x[i] + h[i];                                                         \
-                                out[i] = kind == RECURRENT_TANH ? TANH(sum) : sum < 0 ? 0 : sum;             \
-                        }                                                                                    \
-                }                                                                                            \
-        }
-CELLS(float, expf, tanhf)
-CELLS(double, exp, tanh)
+// The cells of one sample: x are the products with the inputs, h those with the state, `state` the
+// hidden state of the step before (GRU), `cell` is read and written (LSTM). `out` overlaps nothing.
+typedef struct RecurrentCells {
+        int64_t n;
+        const void *x, *h, *state;
+        void *cell, *out;
+} RecurrentCells;
+
+typedef struct RecurrentKernel {
+        void (*run[RECURRENT_KINDS])(const RecurrentCells *cells);
+} RecurrentKernel;
+
+static float sigmoid_f32(float x)
+{
+        return 1 / (1 + expf(-x));
+}
+
+static double sigmoid_f64(double x)
+{
+        return 1 / (1 + exp(-x));
+}
+
+#define CELLS_TARGET
+#define CELLS(x)      f32_plain_##x
+#define CELLS_T       float
+#define CELLS_SIGMOID sigmoid_f32
+#define CELLS_TANH    tanhf
+#include "core/kernels/product/recurrent_cells.inc"
+#undef CELLS
+#undef CELLS_T
+#undef CELLS_SIGMOID
+#undef CELLS_TANH
+#define CELLS(x)      f64_plain_##x
+#define CELLS_T       double
+#define CELLS_SIGMOID sigmoid_f64
+#define CELLS_TANH    tanh
+#include "core/kernels/product/recurrent_cells.inc"
+#undef CELLS
+#undef CELLS_T
+#undef CELLS_SIGMOID
+#undef CELLS_TANH
+#undef CELLS_TARGET
+
+#if defined(__x86_64__)
+#define CELLS_T          float
+#define CELLS_SIGMOID(x) (1.0F / vm_one_plus_exp(-(x)))
+#define CELLS_TANH       vm_tanh
+#define CELLS_TARGET     TARGET_AVX2
+#define CELLS(x)         f32_avx2_##x
+#include "core/kernels/product/recurrent_cells.inc"
+#undef CELLS
+#undef CELLS_TARGET
+#define CELLS_TARGET TARGET_AVX512
+#define CELLS(x)     f32_avx512_##x
+#include "core/kernels/product/recurrent_cells.inc"
+#endif
+
+static const KernelVariant cells_variants[] = {
+        { DTYPE_F32, ISA_PORTABLE, &f32_plain_kernel },
+        { DTYPE_F64, ISA_PORTABLE, &f64_plain_kernel },
+#if defined(__x86_64__)
+        { DTYPE_F32, ISA_AVX2, &f32_avx2_kernel },
+        { DTYPE_F32, ISA_AVX512, &f32_avx512_kernel },
+#endif
+};
+const KernelFamily recurrent_family = { "recurrent", ARRAY_LENGTH(cells_variants), cells_variants };
 
 // A product of the batch's rows: to[batch][n] = from[batch][k] * weight[n][k]^T, plus bias[n].
 typedef struct Rows {
@@ -63,58 +102,130 @@ static Status product(const RunContext *ctx, const Recurrent *task, const Rows *
         return gemm(ctx, &gemm_task);
 }
 
+// The run of all steps. From PACK_STEPS steps on the weights are packed once, before the first one.
+enum { PACK_STEPS = 4, ROW_PANELS = 4 };
+typedef struct RecurrentRun {
+        const RunContext *ctx;
+        const Recurrent *task;
+        const RecurrentKernel *cells;
+        const GemmTile *tile;
+        int64_t n;     // G H
+        size_t bytes;  // of an element
+        void *weight;  // scratch: panels [G H / columns][P][columns]; NULL: not packed
+        void *rows;    // scratch: a panel of rows of the state
+        void *product; // scratch: [batch][G H]
+        void *raw;     // scratch: [batch][H], before the projection
+} RecurrentRun;
+
 typedef struct Step {
         int64_t at;
         const void *state; // hidden state before it
         void *out;         // and behind it
-        void *products;    // scratch: [batch][G H]
-        void *raw;         // scratch: [batch][H], before the projection
 } Step;
 
-static Status run_step(const RunContext *ctx, const Recurrent *task, const Step *step)
+// c += bias for columns j.. of row i of the products, which `from` holds.
+static void keep_row(const RecurrentRun *run, int64_t i, int64_t j, int64_t width, const char *from)
 {
-        const int64_t n = recurrent_gates(task->kind) * task->cells, bytes = dtype_info[task->dtype].bytes;
-        void *cells = task->projection == NULL ? step->out : step->raw;
-        const char *gates = (const char *)task->gates + step->at * task->batch * n * bytes;
-        const Rows from_state = { n, task->states, step->state, task->weight, task->bias, step->products };
-        TRY(product(ctx, task, &from_state));
+        const GemmMerge merge = { true, true, 1, 1, 1, 1 };
+        const char *bias = run->task->bias;
+        run->tile->merge_row(&merge, width, from,
+                             (char *)run->product + (size_t)(i * run->n + j) * run->bytes,
+                             bias == NULL ? NULL : bias + (size_t)j * run->bytes);
+}
+
+// As `product` of the state with the packed weights. One or two rows go one by one.
+static Status packed_product(const RecurrentRun *run, const char *state)
+{
+        const GemmTile *tile = run->tile;
+        int64_t columns = tile->columns, k = run->task->states, batch = run->task->batch;
+        int64_t step = batch <= 2 ? ROW_PANELS * columns : columns, rows = batch <= 2 ? 1 : tile->rows;
+        _Alignas(64) char out[GEMM_MAX_TILE * sizeof(double)];
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < batch; i += rows) {
+                const char *from = state + (size_t)(i * k) * run->bytes;
+                int n_rows = (int)MIN(batch - i, rows);
+                if (rows > 1)
+                        tile->pack_a(from, k, 1, n_rows, k, run->rows);
+                for (int64_t j = 0; j < run->n && !work_stops(&work, k * step * n_rows / 16); j += step) {
+                        int64_t width = MIN(run->n - j, step);
+                        const char *panels = (const char *)run->weight + (size_t)(j * k) * run->bytes;
+                        if (rows > 1)
+                                tile->product(n_rows, k, run->rows, panels, out);
+                        else
+                                tile->row_product((int)((width + columns - 1) / columns), k, from, panels,
+                                                  out);
+                        for (int r = 0; r < n_rows; r++)
+                                keep_row(run, i + r, j, width, out + (size_t)(r * columns) * run->bytes);
+                }
+        }
+        return run_poll(run->ctx);
+}
+
+static Status run_step(const RecurrentRun *run, const Step *step)
+{
+        const Recurrent *task = run->task;
+        void *cells = task->projection == NULL ? step->out : run->raw;
+        const char *gates =
+                (const char *)task->gates + (size_t)(step->at * task->batch * run->n) * run->bytes;
+        const Rows from_state = { run->n, task->states, step->state, task->weight, task->bias, run->product };
+        TRY(run->weight != NULL ? packed_product(run, step->state) : product(run->ctx, task, &from_state));
         enum { CELL_STEPS = 64 }; // exponentials, for polls
-        Work work = { .ctx = ctx };
+        Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < task->batch && !work_stops(&work, CELL_STEPS * task->cells); b++) {
-                const void *x = gates + b * n * bytes, *h = (const char *)step->products + b * n * bytes;
-                const void *before = (const char *)step->state + b * task->states * bytes;
-                void *to = (char *)cells + b * task->cells * bytes;
-                void *cell =
-                        task->last_cell == NULL ? NULL : (char *)task->last_cell + b * task->cells * bytes;
-                if (task->dtype == DTYPE_F32)
-                        cells_float(task->kind, task->cells, x, h, before, cell, to);
-                else
-                        cells_double(task->kind, task->cells, x, h, before, cell, to);
+                size_t cell = (size_t)(b * task->cells) * run->bytes,
+                       gate = (size_t)(b * run->n) * run->bytes;
+                run->cells->run[task->kind](&(RecurrentCells){
+                        .n = task->cells,
+                        .x = gates + gate,
+                        .h = (const char *)run->product + gate,
+                        .state = (const char *)step->state + (size_t)(b * task->states) * run->bytes,
+                        .cell = task->last_cell == NULL ? NULL : (char *)task->last_cell + cell,
+                        .out = (char *)cells + cell });
         }
         if (task->projection == NULL)
-                return run_poll(ctx);
-        const Rows projected = { task->states, task->cells, step->raw, task->projection, NULL, step->out };
-        return product(ctx, task, &projected);
+                return run_poll(run->ctx);
+        const Rows projected = { task->states, task->cells, run->raw, task->projection, NULL, step->out };
+        return product(run->ctx, task, &projected);
+}
+
+// weight[G H][P] in panels of columns of its transpose.
+static Status pack_weight(RecurrentRun *run, Scratch *weight, Scratch *rows)
+{
+        int64_t k = run->task->states, n = (run->n + run->tile->columns - 1) / run->tile->columns;
+        TRY(scratch_init(weight, run->ctx, n * run->tile->columns * k, run->bytes));
+        TRY(scratch_init(rows, run->ctx, run->tile->rows * k, run->bytes));
+        run->tile->pack_b(run->task->weight, 1, k, k, run->n, weight->data);
+        run->weight = weight->data;
+        run->rows = rows->data;
+        return run_poll(run->ctx);
 }
 
 Status recurrent_run(const RunContext *ctx, const Recurrent *task)
 {
-        const int64_t bytes = dtype_info[task->dtype].bytes;
-        const int64_t n = recurrent_gates(task->kind) * task->cells,
-                      size = task->batch * task->states * bytes;
-        _cleanup_(scratch_deinit) Scratch products = { 0 }, raw = { 0 };
-        TRY(scratch_init(&products, ctx, task->batch * n, (size_t)bytes));
-        TRY(scratch_init(&raw, ctx, task->batch * task->cells, (size_t)bytes));
-        Step step = { .state = task->hidden, .products = products.data, .raw = raw.data };
+        RecurrentRun run = { .ctx = ctx,
+                             .task = task,
+                             .cells = kernel_variant(&recurrent_family, task->dtype),
+                             .tile = kernel_variant(&gemm_family, task->dtype),
+                             .n = recurrent_gates(task->kind) * task->cells,
+                             .bytes = dtype_info[task->dtype].bytes };
+        const size_t size = (size_t)(task->batch * task->states) * run.bytes;
+        _cleanup_(scratch_deinit) Scratch product = { 0 }, raw = { 0 }, weight = { 0 }, rows = { 0 };
+        TRY(scratch_init(&product, ctx, task->batch * run.n, run.bytes));
+        TRY(scratch_init(&raw, ctx, task->batch * task->cells, run.bytes));
+        run.product = product.data;
+        run.raw = raw.data;
+        if (task->steps >= PACK_STEPS)
+                TRY(pack_weight(&run, &weight, &rows));
         if (task->kind == RECURRENT_LSTM && task->batch * task->cells > 0)
-                memcpy(task->last_cell, task->cell, (size_t)(task->batch * task->cells * bytes));
+                memcpy(task->last_cell, task->cell, (size_t)(task->batch * task->cells) * run.bytes);
+        Step step = { .state = task->hidden };
         for (int64_t i = 0; i < task->steps; i++) {
                 step.at = task->reverse ? task->steps - 1 - i : i;
-                step.out = (char *)task->out + step.at * size;
-                TRY(run_step(ctx, task, &step));
+                step.out = (char *)task->out + (size_t)step.at * size;
+                TRY(run_step(&run, &step));
                 step.state = step.out;
         }
         if (size > 0)
-                memcpy(task->last_hidden, step.state, (size_t)size);
+                memcpy(task->last_hidden, step.state, size);
         return STATUS_OK;
 }

@@ -2,12 +2,19 @@
 // One layer of a recurrent network over all steps, in one direction. The products with the inputs
 // are done before, for all steps at once.
 #pragma once
+#include "core/kernels/isa.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
 enum { RECURRENT_MAX_DIRECTIONS = 64 }; // layers times directions of a network
 
-typedef enum RecurrentKind { RECURRENT_LSTM, RECURRENT_GRU, RECURRENT_TANH, RECURRENT_RELU } RecurrentKind;
+typedef enum RecurrentKind {
+        RECURRENT_LSTM,
+        RECURRENT_GRU,
+        RECURRENT_TANH,
+        RECURRENT_RELU,
+        RECURRENT_KINDS
+} RecurrentKind;
 
 // Arrays are contiguous, of dtype float32 or float64, and do not overlap. H: cells. P: size of the
 // hidden state, H without a projection. G: gates per cell (LSTM 4: input, forget, cell, output; GRU
@@ -27,6 +34,8 @@ typedef struct Recurrent {
         void *last_hidden;      // [batch][P]
         void *last_cell;        // [batch][H]; LSTM only
 } Recurrent;
+
+extern const KernelFamily recurrent_family; // cells, after the products
 
 int recurrent_gates(RecurrentKind kind); // G
 Status recurrent_run(const RunContext *ctx, const Recurrent *task);

@@ -19,7 +19,7 @@
 // The headers of a reply that a page may read.
 #define EXPOSED                                                                                              \
         "X-Request-Id, ETag, Location, Retry-After, Server-Timing, Allow, WWW-Authenticate, "                \
-        "Fxserve-Program, Fxserve-Profile"
+        "Fxserve-Program, Fxserve-Profile, Fxserve-Seed"
 // `*` stands for every header but Authorization; unknown ones are ignored by this server anyway.
 #define ALLOWED_HEADERS "Authorization, *"
 // For a path that is no route, so that the page sees the 404 of its request.

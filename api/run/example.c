@@ -273,11 +273,13 @@ static Status run_once(Maker *maker, PlannedRun *plan)
         _cleanup_(run_profile_unrefp) RunProfile *profile = NULL;
         RunResult result = { .value = value_none() };
         RunContext ctx;
+        Generator generator;
         run_context_init(&ctx);
         ctx.budget = &maker->budget;
         ctx.n_threads = 1;
         ctx.deadline_ns = maker->deadline_ns;
-        ctx.seeded = true;
+        generator_seed(&generator, 0);
+        ctx.generator = &generator;
         maker->n_runs++;
         TRY(run_profile_new(maker->graph, maker->graph->n_nodes, &profile));
         TRY(engine_execute(plan, &ctx, NULL, profile, &result));

@@ -113,6 +113,10 @@ static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
                 text_add(out, "null");
         else
                 text_add_json(out, program);
+        if (run->task.generator.started) {
+                text_add(out, ", \"seed\": ");
+                text_add_int(out, (int64_t)run->task.generator.seed);
+        }
         return STATUS_OK;
 }
 

@@ -71,8 +71,7 @@ static Status take_as(RunCall *run)
 
 void run_take_seed(RunCall *run, int64_t seed)
 {
-        run->task.ctx.seed = (uint64_t)seed;
-        run->task.ctx.seeded = true;
+        generator_seed(&run->task.generator, (uint64_t)seed);
 }
 
 static Status take_query(RunCall *run)
@@ -185,6 +184,8 @@ void run_add_headers(const RunCall *run, ApiReply *reply)
         const char *program = run_program_id(run->task.profile->labels);
         if (program != NULL)
                 api_reply_header(reply, "Fxserve-Program", "%s", program);
+        if (run->task.generator.started)
+                api_reply_header(reply, "Fxserve-Seed", "%lld", (long long)run->task.generator.seed);
         if (run->profile_in_reply)
                 api_reply_header(reply, "Fxserve-Profile", "/v1/profiles/%s", run->task.profile->id);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/engine/private.h"
 #include "core/eval/eager.h"
+#include "core/kernels/random/generator.h"
 
 // ---- decoded graphs ----
 static Status damaged(const GraphVersion *version)
@@ -164,6 +165,8 @@ Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfil
         const RunRequest *request = &plan->request;
         ValueSpan inputs = { plan->inputs, plan->n_inputs };
         RunResult result = { .value = value_none(), .n_fetched = request->n_fetch };
+        if (ctx->generator != NULL)
+                generator_rewind(ctx->generator);
         result.fetched = new_array(request->n_fetch, sizeof(*result.fetched));
         if (result.fetched == NULL)
                 return fail_memory();

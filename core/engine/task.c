@@ -12,6 +12,7 @@ void run_task_init(RunTask *task)
         budget_init(&task->budget, (size_t)limits.max_run_memory);
         run_context_init(&task->ctx);
         task->ctx.budget = &task->budget;
+        task->ctx.generator = &task->generator;
 }
 
 void run_task_empty(RunTask *task)

@@ -7,6 +7,7 @@
 // fetched, mode, deadline and seed. One thread at a time has it; any thread may set ctx.cancelled.
 #pragma once
 #include "core/engine/plan.h"
+#include "core/kernels/random/generator.h"
 
 typedef struct RunTask {
         Graph *graph; // counted
@@ -30,8 +31,9 @@ typedef struct RunTask {
         // behind these, nodes whose values outlive the run; the authored ones. NULL: none
         const Node **kept;
         uint32_t n_kept;
-        Budget budget;  // of tensors: inputs and everything that the run makes
-        RunContext ctx; // cancel, deadline, seed
+        Budget budget;       // of tensors: inputs and everything that the run makes
+        RunContext ctx;      // cancel, deadline
+        Generator generator; // seeded by whoever decodes; after the run, `started` if it drew
         PlannedRun plan;
         RunResult result;
         RunProfile *profile;

@@ -22,8 +22,6 @@ void run_context_within(RunContext *ctx, const RunContext *outer)
                 return;
         ctx->deadline_ns = outer->deadline_ns;
         ctx->budget = outer->budget;
-        ctx->seed = outer->seed;
-        ctx->seeded = outer->seeded;
         ctx->pool = outer->pool;
         ctx->beat = outer->beat;
         ctx->within = outer->within == NULL ? outer : outer->within;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunContext: what kernels need to know about the run that they are part of: cancelling, deadline,
-// threads, memory budget, random seed. It belongs to one run and to the thread that owns the run.
-// Any thread may set `cancelled`.
+// threads, memory budget, random numbers. It belongs to one run and to the thread that owns the
+// run. Any thread may set `cancelled`.
 #pragma once
 #include "core/base/budget.h"
 #include "core/base/clock.h"
@@ -17,13 +17,13 @@ typedef struct ScratchPool {
 } ScratchPool;
 
 typedef struct RunContext {
-        _Atomic int cancelled;   // 1: nobody waits for the result any more
-        int64_t deadline_ns;     // clock_ns(); 0 = none
-        int n_threads;           // that parallel_for may use, >= 1
-        Budget *budget;          // bytes of this run's tensors; may be NULL
-        uint64_t seed;           // of this run's generator
-        bool seeded;             // false: random operators are refused
-        ScratchPool *pool;       // may be NULL
+        _Atomic int cancelled; // 1: nobody waits for the result any more
+        int64_t deadline_ns;   // clock_ns(); 0 = none
+        int n_threads;         // that parallel_for may use, >= 1
+        Budget *budget;        // bytes of this run's tensors; may be NULL
+        ScratchPool *pool;     // may be NULL
+        // of the run's random numbers; NULL: nothing may draw (kernels/random/generator.h)
+        struct Generator *generator;
         struct HaltReport *halt; // filled in by what ends the run with STATUS_HALTED; may be NULL
         _Atomic int64_t *beat;   // every poll writes clock_ns() there, to show progress; may be NULL
         // The outer run that this context is part of: `cancelled` is read there. NULL: this context
@@ -49,7 +49,8 @@ static inline bool run_deadline_passed(const RunContext *ctx)
 
 void run_context_init(RunContext *ctx);
 // A context for a part of the run of `outer`, on one thread: same budget and scratch, same
-// deadline, and cancelled when `outer` is. `outer` may be NULL; it must outlive `ctx`.
+// deadline, and cancelled when `outer` is. It draws no random numbers. `outer` may be NULL; it must
+// outlive `ctx`.
 void run_context_within(RunContext *ctx, const RunContext *outer);
 // STATUS_CANCELLED, STATUS_DEADLINE or OK. Cheap enough to call before every node; long kernels
 // call it about once per millisecond. `ctx` may be NULL.

@@ -7,11 +7,12 @@
 #include <string.h>
 #include "core/kernels/copy.h"
 #include "core/ops/arguments.h"
+#include "core/ops/factory.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
 // ---- filled ----
-static Status out_shape(OpCall *call, int size_arg, Dtype dtype)
+Status factory_sized(OpCall *call, int size_arg, Dtype dtype)
 {
         int64_t size[MAX_RANK], numel;
         int rank = 0;
@@ -27,7 +28,7 @@ static Status out_shape(OpCall *call, int size_arg, Dtype dtype)
         return out_fresh(call, 0, &meta);
 }
 
-static Status out_like(OpCall *call, Dtype dtype, MemoryFormat format)
+Status factory_like(OpCall *call, Dtype dtype, MemoryFormat format)
 {
         const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
@@ -53,7 +54,7 @@ static Dtype number_dtype(Value number)
 // zeros, ones, empty (size, *, dtype ...)
 static Status sized_infer(OpCall *call)
 {
-        return out_shape(call, SIZED_SIZE, arg_dtype(call, SIZED_DTYPE, DTYPE_F32));
+        return factory_sized(call, SIZED_SIZE, arg_dtype(call, SIZED_DTYPE, DTYPE_F32));
 }
 
 static Status empty_infer(OpCall *call)
@@ -75,34 +76,34 @@ static Status check_fill(const OpCall *call, int index)
 
 static Status full_infer(OpCall *call)
 {
-        TRY(out_shape(call, SIZED_SIZE,
-                      arg_dtype(call, FULL_DTYPE, number_dtype(arg_number(call, FULL_FILL_VALUE)))));
+        TRY(factory_sized(call, SIZED_SIZE,
+                          arg_dtype(call, FULL_DTYPE, number_dtype(arg_number(call, FULL_FILL_VALUE)))));
         return check_fill(call, FULL_FILL_VALUE);
 }
 
 // new_zeros, new_ones, new_empty (self, size, *, dtype ...)
 static Status new_infer(OpCall *call)
 {
-        return out_shape(call, NEW_SIZE, arg_dtype(call, NEW_DTYPE, arg_meta(call, SELF)->dtype));
+        return factory_sized(call, NEW_SIZE, arg_dtype(call, NEW_DTYPE, arg_meta(call, SELF)->dtype));
 }
 
 static Status new_full_infer(OpCall *call)
 {
-        TRY(out_shape(call, NEW_SIZE, arg_dtype(call, NEW_FULL_DTYPE, arg_meta(call, SELF)->dtype)));
+        TRY(factory_sized(call, NEW_SIZE, arg_dtype(call, NEW_FULL_DTYPE, arg_meta(call, SELF)->dtype)));
         return check_fill(call, NEW_FULL_FILL_VALUE);
 }
 
 // zeros_like, ones_like, empty_like (self, *, dtype, layout, device, pin_memory, memory_format)
 static Status like_infer(OpCall *call)
 {
-        return out_like(call, arg_dtype(call, LIKE_DTYPE, arg_meta(call, SELF)->dtype),
-                        arg_memory_format(call, LIKE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE));
+        return factory_like(call, arg_dtype(call, LIKE_DTYPE, arg_meta(call, SELF)->dtype),
+                            arg_memory_format(call, LIKE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE));
 }
 
 static Status full_like_infer(OpCall *call)
 {
-        TRY(out_like(call, arg_dtype(call, FULL_LIKE_DTYPE, arg_meta(call, SELF)->dtype),
-                     arg_memory_format(call, FULL_LIKE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE)));
+        TRY(factory_like(call, arg_dtype(call, FULL_LIKE_DTYPE, arg_meta(call, SELF)->dtype),
+                         arg_memory_format(call, FULL_LIKE_MEMORY_FORMAT, MEMORY_FORMAT_PRESERVE)));
         return check_fill(call, FULL_LIKE_FILL_VALUE);
 }
 

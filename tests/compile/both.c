@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/eval/eager.h"
+#include "core/kernels/random/generator.h"
 #include "core/tensor/convert.h"
 
 #define differs(...) (snprintf(words, 600, __VA_ARGS__), false)
@@ -141,10 +142,11 @@ static void free_inputs(Value *inputs, uint32_t n)
 
 int64_t both_deadline_ms;
 
-static void open_context(RunContext *ctx)
+static void open_context(RunContext *ctx, Generator *generator)
 {
         run_context_init(ctx);
-        ctx->seeded = true;
+        generator_seed(generator, 1);
+        ctx->generator = generator;
         if (both_deadline_ms > 0)
                 ctx->deadline_ns = clock_ns() + both_deadline_ms * 1000000;
 }
@@ -152,8 +154,9 @@ static void open_context(RunContext *ctx)
 static Status run_eager(const Graph *graph, ValueSpan inputs, Value *out)
 {
         RunContext ctx;
+        Generator generator;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
-        open_context(&ctx);
+        open_context(&ctx, &generator);
         TRY(eager_open(graph, &ctx, &eager));
         Value *copies = copy_inputs(inputs);
         WalkOptions options = { .inputs = { copies, inputs.n } };
@@ -165,7 +168,8 @@ static Status run_eager(const Graph *graph, ValueSpan inputs, Value *out)
 static Status run_compiled(const Program *program, Frame *frame, ValueSpan inputs, Value *out)
 {
         RunContext ctx;
-        open_context(&ctx);
+        Generator generator;
+        open_context(&ctx, &generator);
         Value *copies = copy_inputs(inputs);
         if (frame->arena != NULL)
                 memset(frame->arena, 0xa5, frame->arena_bytes);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "core/base/limits.h"
 #include "core/eval/eager.h"
+#include "core/kernels/random/generator.h"
 #include "tests/ops/deadline_call.h"
 
 typedef struct DeadlineCase {
@@ -97,11 +98,13 @@ static void run_bound(const Overload *overload, const Value *args, uint64_t give
                       int64_t deadline_ms, Outcome *out)
 {
         RunContext ctx;
+        Generator generator;
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         _cleanup_(value_clear) Value result = value_none();
         run_context_init(&ctx);
-        ctx.seeded = true;
+        generator_seed(&generator, 0);
+        ctx.generator = &generator;
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         cr_assert_eq(eager_open(graph, &ctx, &eager), STATUS_OK);
         EmitterVtbl seeing = *eager_emitter(eager)->vtbl;

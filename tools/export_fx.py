@@ -6,6 +6,9 @@ back.
     net.safetensors
     python export_fx.py model.py:f f.json --inline                   weights inside the JSON
     python export_fx.py model.py:Net net.json --input x=float32[N,3,224,224]
+    python export_fx.py model.py:Net net.json --input x=float32[N,10] --samples 2
+                                                                     what PyTorch computes, for
+    `curl -F samples=@net.samples.safetensors`, goes there
 
     from export_fx import export_fx, import_fx
     document, tensors = export_fx(torch.fx.symbolic_trace(net))
@@ -578,6 +581,33 @@ def _parse_input(text):
     return match[1], (match[2], sizes)
 
 
+def random_inputs(declared, at):
+    """The inputs of sample `at`; each dimension name has one size."""
+    sizes, inputs = {}, {}
+    torch.manual_seed(at)
+    for name, (dtype, shape) in declared.items():
+        shape = [sizes.setdefault(size, at + len(sizes) + 1) if isinstance(size, str) else size
+                 for size in shape]
+        values = torch.randn(shape)
+        inputs[name] = values.to(DTYPES[dtype]) if DTYPES[dtype].is_floating_point else \
+            (values > 0).to(DTYPES[dtype])
+    return inputs
+
+
+def write_sample_file(gm, wanted, declared, path, nodes):
+    """`wanted`: how many with random inputs, or a file that torch.save wrote of a list of
+    inputs."""
+    from samples import write_samples  # tools/samples.py
+
+    inputs = [node.target for node in gm.graph.nodes if node.op == "placeholder" and not node.args]
+    if not wanted.isdigit():
+        write_samples(gm, torch.load(wanted), path, nodes)
+        return
+    if lacking := [name for name in inputs if name not in declared]:
+        raise SystemExit(f"--samples {wanted} needs --input for: {', '.join(lacking)}")
+    write_samples(gm, [random_inputs(declared, at) for at in range(int(wanted))], path, nodes)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -589,11 +619,20 @@ def main():
     parser.add_argument("--inline", action="store_true", help="put the weights into the JSON")
     parser.add_argument("--input", action="append", type=_parse_input, default=[], metavar="x=float32[N,3]",
                         help="declare an input's dtype and shape; may be repeated")
+    parser.add_argument("--samples", metavar="N|INPUTS.pt",
+                        help="write OUT.samples.safetensors: what PyTorch computes for N random inputs, or "
+                        "for a list of inputs that torch.save wrote")
+    parser.add_argument("--sample-nodes", action="store_true",
+                        help="with the values of all nodes: a failed verification names the first that "
+                        "differs")
     options = parser.parse_args()
+    if options.sample_nodes and options.samples is None:
+        parser.error("--sample-nodes belongs to --samples")
     if options.inline and options.weights:
         parser.error("--inline and --weights exclude each other")
+    gm = _load(options.source)
     try:
-        document, tensors = export_fx(_load(options.source), options.inline, dict(options.input))
+        document, tensors = export_fx(gm, options.inline, dict(options.input))
     except Unsupported as error:
         raise SystemExit(f"FX JSON cannot hold {error}") from None
     options.out.write_text(dumps(document), encoding="utf-8")
@@ -602,6 +641,9 @@ def main():
 
         save_file(tensors, options.weights or options.out.with_suffix(".safetensors"),
                   metadata={"format": "pt"})
+    if options.samples is not None:
+        write_sample_file(gm, options.samples, dict(options.input),
+                          options.out.with_suffix(".samples.safetensors"), options.sample_nodes)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,17 @@
     write_samples(module, [{"x": x}, {"x": other}], "s.safetensors")     # an nn.Module or GraphModule
     write_samples(torch.export.load("m.pt2"), [(x,)], "s.safetensors")   # an exported program
 
-or samples.py MODEL.pt2 INPUTS.pt OUT.safetensors, where INPUTS.pt is what torch.save wrote of a
-list of such inputs. Each is a tuple of positional or a dict of named arguments of forward. With
-nodes=True the values of all nodes of a GraphModule or exported program are written, too.
+or samples.py [--nodes] MODEL.pt2 INPUTS.pt OUT.safetensors, where INPUTS.pt is what torch.save wrote
+of a list of such inputs. Each is a tuple of positional or a dict of named arguments of forward. With
+nodes=True (--nodes) the values of all nodes of a GraphModule or exported program are written, too:
+then a failed verification names the first node that differs. export_fx.py --samples writes such a
+file beside the graph.
 
 The file holds "0.inputs.x", "0.outputs.logits", "0.nodes.relu"; 0 is the first of the inputs. Names
 of outputs are those of the graph's info: the path in the output structure, or the node's name.
 Needs torch only.
 """
+import copy
 import inspect
 import json
 import struct
@@ -102,33 +105,41 @@ def flat_inputs(module, named):
             and node.target in named]
 
 
+def node_values(module, graph, named):
+    """Of the nodes that the graph, as it is uploaded, has: the module of an exported program has
+    others for its guards."""
+    recorder, known = Recorder(module), {node.name for node in graph.nodes}
+    recorder.run(*flat_inputs(module, named), enable_io_processing=False)
+    return {name: value for name, value in recorder.values.items() if name in known}
+
+
 def write_samples(model, inputs, path, nodes=False):
     exported = isinstance(model, torch.export.ExportedProgram)
     module = model.module() if exported else model
     graph = model.graph if exported else getattr(module, "graph", None)
     names, tensors = output_names(graph) if graph is not None else [], {}
+    if nodes and graph is None:
+        raise ValueError("values of nodes are those of a GraphModule or an exported program")
     for at, given in enumerate(inputs):
         named = named_inputs(module.forward, given)
         for name, value in named.items():
             tensors[f"{at}.inputs.{name}"] = value.detach().clone()
-        with torch.no_grad():
-            if nodes and not exported:
-                recorder = Recorder(module)
-                result = recorder.run(*flat_inputs(module, named))
-                for name, value in recorder.values.items():
-                    tensors[f"{at}.nodes.{name}"] = value
-            else:
-                result = called(module, given)
+        with torch.no_grad():  # copies: what a run writes to buffers is not kept
+            if nodes:
+                values = node_values(copy.deepcopy(module), graph, named)
+                tensors.update({f"{at}.nodes.{name}": value for name, value in values.items()})
+            result = called(copy.deepcopy(module), copy.deepcopy(given))
         for name, value in named_outputs(result, names).items():
             tensors[f"{at}.outputs.{name}"] = value
     write_safetensors(tensors, path)
 
 
 def main():
-    if len(sys.argv) != 4:
+    words = [word for word in sys.argv[1:] if word != "--nodes"]
+    if len(words) != 3:
         print(__doc__)
         return 2
-    write_samples(torch.export.load(sys.argv[1]), torch.load(sys.argv[2]), sys.argv[3])
+    write_samples(torch.export.load(words[0]), torch.load(words[1]), words[2], "--nodes" in sys.argv[1:])
     return 0
 
 

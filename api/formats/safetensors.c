@@ -61,8 +61,9 @@ static Status find_header(ByteSpan bytes, size_t *out_n)
         if (n > (uint64_t)limits.max_safetensors_header)
                 return fail(STATUS_TOO_LARGE,
                             "the header of the safetensors file says it has %llu bytes; the limit is %lld "
-                            "(max_safetensors_header in GET /v1)",
-                            (unsigned long long)n, (long long)limits.max_safetensors_header);
+                            "(max_safetensors_header in GET /v1)%s",
+                            (unsigned long long)n, (long long)limits.max_safetensors_header,
+                            n > bytes.n ? "; that is more than the file has: it is no safetensors file" : "");
         if (n > bytes.n - LENGTH_BYTES)
                 return fail(STATUS_MALFORMED,
                             "the header of the safetensors file says it has %llu bytes, but only %zu follow: "

@@ -308,7 +308,7 @@ static const Overload *with_runtime_scalars(Emitter *emitter, const Overload *ov
         return overload;
 }
 
-Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
+Status emit_plain(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
 {
         if (__builtin_expect(emitter->runtime_scalars, 0))
                 overload = with_runtime_scalars(emitter, overload, args);
@@ -320,6 +320,12 @@ Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint6
                 }
         }
         return emit_bound(emitter, overload, args, given, out);
+}
+
+Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
+{
+        return __builtin_expect(emitter->autocast, 0) ? emit_autocast(emitter, overload, args, given, out)
+                                                      : emit_plain(emitter, overload, args, given, out);
 }
 
 // Caches overloads by the address of the name, a string literal in an expand body. A slot holds

@@ -50,6 +50,8 @@ struct Emitter {
         const char *last_kernel; // its name; static
         bool measure;            // add up the cost of a node's kernels
         bool runtime_scalars;    // some numbers may be tagged as runtime scalars
+        bool autocast;           // inside of torch.autocast("cpu")
+        Dtype autocast_dtype;    // the region's: what most products are cast to
         Cost cost;
 };
 
@@ -68,6 +70,11 @@ Status call_outs_take(OpCall *call, Tensor **tensors, Value *out);
 // schema_bind or by hand). Wraps numbers in Tensor slots, checks dtypes, makes the in-place twin's
 // checks (cast, shape, overlap), then expands or hands to the vtbl.
 Status emit(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out);
+
+// As emit, outside of autocast regions and inside of them.
+Status emit_plain(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out);
+Status emit_autocast(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
+                     Value *out);
 
 // For expand bodies: binds positional values to the overload `name` ("aten::_softmax"); trailing
 // defaults may be left out. The count is taken from the array: EMIT(e, "aten::add.Tensor", out, a,

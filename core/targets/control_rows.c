@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // control_rows.c: torch.ops.higher_order.* and asserts. Branches and bodies are child graphs:
 // VALUE_GRAPH, as get_attr nodes yield them.
-#include "core/targets/refuse.h"
+#include "core/targets/py.h"
 
 #include <string.h>
 
@@ -47,12 +47,41 @@ static Status set_grad_expand(Emitter *emitter, const OpCall *call, Value *out)
         return emitter->vtbl->call(emitter, body, span_arg(call, PY_SET_GRAD_ARGS), out);
 }
 
+static Status invoke_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Graph *body;
+        TRY(graph_arg(call, PY_INVOKE_FUNC, &body));
+        return emitter->vtbl->call(emitter, body, span_arg(call, PY_INVOKE_ARGS), out);
+}
+
+// A region of another device changes nothing here.
+static Status open_region(Emitter *emitter, const OpCall *call)
+{
+        Value device = call->args[PY_AUTOCAST_DEVICE], dtype = call->args[PY_AUTOCAST_DTYPE];
+        bool enabled;
+        if (device.kind != VALUE_STR || strcmp(device.str->text, "cpu") != 0)
+                return STATUS_OK;
+        TRY(value_is_true(emitter, call->args[PY_AUTOCAST_ENABLED], &enabled));
+        Dtype lower = dtype.kind == VALUE_DTYPE ? dtype.dtype : DTYPE_BF16;
+        if (enabled && lower != DTYPE_BF16 && lower != DTYPE_F16)
+                return fail(STATUS_VALUE, "In CPU autocast, but the target dtype is not supported: %s",
+                            dtype_info[lower].name);
+        emitter->autocast = enabled;
+        emitter->autocast_dtype = lower;
+        return STATUS_OK;
+}
+
 static Status autocast_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const Graph *body;
         TRY(graph_arg(call, PY_AUTOCAST_FUNC, &body));
-        TRY(refuse_autocast(call));
-        return emitter->vtbl->call(emitter, body, span_arg(call, PY_AUTOCAST_ARGS), out);
+        bool outer = emitter->autocast;
+        Dtype outer_dtype = emitter->autocast_dtype;
+        TRY(open_region(emitter, call));
+        Status status = emitter->vtbl->call(emitter, body, span_arg(call, PY_AUTOCAST_ARGS), out);
+        emitter->autocast = outer;
+        emitter->autocast_dtype = outer_dtype;
+        return status;
 }
 
 static const char *message_of(Value message, const char *if_none)
@@ -95,6 +124,9 @@ static const PyRow rows[] = {
         { "torch.ops.higher_order.while_loop",
           "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any",
           .expand = while_expand },
+        { "torch.ops.higher_order.invoke_subgraph",
+          "py::invoke_subgraph(Any subgraph, Any identifier, *Any[] operands) -> Any",
+          .expand = invoke_expand },
         { "torch.ops.higher_order.wrap_with_set_grad_enabled",
           "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any",
           .expand = set_grad_expand },

@@ -43,15 +43,6 @@ static bool draws(const OpCall *call, const char *name, double *out_p)
         return *out_p > 0 && *out_p < 1;
 }
 
-Status refuse_autocast(const OpCall *call)
-{
-        if (!is_on(call, "enabled"))
-                return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "wrap_with_autocast(enabled=True) is not supported yet; export the "
-                                        "model outside torch.autocast, or decompose the "
-                                        "program with run_decompositions()");
-}
-
 Status refuse_cuda(const OpCall *call)
 {
         (void)call;
@@ -154,7 +145,6 @@ static const struct {
         { "py", "rrelu", refuse_rrelu },
         { "py", "tensor", refuse_device },
         { "py", "to", refuse_device },
-        { "py", "wrap_with_autocast", refuse_autocast },
 };
 
 static Status refuse_row(const OpCall *call)

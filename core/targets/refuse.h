@@ -11,7 +11,6 @@ Status target_refuse(const Target *target, const Node *node);
 Status module_refuse(const Module *module);
 
 // Checks that rows also make when they run.
-Status refuse_autocast(const OpCall *call);
 Status refuse_cuda(const OpCall *call);
 Status refuse_rrelu(const OpCall *call);
 Status refuse_embedding(const OpCall *call);

@@ -13,6 +13,7 @@ typedef struct RuleReader {
         const Graph *const *called;
         const Recipe *recipe;
         uint32_t n_called, n_constants; // read so far
+        Arena *names;                   // lives as long as the rules
         EditRule *rule;
         bool has_match, has_patch;
 } RuleReader;
@@ -322,8 +323,11 @@ static Status read_called(RuleReader *reader, const Graph **out_graph, const cha
 {
         if (reader->n_called >= reader->recipe->n_called)
                 return fail(STATUS_INTERNAL, "a recipe with fewer graphs than its text names");
+        const char *name;
         *out_graph = reader->called[reader->n_called++];
-        return json_read_string(reader->fx.json, out_name, NULL);
+        TRY(json_read_string(reader->fx.json, &name, NULL));
+        *out_name = arena_text(reader->names, name, strcspn(name, "@")); // without the version
+        return *out_name == NULL ? fail_memory() : STATUS_OK;
 }
 
 static Status read_after(RuleReader *reader)
@@ -475,6 +479,7 @@ static Status read_text(const Text *text, RuleReader *reader, RuleList *list)
         reader->fx.text = text->data;
         reader->fx.n = text->n;
         TRY(recipe_open(text, &list->arena, &reader->fx.json));
+        reader->names = &list->arena;
         Status status = read_members(reader, list);
         json_close(reader->fx.json);
         return status;

@@ -77,9 +77,8 @@ static Status read_variant(JsonReader *json, Variant *variant)
 }
 
 // ---- the graphs ----
-static Status find_graph(Engine *engine, const char *name, int64_t version, Variant *variant)
+static Status take_graph(Engine *engine, Variant *variant)
 {
-        TRY(engine_find(engine, name, version, &variant->versions[variant->n]));
         variant->n++;
         return engine_graph(engine, variant->versions[variant->n - 1], &variant->graphs[variant->n - 1]);
 }
@@ -90,11 +89,16 @@ static Status find_graphs(Engine *engine, Variant *variant)
         variant->graphs = new_array(variant->recipe.n_called + 1, sizeof(Graph *));
         if (variant->versions == NULL || variant->graphs == NULL)
                 return fail_memory();
-        TRY(failure_at_argument(find_graph(engine, variant->base, variant->version, variant), "base"));
-        for (uint32_t i = 0; i < variant->recipe.n_called; i++)
-                TRY(failure_at_argument(find_graph(engine, variant->recipe.called[i], 0, variant),
-                                        "overrides"));
-        return STATUS_OK;
+        Status status = engine_find(engine, variant->base, variant->version, &variant->versions[0]);
+        if (status == STATUS_OK)
+                status = take_graph(engine, variant);
+        TRY(failure_at_argument(status, "base"));
+        for (uint32_t i = 0; i < variant->recipe.n_called && status == STATUS_OK; i++) {
+                status = engine_find_named(engine, variant->recipe.called[i], &variant->versions[1 + i]);
+                if (status == STATUS_OK)
+                        status = take_graph(engine, variant);
+        }
+        return failure_at_argument(status, "overrides");
 }
 
 // The rules in canonical text, with the digests of their tensors.

@@ -21,7 +21,7 @@ static Status find_called(const ApiContext *context, RunCall *run)
                 return fail_memory();
         run->found_called = true;
         for (uint32_t i = 0; i < n; i++)
-                TRY(engine_find(context->engine, run->recipe.called[i], 0, &run->called[i]));
+                TRY(engine_find_named(context->engine, run->recipe.called[i], &run->called[i]));
         return STATUS_OK;
 }
 

@@ -312,6 +312,27 @@ Status engine_find_alias(Engine *engine, const char *name, const char *alias, Gr
         return status;
 }
 
+Status engine_find_named(Engine *engine, const char *text, GraphVersion **out_version)
+{
+        enum { MOST_DIGITS = 15 };
+        char name[STORE_NAME_MAX + 1];
+        const char *at = strchr(text, '@');
+        size_t n = at == NULL ? strlen(text) : (size_t)(at - text);
+        if (at == NULL || n > STORE_NAME_MAX)
+                return engine_find(engine, text, 0, out_version);
+        memcpy(name, text, n);
+        name[n] = '\0';
+        size_t digits = strspn(at + 1, "0123456789");
+        if (digits == 0 && at[1] != '\0')
+                return engine_find_alias(engine, name, at + 1, out_version);
+        if (at[1 + digits] != '\0' || digits > MOST_DIGITS || strtoll(at + 1, NULL, 10) == 0)
+                return fail(STATUS_VALUE,
+                            "\"%.100s\" names no version; a number from 1 on, or an alias, stands "
+                            "behind the @",
+                            text);
+        return engine_find(engine, name, strtoll(at + 1, NULL, 10), out_version);
+}
+
 // Where `name` belongs among `n` versions sorted by name.
 static uint32_t place_of(GraphVersion *const *sorted, uint32_t n, const char *name)
 {

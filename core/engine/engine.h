@@ -75,6 +75,8 @@ bool engine_has_folder(const Engine *engine);
 // version 0: the default one. STATUS_NOT_FOUND names what exists.
 Status engine_find(Engine *engine, const char *name, int64_t version, GraphVersion **out_version);
 Status engine_find_alias(Engine *engine, const char *name, const char *alias, GraphVersion **out_version);
+// By "m", "m@2" or "m@prod". STATUS_VALUE: what stands behind the @ is neither.
+Status engine_find_named(Engine *engine, const char *text, GraphVersion **out_version);
 const char *graph_version_reason(const GraphVersion *version); // of a damaged one
 GraphVersion *graph_version_ref(GraphVersion *version);
 GraphVersion *graph_version_unref(GraphVersion *version);

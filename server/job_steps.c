@@ -189,11 +189,8 @@ static void touch_pieces(const ApiReply *reply)
 static Status check_pages(Job *job, const Graph *graph, Status status)
 {
         touch_pieces(&job->reply);
-        Status pages = STATUS_OK;
-        if (graph->derived) // the base first: its versions are what is damaged
-                pages = engine_check_pages(job->context.engine, job->run.task.authored);
-        if (pages == STATUS_OK)
-                pages = engine_check_pages(job->context.engine, graph);
+        Status pages = graph == job->run.task.graph ? run_check_pages(&job->context, &job->run)
+                                                    : engine_check_pages(job->context.engine, graph);
         if (pages == STATUS_OK)
                 pages = engine_check_program(job->context.engine, &job->run.task.plan);
         if (pages == STATUS_OK)

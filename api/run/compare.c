@@ -189,7 +189,7 @@ static Status run_sides(CompareRun *run)
                         status = output_list_of(run_task_authored(&run->calls[at].task), &run->results[at],
                                                 &run->outputs[at]);
                 if (status == STATUS_OK)
-                        status = engine_check_pages(run->context->engine, run->calls[at].task.graph);
+                        status = run_check_pages(run->context, &run->calls[at]);
                 TRY(at_side(status, at));
         }
         return STATUS_OK;

@@ -55,6 +55,8 @@ Status run_derive_known(const ApiContext *context, RunCall *run, bool *out_known
 GraphVersion *run_next_called(const RunCall *run); // borrowed
 void run_take_called(RunCall *run, Graph *take_graph);
 Status run_derive(const ApiContext *context, RunCall *run);
+// engine_check_pages for the task's graph and all that it was derived from.
+Status run_check_pages(const ApiContext *context, const RunCall *run);
 // run_task_bind and run_task_execute; failures add a hint at what was probably meant.
 Status run_bind(RunCall *run);
 Status run_execute(RunCall *run, Frame *frame);

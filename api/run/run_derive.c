@@ -30,6 +30,7 @@ static DerivedFrom derived_from(const RunCall *run)
         return (DerivedFrom){ .base = run->task.graph,
                               .recipe = &run->recipe.text,
                               .called = run->called,
+                              .called_graphs = run->called_graphs,
                               .n_called = run->recipe.n_called };
 }
 
@@ -44,7 +45,7 @@ Status run_derive_known(const ApiContext *context, RunCall *run, bool *out_known
         RegistryKey key;
         TRY(find_called(context, run));
         DerivedFrom from = derived_from(run);
-        TRY(engine_derived_key(&from, &key));
+        TRY(engine_derived_key(context->engine, &from, &key));
         Graph *graph = engine_cached_graph(context->engine, &key);
         *out_known = graph != NULL;
         return graph == NULL ? STATUS_OK : take_derived(run, graph);
@@ -71,8 +72,18 @@ Status run_derive(const ApiContext *context, RunCall *run)
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         RegistryKey key;
         DerivedFrom from = derived_from(run);
-        TRY(engine_derived_key(&from, &key));
+        TRY(engine_derived_key(context->engine, &from, &key));
         TRY(recipe_derive(&run->recipe, from.base, (const Graph *const *)run->called_graphs, false, &graph));
         TRY(engine_keep_derived(context->engine, &from, &key, graph));
         return take_derived(run, take_ptr(graph));
+}
+
+Status run_check_pages(const ApiContext *context, const RunCall *run)
+{
+        const RunTask *task = &run->task;
+        if (task->authored != NULL) // what it was derived from first: their versions are damaged
+                TRY(engine_check_pages(context->engine, task->authored));
+        for (uint32_t i = 0; run->found_called && i < run->recipe.n_called; i++)
+                TRY(engine_check_version(context->engine, run->called[i]));
+        return engine_check_pages(context->engine, task->graph);
 }

@@ -10,11 +10,13 @@ typedef struct DerivedFrom {
         const Graph *base;
         const Text *recipe; // canonical text of the edits, without the values of hidden inputs
         GraphVersion *const *called;
+        Graph *const *called_graphs; // decoded; NULL: not yet
         uint32_t n_called;
 } DerivedFrom;
 
-// The derived graph's content, too.
-Status engine_derived_key(const DerivedFrom *from, RegistryKey *out_key);
+// The derived graph's content, too. It depends on the generations of all graphs: what was derived
+// from bytes that were replaced since then is not found any more.
+Status engine_derived_key(Engine *engine, const DerivedFrom *from, RegistryKey *out_key);
 // Checks a graph that was just made as an upload would be, and keeps it under the key
 // (engine_cached_graph finds it). STATUS_UNSUPPORTED: it cannot run.
 Status engine_keep_derived(Engine *engine, const DerivedFrom *from, const RegistryKey *key, Graph *graph);

@@ -89,5 +89,7 @@ Status engine_plan_here(Engine *engine, PlannedRun *plan);
 // its versions are marked. Ask after a run and after its results were read, before they leave.
 // Cheap as long as no page ever failed.
 Status engine_check_pages(Engine *engine, const Graph *graph);
+// The same for the decoded graph of a version, whose name the failure says.
+Status engine_check_version(Engine *engine, GraphVersion *version);
 // The same for the graph that the plan's program was made from, which may be an older one.
 Status engine_check_program(Engine *engine, const PlannedRun *plan);

@@ -101,6 +101,9 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
 void engine_mark(Engine *engine, GraphVersion *version, Status status);
 // graph_set_content for versions, with the generation of the bytes.
 void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key);
+// Of graphs that are decoded from now on. Programs made of the bytes read before must not serve
+// them, although the content has the same name.
+uint64_t engine_generation(Engine *engine);
 void engine_start_scrub(Engine *engine);
 void engine_stop_scrub(Engine *engine);
 

@@ -89,6 +89,8 @@ Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph)
         if (graph == NULL) {
                 Status status = engine_read_graph(engine, version, &graph);
                 engine_mark(engine, version, status);
+                if (status == STATUS_DAMAGED && atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
+                        return damaged(version);
                 TRY(status);
                 TRY(registry_put(engine->decoded, &version->key, graph));
         }
@@ -105,6 +107,16 @@ Status engine_cache_graph(Engine *engine, const RegistryKey *key, Graph *graph)
 {
         graph_set_content(graph, key);
         return registry_put(engine->decoded, key, graph);
+}
+
+Status engine_check_version(Engine *engine, GraphVersion *version)
+{
+        Graph *graph = registry_peek(engine->decoded, &version->key);
+        Status status = graph == NULL ? STATUS_OK : engine_check_pages(engine, graph);
+        graph_unref(graph);
+        return status == STATUS_DAMAGED && atomic_load(&version->state) == GRAPH_STATE_DAMAGED
+                       ? damaged(version)
+                       : status;
 }
 
 // ---- runs ----

@@ -217,9 +217,7 @@ static Status unreadable(void)
                     "uploaded bytes in the data folder can no longer be read; upload the model again");
 }
 
-// Programs made of the bytes read before must not serve graphs read from now on, although the
-// content has the same name.
-static uint64_t generation_now(Engine *engine)
+uint64_t engine_generation(Engine *engine)
 {
         return atomic_load(&engine->n_damaged) +
                (engine->store == NULL ? 0 : store_n_rewrites(engine->store));
@@ -244,7 +242,7 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
                 return STATUS_OK;
         }
         // taken before the bytes: old bytes under a newer generation would be trusted for good
-        uint64_t generation = generation_now(engine);
+        uint64_t generation = engine_generation(engine);
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
                 parts[i].name = part_name(&version->stored, version->stored.parts[i].role);
@@ -293,7 +291,7 @@ void engine_mark(Engine *engine, GraphVersion *version, Status status)
 void engine_set_content(Engine *engine, Graph *graph, const RegistryKey *key)
 {
         graph_set_content(graph, key);
-        graph->generation = generation_now(engine);
+        graph->generation = engine_generation(engine);
 }
 
 static bool is_damaged(const Graph *graph)

@@ -34,6 +34,8 @@ KNOWN = {
     "masks by zero",
     r"differs.*scaled_dot_product_attention.*is nan, PyTorch has 0\.0": "rows whose scores are all NaN: "
     "PyTorch's maximum drops NaN beyond whole vectors of keys, and takes the row for one without keys",
+    r"differs.*scaled_dot_product_attention.*: \w+ \[\d+, .*PyTorch has \w+ \[1, ": "PyTorch's kernel takes "
+    "the batch of the query, and of larger keys and values only the first item",
     r"accepted, .*scaled_dot_product_attention.*not support dropout > 0": "a negative dropout_p, which draws "
     "nothing",
     r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't "

@@ -77,6 +77,9 @@ def is_known(case, finding):
     if ("conv" in finding.overload and finding.kind.startswith("differs")
         and not all(tensor.isfinite().all() for tensor in case.inputs.values())):
         return True  # padding and the gaps of transposed convolutions are zeros here, and 0 * inf is NaN
+    if (re.search(r"linalg|det|inverse|cholesky|triangular|lu_|qr|svd|eig|matrix_", finding.overload)
+        and not all(tensor.isfinite().all() for tensor in case.inputs.values())):
+        return True  # which elements an infinity reaches is up to the order of the steps
     numbers = [number for call in getattr(case, "calls", [])
                for number in floats_in([call.args, call.kwargs])]
     if (any(word in finding.overload for word in PRODUCTS) and finding.kind.startswith("differs")

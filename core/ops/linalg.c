@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/ops/linalg.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "core/ops/arguments.h"
+
+Status linalg_matrix(const TensorMeta *a, const char *name)
+{
+        return a->rank >= 2
+                       ? STATUS_OK
+                       : fail(STATUS_SHAPE, "%s: The input tensor A must have at least 2 dimensions.", name);
+}
+
+Status linalg_square(const TensorMeta *a, const char *name)
+{
+        TRY(linalg_matrix(a, name));
+        int64_t m = a->size[a->rank - 2], n = a->size[a->rank - 1];
+        return m == n ? STATUS_OK
+                      : fail(STATUS_SHAPE,
+                             "%s: A must be batches of square matrices, but they are %ld by %ld matrices",
+                             name, (long)m, (long)n);
+}
+
+Status linalg_meta(const TensorMeta *like, int drop, int n, const int64_t sizes[2], bool by_columns,
+                   TensorMeta *out)
+{
+        int64_t size[MAX_RANK + 2], numel;
+        int rank = like->rank - drop + n;
+        memcpy(size, like->size, sizeof(like->size));
+        for (int i = 0; i < n; i++)
+                size[like->rank - drop + i] = sizes[i];
+        if (rank > MAX_RANK)
+                return fail(STATUS_SHAPE, "a result of %d dimensions is not supported", rank);
+        TRY(shape_numel(rank, size, &numel));
+        meta_init(out, like->dtype, rank, size);
+        if (by_columns && rank >= 2) {
+                out->stride[rank - 2] = 1;
+                out->stride[rank - 1] = MAX(out->size[rank - 2], 1);
+        }
+        return STATUS_OK;
+}
+
+int64_t linalg_count(const TensorMeta *meta, int drop)
+{
+        int64_t n = 1;
+        for (int d = 0; d < meta->rank - drop; d++)
+                n *= meta->size[d];
+        return n;
+}
+
+int64_t linalg_element(const TensorMeta *out, int out_drop, const TensorMeta *in, int in_drop, int64_t b)
+{
+        int64_t at = 0, step = 1;
+        int n_in = in->rank - in_drop, n_out = out->rank - out_drop;
+        for (int d = n_in - 1, o = n_out - 1; d >= 0 && o >= 0; d--, o--) {
+                if (in->size[d] != 1)
+                        at += b % out->size[o] * step;
+                b /= out->size[o];
+                step *= in->size[d];
+        }
+        return at;
+}
+
+BatchWords linalg_words(const TensorMeta *a, int64_t b)
+{
+        BatchWords words = { "" };
+        if (a->rank > 2)
+                snprintf(words.text, sizeof(words.text), "(Batch element %ld): ", (long)b);
+        return words;
+}
+
+Cost linalg_cost(const OpCall *call, int64_t factor)
+{
+        const TensorMeta *a = arg_meta(call, SELF);
+        if (a->rank < 2)
+                return (Cost){ 0 };
+        int64_t n = MAX(a->size[a->rank - 1], a->size[a->rank - 2]), steps = saturating_product(n, factor);
+        steps = saturating_product(saturating_product(steps, n), n);
+        return (Cost){ .flops = saturating_product(steps, linalg_count(a, 2)),
+                       .bytes = saturating_product(meta_numel(a), 16) };
+}

@@ -47,12 +47,30 @@ Status step_fuse(Step *step)
         return engine_fuse(step->edit);
 }
 
-Status step_shape_prop(Step *step)
+// The pass closes the session and opens another.
+typedef Status (*ShapedPass)(Edit **io_edit, const EditShape *shapes, uint32_t n_shapes);
+
+static Status run_shaped(Step *step, ShapedPass pass)
 {
         const StepValue *shapes = &step->values[MEMBER_SHAPES];
-        TRY(engine_shape_prop(&step->steps->edit, shapes->shapes, shapes->n));
+        TRY(pass(&step->steps->edit, shapes->shapes, shapes->n));
         step->edit = step->steps->edit;
         return STATUS_OK;
+}
+
+Status step_shape_prop(Step *step)
+{
+        return run_shaped(step, engine_shape_prop);
+}
+
+Status step_functionalise(Step *step)
+{
+        return run_shaped(step, engine_functionalise);
+}
+
+Status step_decompose(Step *step)
+{
+        return run_shaped(step, engine_decompose);
 }
 
 Status step_extract_subgraph(Step *step)

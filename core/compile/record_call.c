@@ -121,10 +121,26 @@ static Status record_outs(Recorder *recorder, OpCall *call, Tensor **tensors, Re
         return call_outs_take(call, tensors, out);
 }
 
+// An in-place twin is decomposed as its functional row, whose result is then written.
+static Status record_decomposed(Emitter *emitter, OpCall *call, OpDecompose decompose, Value *out)
+{
+        if (!call->inplace)
+                return decompose(emitter, call, out);
+        Tensor *self = call->args[SELF].tensor;
+        _cleanup_(value_clear) Value result = value_none();
+        TRY(decompose(emitter, call, &result));
+        TRY(record_write(emitter, self, result.tensor));
+        *out = value_tensor_take(tensor_ref(self));
+        return STATUS_OK;
+}
+
 Status record_op(Emitter *emitter, OpCall *call, Value *out)
 {
         Recorder *recorder = recorder_of(emitter);
         TRY(run_poll(recorder->poll));
+        OpDecompose decompose = op_decomposition(call->op, recorder->decompositions);
+        if (decompose != NULL)
+                return record_decomposed(emitter, call, decompose, out);
         if (recorder->recording->n_values >= recorder->max_values)
                 return fail(STATUS_DYNAMIC, "the graph makes more than %u values", recorder->max_values);
         size_t n = call->n_outs;

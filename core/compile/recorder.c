@@ -24,6 +24,7 @@ Status recorder_unknown(Recorder *recorder, const TensorMeta *meta, Tensor **out
 {
         Recorded *value;
         TRY(recording_add_fresh(recorder->recording, meta, &value));
+        value->from = FROM_INPUT; // no call makes it
         return recorder_live_tensor(value, out_tensor);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include "core/compile/runtime_scalars.h"
 #include "core/compile/record.h"
+#include "core/ops/decompose.h"
 
 typedef struct StateView { // one state entry as the recording sees it
         const Tensor *entry;
@@ -20,6 +21,7 @@ typedef struct Recorder {
         StateView *views;
         uint32_t n_views, views_capacity;
         uint32_t max_calls, max_values;
+        Decompositions decompositions;        // that calls are expanded by
         bool state_unknown;                   // state is recorded without reading its bytes
         uint64_t scalars;                     // bit i: placeholder i is a runtime scalar ...
         uint64_t scalars_read;                // ... whose value was read

@@ -110,23 +110,66 @@ static Status walk_inputs(Recorder *recorder, const Graph *graph, const InputSha
         return status;
 }
 
-Status shapes_walk(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapesThen then,
-                   void *context)
+typedef struct ShapesWalk {
+        const Graph *graph;
+        const InputShapes *inputs;
+        Decompositions decompositions;
+        bool recorded; // values are mapped to those of the recording
+        ShapesThen then;
+        void *context;
+} ShapesWalk;
+
+static Status map_values(Recorder *recorder, const Graph *graph, Value *values)
+{
+        for (uint32_t i = 0; i + 1 < graph->n_nodes; i++) {
+                Value mapped;
+                TRY(value_map(values[i], recorder_leaf, recorder, &mapped));
+                value_unref(values[i]);
+                values[i] = mapped;
+        }
+        return STATUS_OK;
+}
+
+static Status run_walk(const ShapesWalk *shapes, const RunContext *poll)
 {
         Recorder recorder;
+        const Graph *graph = shapes->graph;
         _cleanup_(recording_freep) Recording *recording = NULL;
         _cleanup_(freep) Value *values = new_array(graph->n_nodes, sizeof(Value));
         if (values == NULL)
                 return fail_memory();
         TRY(recording_new(graph, &recording));
         recorder_init(&recorder, recording, poll);
-        Status status = walk_inputs(&recorder, graph, inputs, values);
+        recorder.decompositions = shapes->decompositions;
+        Status status = walk_inputs(&recorder, graph, shapes->inputs, values);
+        recorder.base.node = NULL;
+        if (status == STATUS_OK && shapes->recorded)
+                status = map_values(&recorder, graph, values);
         if (status == STATUS_OK)
-                status = then(context, recording, values);
+                status = shapes->then(shapes->context, recording, values);
         for (uint32_t i = 0; i < graph->n_nodes; i++)
                 value_unref(values[i]);
         recorder_deinit(&recorder);
         return status;
+}
+
+Status shapes_walk(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapesThen then,
+                   void *context)
+{
+        return run_walk(&(ShapesWalk){ .graph = graph, .inputs = inputs, .then = then, .context = context },
+                        poll);
+}
+
+Status shapes_walk_decomposed(const Graph *graph, const InputShapes *inputs, const RunContext *poll,
+                              Decompositions decompositions, ShapesThen then, void *context)
+{
+        return run_walk(&(ShapesWalk){ .graph = graph,
+                                       .inputs = inputs,
+                                       .decompositions = decompositions,
+                                       .recorded = true,
+                                       .then = then,
+                                       .context = context },
+                        poll);
 }
 
 typedef struct Show {

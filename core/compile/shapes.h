@@ -3,6 +3,7 @@
 #pragma once
 #include "core/graph/graph.h"
 #include "core/kernels/run_context.h"
+#include "core/ops/decompose.h"
 #include "core/program/recording.h"
 
 typedef struct InputShape {
@@ -27,6 +28,10 @@ Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunCont
                     void *context);
 
 // The walk behind it: `then` gets what was recorded and one value per node but the output.
+// VALUE_DYNAMIC: left out.
 typedef Status (*ShapesThen)(void *context, const Recording *recording, const Value *values);
 Status shapes_walk(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapesThen then,
                    void *context);
+// The same with operators decomposed (core/ops/decompose.h). Tensors in the values are Recorded.
+Status shapes_walk_decomposed(const Graph *graph, const InputShapes *inputs, const RunContext *poll,
+                              Decompositions decompositions, ShapesThen then, void *context);

@@ -42,6 +42,7 @@ static Status copy_node(Edit *edit, const Node *from)
         TRY(namespace_claim(&edit->work->names, &edit->work->arena, name));
         TRY(edit_make_node(edit, from->op, name, from->target, &node));
         edit->by_base[from->index] = &node->node;
+        node->copied = true;
         edit_link(edit, node, edit->last, NULL);
         TRY(edit_keep_text(edit, from->type, &node->node.type));
         TRY(edit_keep_text(edit, from->notes, &node->node.notes));

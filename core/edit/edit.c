@@ -132,6 +132,11 @@ bool edit_is_changed(const Node *node)
         return edit_node_of(node)->changed;
 }
 
+bool edit_node_is_new(const Node *node)
+{
+        return !edit_node_of(node)->copied;
+}
+
 bool edit_is_touched(const Edit *edit, const Node *node)
 {
         return edit_node_of(node)->step == edit->n_steps;

@@ -56,6 +56,7 @@ const EditUse *edit_next_use(const EditUse *use);
 Node *edit_user(const EditUse *use);
 // Whether the node was inserted, retargeted, or given other arguments. A new name does not count.
 bool edit_is_changed(const Node *node);
+bool edit_node_is_new(const Node *node); // not a copy of a node of the base
 // The same since the last edit_step; a new name and another place count, too.
 bool edit_is_touched(const Edit *edit, const Node *node);
 // Nodes that were erased since then, in order; NULL behind the last.
@@ -92,6 +93,9 @@ Status edit_move_before(Edit *edit, Node *node, Node *at); // at->prepend(node)
 Status edit_move_after(Edit *edit, Node *node, Node *at);
 // FX's rule makes a free name from `name`.
 Status edit_rename(Edit *edit, Node *node, const char *name);
+// Names for nodes as if they were made now, one after the other, by torch.fx's rule from their
+// targets; overloads of torch.ops by their packet ("add"). All other nodes keep their names.
+Status edit_name_anew(Edit *edit, Node *const *nodes, uint32_t n);
 // Function, method or path; the opcode stays. Of placeholders the argument's name; not of outputs.
 Status edit_set_target(Edit *edit, Node *node, const char *target);
 Status edit_set_call(Edit *edit, Node *node, Opcode op, const char *target); // calls only
@@ -163,6 +167,9 @@ Status edit_free_path(Edit *edit, const char *wish, const char **out_path);
 // ---- results ----
 // One more result behind those there are; a single result becomes a tuple of two.
 Status edit_add_output(Edit *edit, Value take_value);
+// One more value that an export's graph writes, behind those there are: `target` is the path in the
+// state or the name of the input.
+Status edit_add_written(Edit *edit, OutputKind kind, const char *target, Node *value);
 // `index` counts the results as the output node holds them, without the written buffers and inputs
 // of an export.
 Status edit_remove_output(Edit *edit, uint32_t index);
@@ -171,6 +178,9 @@ Status edit_remove_output(Edit *edit, uint32_t index);
 // What is known of the node's result, copied. It is dropped when the node, or one that it reads,
 // changes later.
 Status edit_set_spec(Edit *edit, Node *node, const TensorSpec *spec);
+// The user's tensors have the sizes that their placeholders' specs say: symbols, ranges and guards
+// go. For passes whose result serves these sizes only.
+void edit_fix_inputs(Edit *edit);
 // What an input is, for passes that follow sizes through the graph.
 typedef struct EditShape {
         const Node *placeholder;

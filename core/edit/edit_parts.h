@@ -21,13 +21,13 @@ struct EditNode {
         EditUse *inputs; // in order of first appearance, args first
         uint32_t n_inputs, inputs_capacity;
         EditUse *first_use, *last_use;
-        const Input *input; // of a placeholder of the base
-        uint64_t mark;      // the last walk that visited it
-        int64_t step;       // of the recipe, that last made, changed, named or moved it
-        bool erased, changed;
-        uint32_t acted_by; // rules: what acted on it last (rule.c); 0: none did
-        bool hidden;       // a placeholder whose value comes with the rules
-        bool spec_known;   // the spec was found after the last change
+        const Input *input;           // of a placeholder of the base
+        uint64_t mark;                // the last walk that visited it
+        int64_t step;                 // of the recipe, that last made, changed, named or moved it
+        bool erased, changed, copied; // copied: of a node of the base
+        uint32_t acted_by;            // rules: what acted on it last (rule.c); 0: none did
+        bool hidden;                  // a placeholder whose value comes with the rules
+        bool spec_known;              // the spec was found after the last change
 };
 
 // One result of a graph that tells its outputs apart (exports).
@@ -52,6 +52,7 @@ struct Edit {
         EditOutput *outputs;      // in work's arena; as many as base->signature.n_outputs, then edited
         uint32_t n_outputs, outputs_capacity;
         uint32_t n_hidden; // hidden inputs made
+        bool fixed;        // edit_fix_inputs
         uint64_t walk;     // number of the last walk that marked nodes
         int64_t n_steps, n_visits;
         EditCalled *called;

@@ -276,6 +276,42 @@ Status edit_rename(Edit *edit, Node *node, const char *name)
         return STATUS_OK;
 }
 
+// "add" for torch.ops.aten.add.Tensor.
+static Status base_name(Graph *work, const Node *node, const char **out_name)
+{
+        if (node->op != OP_CALL_FUNCTION || strncmp(node->target, "torch.ops.", 10) != 0)
+                return graph_name_of_target(work, node->op, node->target, out_name);
+        const char *name = strchr(node->target + 10, '.');
+        name = name == NULL ? node->target + 10 : name + 1;
+        *out_name = arena_text(&work->arena, name, strcspn(name, "."));
+        return *out_name == NULL ? fail_memory() : STATUS_OK;
+}
+
+Status edit_name_anew(Edit *edit, Node *const *nodes, uint32_t n)
+{
+        Graph *work = edit->work;
+        edit->walk++;
+        for (uint32_t i = 0; i < n; i++) {
+                TRY(edit_check_node(edit, nodes[i]));
+                edit_node_of(nodes[i])->mark = edit->walk;
+                string_map_remove(&work->node_by_name, nodes[i]->name);
+        }
+        namespace_deinit(&work->names);
+        work->names = (Namespace){ 0 };
+        for (EditNode *node = edit->first; node != NULL; node = node->after) {
+                if (node->mark != edit->walk)
+                        TRY(namespace_claim(&work->names, &work->arena, node->node.name));
+        }
+        for (uint32_t i = 0; i < n; i++) {
+                const char *name;
+                TRY(base_name(work, nodes[i], &name));
+                TRY(graph_fresh_name(work, name, &nodes[i]->name));
+                TRY(string_map_set(&work->node_by_name, nodes[i]->name, nodes[i], NULL));
+                edit_note_step(edit, edit_node_of(nodes[i]));
+        }
+        return STATUS_OK;
+}
+
 Status edit_set_call(Edit *edit, Node *node, Opcode op, const char *target)
 {
         TRY(edit_check_node(edit, node));

@@ -46,13 +46,41 @@ Status edit_add_output(Edit *edit, Value take_value)
         return set_result(edit, output, value_seq_take(row ? old.kind : VALUE_TUPLE, items));
 }
 
+static uint32_t count_written(const Edit *edit)
+{
+        uint32_t n_written = 0;
+        while (n_written < edit->n_outputs && edit->outputs[n_written].kind != OUTPUT_USER)
+                n_written++;
+        return n_written;
+}
+
+Status edit_add_written(Edit *edit, OutputKind kind, const char *target, Node *value)
+{
+        Node *output;
+        TRY(output_of(edit, &output));
+        uint32_t at = count_written(edit);
+        Value old = output->args.seq->items[0];
+        if (edit->base->signature.outputs == NULL || !value_is_sequence(old))
+                return fail(STATUS_INTERNAL, "the graph does not tell its results apart");
+        TRY(array_reserve(&edit->outputs, &edit->outputs_capacity, edit->n_outputs + 1,
+                          sizeof(*edit->outputs)));
+        EditOutput *outputs = edit->outputs;
+        memmove(&outputs[at + 1], &outputs[at], (edit->n_outputs++ - at) * sizeof(*outputs));
+        outputs[at] = (EditOutput){ .kind = kind, .leaf = NO_LEAF };
+        TRY(edit_keep_text(edit, target, &outputs[at].target));
+        Seq *items;
+        TRY(seq_new(old.seq->n + 1, &items));
+        for (uint32_t i = 0; i < old.seq->n; i++)
+                items->items[i + (i >= at)] = value_ref(old.seq->items[i]);
+        items->items[at] = (Value){ .kind = VALUE_NODE, .node = value };
+        return set_result(edit, output, value_seq_take(old.kind, items));
+}
+
 Status edit_remove_output(Edit *edit, uint32_t index)
 {
         Node *output;
         TRY(output_of(edit, &output));
-        uint32_t n_written = 0;
-        while (n_written < edit->n_outputs && edit->outputs[n_written].kind != OUTPUT_USER)
-                n_written++;
+        uint32_t n_written = count_written(edit);
         Value old = output->args.seq->items[0];
         if ((old.kind != VALUE_TUPLE && old.kind != VALUE_LIST) || index >= old.seq->n - n_written)
                 return failure_at_node(

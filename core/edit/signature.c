@@ -92,7 +92,7 @@ static uint32_t number_leaves(Tree *tree, uint32_t first)
 
 // ---- inputs ----
 
-static Status copy_input(Deriving *deriving, const Input *from, Input *out_input)
+static Status copy_input(Deriving *deriving, const Input *from, const Node *node, Input *out_input)
 {
         Edit *edit = deriving->edit;
         *out_input = *from;
@@ -100,7 +100,8 @@ static Status copy_input(Deriving *deriving, const Input *from, Input *out_input
         deriving->to->n_inputs++; // from here on graph_unref drops the literal
         TRY(edit_keep_text(edit, from->path, &out_input->path));
         TRY(edit_keep_text(edit, from->kind_name, &out_input->kind_name));
-        return edit_copy_spec(edit, &from->spec, &out_input->spec);
+        bool fixed = edit->fixed && from->kind == INPUT_USER && node->spec != NULL;
+        return edit_copy_spec(edit, fixed ? node->spec : &from->spec, &out_input->spec);
 }
 
 static Status new_input(Deriving *deriving, const Node *node, Input *out_input)
@@ -130,7 +131,7 @@ static Status derive_input(Deriving *deriving, EditNode *node)
         if (node->input == NULL) {
                 TRY(new_input(deriving, &node->node, input));
         } else {
-                TRY(copy_input(deriving, node->input, input));
+                TRY(copy_input(deriving, node->input, &node->node, input));
                 if (user)
                         deriving->kept[deriving->leaf[node->input - deriving->from->inputs]] = true;
         }
@@ -347,9 +348,16 @@ Status edit_derive_signature(Edit *edit)
         TRY(derive_in_tree(&deriving));
         TRY(derive_outputs(&deriving));
         TRY(derive_out_tree(&deriving));
-        TRY(derive_ranges(&deriving));
-        TRY(derive_guards(&deriving));
+        if (!edit->fixed) {
+                TRY(derive_ranges(&deriving));
+                TRY(derive_guards(&deriving));
+        }
         return edit_keep_text(edit, deriving.from->ir, &deriving.to->ir);
+}
+
+void edit_fix_inputs(Edit *edit)
+{
+        edit->fixed = true;
 }
 
 void edit_mark_hidden(Edit *edit)

@@ -3,17 +3,12 @@
 
 #include <string.h>
 #include "core/base/limits.h"
-#include "core/compile/shapes.h"
 #include "core/edit/passes.h"
+#include "core/engine/transform_parts.h"
 #include "core/eval/eager.h"
 #include "core/targets/targets.h"
 
-typedef struct Bounds {
-        RunContext ctx;
-        Budget budget;
-} Bounds;
-
-static void bounds_init(Bounds *bounds)
+void transform_bounds_init(TransformBounds *bounds)
 {
         run_context_init(&bounds->ctx);
         budget_init(&bounds->budget, (size_t)limits.max_run_memory);
@@ -53,8 +48,8 @@ static Status fold_child(Edit *edit, const EditChild *child, RunContext *ctx)
 
 Status engine_constant_fold(Edit *edit)
 {
-        Bounds bounds;
-        bounds_init(&bounds);
+        TransformBounds bounds;
+        transform_bounds_init(&bounds);
         _cleanup_(edit_child_deinit) EditChild child = { .graph = NULL };
         TRY(edit_constants(edit, &child));
         return child.graph == NULL ? STATUS_OK : fold_child(edit, &child, &bounds.ctx);
@@ -62,9 +57,9 @@ Status engine_constant_fold(Edit *edit)
 
 Status engine_fuse(Edit *edit)
 {
-        Bounds bounds;
+        TransformBounds bounds;
         uint32_t n;
-        bounds_init(&bounds);
+        transform_bounds_init(&bounds);
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         TRY(eager_open(edit_base(edit), &bounds.ctx, &eager));
         return edit_fuse(edit, eager_emitter(eager), &n);
@@ -72,17 +67,21 @@ Status engine_fuse(Edit *edit)
 
 // ---- shapes ----
 
-static Status note_shape(void *context, const Node *node, const TensorMeta *meta)
+Status engine_note_shape(Edit *edit, Node *node, const TensorMeta *meta)
 {
-        Edit *edit = context;
         TensorSpec spec = { .dtype = meta->dtype, .rank = meta->rank };
         for (int i = 0; i < meta->rank; i++)
                 spec.size[i].value = meta->size[i];
-        return edit_set_spec(edit, edit_copy_of(edit, node), &spec);
+        return edit_set_spec(edit, node, &spec);
+}
+
+static Status note_shape(void *context, const Node *node, const TensorMeta *meta)
+{
+        return engine_note_shape(context, edit_copy_of(context, node), meta);
 }
 
 // Names stay; nodes do not: shapes name the old session's placeholders.
-static Status same_inputs(const Graph *graph, const EditShape *shapes, uint32_t n, InputShape *out_shapes)
+Status engine_same_inputs(const Graph *graph, const EditShape *shapes, uint32_t n, InputShape *out_shapes)
 {
         for (uint32_t i = 0; i < n; i++) {
                 const Node *node = graph_node(graph, shapes[i].placeholder->name);
@@ -95,15 +94,15 @@ static Status same_inputs(const Graph *graph, const EditShape *shapes, uint32_t 
 
 Status engine_shape_prop(Edit **io_edit, const EditShape *shapes, uint32_t n_shapes)
 {
-        Bounds bounds;
-        bounds_init(&bounds);
+        TransformBounds bounds;
+        transform_bounds_init(&bounds);
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(edit_freep) Edit *edit = NULL;
         _cleanup_(freep) InputShape *inputs = new_array(n_shapes, sizeof(*inputs));
         if (inputs == NULL)
                 return fail_memory();
         TRY(edit_reopen(*io_edit, &graph, &edit));
-        TRY(same_inputs(graph, shapes, n_shapes, inputs));
+        TRY(engine_same_inputs(graph, shapes, n_shapes, inputs));
         InputShapes given = { .items = inputs, .n = n_shapes };
         TRY(graph_shapes(graph, &given, &bounds.ctx, note_shape, edit));
         edit_free(*io_edit);

@@ -409,18 +409,18 @@ static Status train_expand(Emitter *emitter, const OpCall *call, Value momentum,
         return write_back(emitter, call, out_results->seq->items);
 }
 
-static Status eval_expand(Emitter *emitter, const OpCall *call, const char *name, Value eps, Value *out)
+static Status eval_expand(Emitter *emitter, const OpCall *call, const char *name, Value *out)
 {
         return EMIT(emitter, name, out, arg_value(call, SELF), arg_value(call, BATCH_NORM_WEIGHT),
                     arg_value(call, BATCH_NORM_BIAS), arg_value(call, BATCH_NORM_RUNNING_MEAN),
-                    arg_value(call, BATCH_NORM_RUNNING_VAR), value_float(0), eps);
+                    arg_value(call, BATCH_NORM_RUNNING_VAR), arg_value(call, NATIVE_BATCH_NORM_MOMENTUM),
+                    arg_value(call, NATIVE_BATCH_NORM_EPS));
 }
 
 static Status batch_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         if (!arg_bool(call, NATIVE_BATCH_NORM_TRAINING, false))
-                return eval_expand(emitter, call, "fxserve::batch_norm_eval",
-                                   arg_value(call, NATIVE_BATCH_NORM_EPS), out);
+                return eval_expand(emitter, call, "fxserve::batch_norm_eval", out);
         _cleanup_(value_clear) Value results = value_none();
         TRY(train_expand(emitter, call, arg_value(call, NATIVE_BATCH_NORM_MOMENTUM),
                          arg_value(call, NATIVE_BATCH_NORM_EPS), &results));
@@ -442,8 +442,7 @@ static Status first_items(const Value *results, uint32_t n, Value *out)
 static Status native_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         if (!arg_bool(call, NATIVE_BATCH_NORM_TRAINING, false))
-                return eval_expand(emitter, call, "aten::_native_batch_norm_legit_no_training",
-                                   arg_value(call, NATIVE_BATCH_NORM_EPS), out);
+                return eval_expand(emitter, call, "aten::_native_batch_norm_legit_no_training", out);
         _cleanup_(value_clear) Value results = value_none();
         TRY(train_expand(emitter, call, arg_value(call, NATIVE_BATCH_NORM_MOMENTUM),
                          arg_value(call, NATIVE_BATCH_NORM_EPS), &results));

@@ -218,6 +218,14 @@ typedef struct RecordedGroup { // some calls, in order, with their inputs and ou
 // per value in `inputs`, the tuple of `outputs` as result. All tensors that the calls read are
 // inputs, made by an earlier one of them, or wrapped numbers. Finished; owned by the recording.
 Status recording_body(Recording *recording, const RecordedGroup *group, Graph **out_graph);
+// The call's arguments as those of a node: in schema order, defaults at the end left out,
+// keyword-only ones by name. `leaf` gives what stands for a leaf (value_map). Results are the
+// caller's.
+typedef Status (*RecordedLeaf)(void *context, const Value *leaf, Value *out);
+Status recorded_call_arguments(const RecordedCall *call, RecordedLeaf leaf, void *context, Value *out_args,
+                               Value *out_kwargs);
+// The number in a wrapped tensor whose bytes are there.
+Value recorded_number(const Tensor *tensor);
 // The recording as a finished graph: placeholders, get_attr, call_function torch.ops.*, output.
 // State entries share the recording's storages.
 Status recording_graph(const Recording *recording, Graph **out_graph);

@@ -7,6 +7,7 @@
 #include "core/program/recording.h"
 
 #include <stdio.h>
+#include <string.h>
 #include "core/ops/arguments.h"
 
 typedef struct Writing {
@@ -59,7 +60,7 @@ static Status node_of(Writing *writing, const Recorded *value, Node **out_node)
         return STATUS_OK;
 }
 
-static Value number_of(const Tensor *tensor)
+Value recorded_number(const Tensor *tensor)
 {
         Value argument = { .kind = VALUE_TENSOR, .tensor = (Tensor *)(uintptr_t)tensor };
         OpCall call = { .args = &argument };
@@ -88,7 +89,7 @@ static Status write_leaf(void *context, const Value *leaf, Value *out)
                 *out = value_none();
         } else if (leaf->kind == VALUE_TENSOR && leaf->tensor->meta.wrapped &&
                    tensor_is_known(leaf->tensor)) {
-                *out = number_of(leaf->tensor);
+                *out = recorded_number(leaf->tensor);
         } else if (leaf->kind == VALUE_TENSOR) {
                 out->kind = VALUE_NODE;
                 TRY(node_of(context, recorded_of(leaf->tensor), &out->node));
@@ -113,8 +114,10 @@ static bool same_plain(Value a, Value b)
                 return a.i == b.i;
         case VALUE_FLOAT:
                 return a.f >= b.f && a.f <= b.f;
+        case VALUE_STR:
+                return strcmp(a.str->text, b.str->text) == 0;
         default:
-                return value_is_sequence(a) && a.seq == b.seq;
+                return value_is_sequence(a) && (a.seq == b.seq || (a.seq->n == 0 && b.seq->n == 0));
         }
 }
 
@@ -124,7 +127,7 @@ static bool is_default(const RecordedCall *call, uint32_t i)
         return arg->has_default && same_plain(call->call.args[i], arg->default_value);
 }
 
-static Status write_args(Writing *writing, const RecordedCall *call, Value *out_args)
+static Status write_args(const RecordedCall *call, RecordedLeaf leaf, void *context, Value *out_args)
 {
         const Schema *schema = call->call.schema;
         uint32_t n = schema->n_positional;
@@ -134,11 +137,11 @@ static Status write_args(Writing *writing, const RecordedCall *call, Value *out_
         TRY(seq_new(n, &seq));
         *out_args = value_seq_take(VALUE_TUPLE, seq);
         for (uint32_t i = 0; i < n; i++)
-                TRY(value_map(call->call.args[i], write_leaf, writing, &seq->items[i]));
+                TRY(value_map(call->call.args[i], leaf, context, &seq->items[i]));
         return STATUS_OK;
 }
 
-static Status write_kwargs(Writing *writing, const RecordedCall *call, Value *out_kwargs)
+static Status write_kwargs(const RecordedCall *call, RecordedLeaf leaf, void *context, Value *out_kwargs)
 {
         const Schema *schema = call->call.schema;
         uint32_t n = 0, at = 0;
@@ -152,8 +155,21 @@ static Status write_kwargs(Writing *writing, const RecordedCall *call, Value *ou
                         continue;
                 TRY(str_new(schema->args[i].name, __builtin_strlen(schema->args[i].name),
                             &dict->items[at].key));
-                TRY(value_map(call->call.args[i], write_leaf, writing, &dict->items[at++].value));
+                TRY(value_map(call->call.args[i], leaf, context, &dict->items[at++].value));
         }
+        return STATUS_OK;
+}
+
+Status recorded_call_arguments(const RecordedCall *call, RecordedLeaf leaf, void *context, Value *out_args,
+                               Value *out_kwargs)
+{
+        _cleanup_(value_clear) Value args = value_none();
+        _cleanup_(value_clear) Value kwargs = value_none();
+        TRY(write_args(call, leaf, context, &args));
+        TRY(write_kwargs(call, leaf, context, &kwargs));
+        *out_args = args;
+        *out_kwargs = kwargs;
+        args = kwargs = value_none();
         return STATUS_OK;
 }
 
@@ -178,8 +194,7 @@ static Status write_call(Writing *writing, const RecordedCall *call)
         _cleanup_(value_clear) Value args = value_none();
         _cleanup_(value_clear) Value kwargs = value_none();
         Node *node;
-        TRY(write_args(writing, call, &args));
-        TRY(write_kwargs(writing, call, &kwargs));
+        TRY(recorded_call_arguments(call, write_leaf, writing, &args, &kwargs));
         TRY(graph_add_node(writing->graph,
                            &(NodeSpec){ .op = OP_CALL_FUNCTION,
                                         .target = call->overload->target,

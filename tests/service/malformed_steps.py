@@ -199,4 +199,5 @@ def pass_rows():
                          ("without sizes", {"x": {"dtype": "float32"}}),
                          ("with an unknown member", {"x": {"y": 1}}),
                          ("that overflow", {"x": [1 << 31] * 8}), ("beyond int64", {"x": [1 << 70]})):
-        yield f"shapes {name}", {"pass": "shape_prop", "shapes": shapes}, (400, 413), None, "shape_prop"
+        for kind in ("shape_prop", "functionalise", "decompose"):
+            yield f"shapes {name} for {kind}", {"pass": kind, "shapes": shapes}, (400, 413), None, kind

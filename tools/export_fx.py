@@ -51,6 +51,9 @@ import sys
 
 import torch
 from torch.fx.node import _get_qualified_name, _type_repr
+from torch.nn.utils import parametrize
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 FORMAT = "fx/1"
 MAX_TEXT_NUMBERS = 4096  # larger inline tensors are written as base64
@@ -184,6 +187,13 @@ NOT_KEPT = {"self", "device", "dtype", "args", "kwargs", "init", "_weight", "_fr
             "max_value"}
 
 
+LAYER_PARTS = {
+    "self_attn": torch.nn.MultiheadAttention, "multihead_attn": torch.nn.MultiheadAttention,
+    "linear1": torch.nn.Linear, "linear2": torch.nn.Linear, "norm1": torch.nn.LayerNorm,
+    "norm2": torch.nn.LayerNorm, "norm3": torch.nn.LayerNorm,
+}
+
+
 def _activation(function):
     """A function by its name; a module stands beside, under the layer's path."""
     if isinstance(function, torch.nn.Module):
@@ -194,10 +204,21 @@ def _activation(function):
     return name
 
 
+def _distance(function):
+    if str(function) == str(torch.nn.PairwiseDistance()):  # the default
+        return None
+    raise Unsupported(f"the distance function {function}")
+
+
 def _layer_argument(layer, name):
     """The arguments of TransformerEncoderLayer and TransformerDecoderLayer live in their
     children."""
     attention = layer.self_attn
+    for child, expected in LAYER_PARTS.items():
+        part = getattr(layer, child, None)
+        same_eps = getattr(part, "eps", layer.norm1.eps) == layer.norm1.eps
+        if part is not None and not (type(part) is expected and same_eps):
+            raise Unsupported(f"a {type(layer).__name__} whose {child} was replaced")
     if name == "activation":
         return _activation(layer.activation)
     return {
@@ -214,6 +235,7 @@ def _layer_argument(layer, name):
 
 ARGUMENTS = {  # (class, argument) -> how to read it back from a module, where the attribute has another name
     ("PairwiseDistance", "p"): lambda m: m.norm,
+    ("TripletMarginWithDistanceLoss", "distance_function"): lambda m: _distance(m.distance_function),
     ("MultiheadAttention", "bias"): lambda m: m.in_proj_bias is not None,
     ("MultiheadAttention", "add_bias_kv"): lambda m: m.bias_k is not None,
     ("MultiheadAttention", "kdim"): lambda m: None if m.kdim == m.embed_dim else m.kdim,
@@ -256,15 +278,23 @@ def _plain(value):
     raise Unsupported(f"a {type(value).__name__} as a module's argument")
 
 
+def _class(module):
+    """The class whose forward a module has, without parametrizations."""
+    cls = type(module)
+    if parametrize.is_parametrized(module):
+        cls = cls.__bases__[0]
+    return torch.nn.Linear if cls is torch.nn.modules.linear.NonDynamicallyQuantizableLinear else cls
+
+
 def module_type(module):
     """`torch.nn.Linear` for torch.nn's own classes, else the class's qualified name."""
-    cls = type(module)
+    cls = _class(module)
     return f"torch.nn.{cls.__name__}" if getattr(torch.nn, cls.__name__, None) is cls else _type_repr(cls)
 
 
 def module_config(module):
     """The constructor arguments of a torch.nn module that are not its defaults."""
-    cls, config = type(module), {}
+    cls, config = _class(module), {}
     if getattr(torch.nn, cls.__name__, None) is not cls or cls in (torch.nn.Module, torch.nn.Identity):
         return config
     if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)):
@@ -283,11 +313,41 @@ def module_config(module):
             value = value if isinstance(value, bool) else value is not None
         else:
             value = getattr(module, name, default)
+        if isinstance(value, torch.Tensor) and name in module._buffers:
+            continue  # state: the weights of losses
         if name == "bias" and not config.get("elementwise_affine", config.get("affine", True)):
             continue  # norms without weights have no bias to speak of
         if not _same(value, default):
             config[name] = _plain(value)
     return config
+
+
+def _made_tensors(module, path):
+    """Tensors that parametrizations, and the hooks that preceded them, make of others at each call."""
+    made = {}
+    for hook in module._forward_pre_hooks.values():
+        if isinstance(hook, WeightNorm):
+            made[hook.name] = hook.compute_weight(module)
+        elif isinstance(hook, SpectralNorm):
+            made[hook.name] = hook.compute_weight(module, do_power_iteration=False)
+        else:
+            raise Unsupported(f"the module {path}: it has a forward hook, which is code")
+    if module._forward_hooks:
+        raise Unsupported(f"the module {path}: it has a forward hook, which is code")
+    if parametrize.is_parametrized(module):
+        made.update({name: getattr(module, name) for name in module.parametrizations})
+    if made and module.training:
+        raise Unsupported(f"the module {path}: its parametrizations may change in training; call eval()")
+    return made
+
+
+def _called_modules(gm):
+    """Modules that call_module nodes call, with those under them, by path."""
+    for path in dict.fromkeys(node.target for node in gm.graph.nodes if node.op == "call_module"):
+        module = gm.get_submodule(path)
+        if not isinstance(module, torch.fx.GraphModule):
+            for name, child in module.named_modules(prefix=path, remove_duplicate=False):
+                yield name, child
 
 
 def _encode_modules(gm):
@@ -297,6 +357,8 @@ def _encode_modules(gm):
             continue
         if operator.attrgetter(path)(gm) is not module:
             continue  # hidden: copies of TransformerDecoderLayer have relu before their activation
+        if "parametrizations" in path.split("."):
+            continue  # their tensors are written as they are made
         entry = {"type": module_type(module)}
         if isinstance(module, torch.fx.GraphModule):
             entry = {"type": "torch.fx.GraphModule", "graph": None}
@@ -355,6 +417,13 @@ def _named_tensors(gm, skip):
     name."""
     found = dict(gm.named_parameters(remove_duplicate=False))
     found.update(gm.named_buffers(remove_duplicate=False))
+    for path, module in _called_modules(gm):
+        for name, tensor in _made_tensors(module, path).items():
+            prefix = f"{path}.parametrizations.{name}."
+            found = {key: t for key, t in found.items() if not key.startswith(prefix)}
+            for part in ("_g", "_v", "_u", "_orig"):
+                found.pop(f"{path}.{name}{part}", None)
+            found[f"{path}.{name}"] = tensor.detach()
     for node in gm.graph.nodes:
         if node.op == "get_attr" and node.target not in found:
             value = operator.attrgetter(node.target)(gm)

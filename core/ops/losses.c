@@ -246,6 +246,67 @@ static Status triplet_margin_loss_expand(Emitter *emitter, const OpCall *call, V
         return compose_end(&c, reduced(&c, OP(&c, "aten::clamp_min", gap, value_int(0))), out);
 }
 
+// A row of the target lists classes up to the first -1. The loss sums
+// max(0, 1 - (x[own] - x[other])) over its classes and all others.
+static Value multilabel_margin(Compose *c, Value rows, Value target, int64_t n_classes)
+{
+        Value listed = OP(c, "aten::cumprod",
+                          OP(c, "aten::_to_copy", OP(c, "aten::ge.Scalar", target, value_int(0)),
+                             value_dtype(DTYPE_I64)),
+                          value_int(1));
+        Value fine = OP(c, "aten::logical_and", OP(c, "aten::ge.Scalar", target, value_int(-1)),
+                        OP(c, "aten::lt.Scalar", target, value_int(n_classes)));
+        OP(c, "aten::_assert_async.msg", OP(c, "aten::all", fine),
+           compose_text(c, "argument #2 'target' is out of range"));
+        Value places = OP(c, "aten::mul.Tensor", target, listed);
+        Value counts =
+                OP(c, "aten::scatter_add", OP(c, "aten::zeros_like", listed), value_int(1), places, listed);
+        Value other = OP(c, "aten::eq.Scalar", counts, value_int(0));
+        Value own = OP(c, "aten::unsqueeze", OP(c, "aten::gather", rows, value_int(1), places), value_int(2));
+        Value gap = OP(c, "aten::sub.Tensor", OP(c, "aten::unsqueeze", rows, value_int(1)), own);
+        gap = OP(c, "aten::add.Scalar", gap, value_int(1));
+        Value pairs = OP(c, "aten::logical_and", OP(c, "aten::unsqueeze", listed, value_int(2)),
+                         OP(c, "aten::unsqueeze", other, value_int(1)));
+        // NaN is not above 0, so it counts as nothing.
+        Value counted = OP(c, "aten::logical_and", pairs, OP(c, "aten::gt.Scalar", gap, value_int(0)));
+        gap = OP(c, "aten::masked_fill.Scalar", gap, OP(c, "aten::logical_not", counted), value_int(0));
+        Value sum = OP(c, "aten::sum.dim_IntList", gap, INTS(c, 1, 2));
+        return OP(c, "aten::div.Scalar", sum, value_int(n_classes));
+}
+
+static Status multilabel_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), target = NAMED(&c, "target");
+        const TensorMeta *meta = compose_meta(&c, self), *labels = compose_meta(&c, target);
+        const int rank = meta->rank;
+        char text[160];
+        if (rank > 2 || (rank > 0 && meta->size[rank - 1] == 0))
+                return fail(STATUS_SHAPE,
+                            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: %s",
+                            shape_text(rank, meta->size, text, sizeof(text)));
+        if (meta_numel(labels) != meta_numel(meta) || labels->rank != rank ||
+            (rank > 0 && labels->size[0] != meta->size[0]))
+                return fail(STATUS_SHAPE, "inconsistent target size: %s for input of size: %ld",
+                            shape_text(labels->rank, labels->size, text, sizeof(text)),
+                            (long)meta_numel(meta));
+        if (labels->dtype != DTYPE_I64)
+                return fail(STATUS_DTYPE, "expected scalar type Long but found %s",
+                            dtype_words(labels->dtype));
+        const int64_t n_classes = rank == 0 ? 1 : meta->size[rank - 1], n_rows = rank < 2 ? 1 : meta->size[0];
+        Value loss = multilabel_margin(
+                &c, OP(&c, "aten::reshape", compose_wide(&c, self), INTS(&c, n_rows, n_classes)),
+                OP(&c, "aten::reshape", target, INTS(&c, n_rows, n_classes)), n_classes);
+        // Its kernel takes any other number for a sum.
+        if (compose_int(&c, "reduction") != REDUCTION_NONE)
+                loss = OP(&c, compose_int(&c, "reduction") == REDUCTION_MEAN ? "aten::mean" : "aten::sum",
+                          loss);
+        else if (rank < 2)
+                loss = OP(&c, "aten::reshape", loss, compose_ints(&c, NULL, 0));
+        return compose_end(&c, compose_cast(&c, loss, meta->dtype), out);
+}
+
 static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -570,6 +631,8 @@ const OpDef losses_ops[] = {
         LOSS("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float "
              "p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
              triplet_margin_loss),
+        LOSS("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+             multilabel_margin_loss),
         LOSS("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? "
              "weight=None, int reduction=1) -> Tensor",
              multi_margin_loss),

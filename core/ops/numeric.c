@@ -430,41 +430,78 @@ static Status im2col_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // Each element goes to the place that its index names in its plane, all else is 0.
-static Status max_unpool2d_expand(Emitter *emitter, const OpCall *call, Value *out)
+static Status max_unpool(Emitter *emitter, const OpCall *call, int n_spatial, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self"), indices = NAMED(&c, "indices");
         const TensorMeta *meta = compose_meta(&c, self), *at = compose_meta(&c, indices);
-        int64_t size[MAX_RANK], plane;
+        int64_t size[MAX_RANK];
         int n = compose_int_list(&c, "output_size", size), rank = meta->rank;
         if (at->dtype != DTYPE_I64)
                 return fail(STATUS_DTYPE, "elements in indices should be type int64 but got: %s",
                             dtype_words(at->dtype));
-        if (n != 2)
-                return fail(STATUS_VALUE,
-                            "There should be exactly two elements (height, width) in output_size, but "
-                            "got %d elements.",
+        if (n != n_spatial)
+                return fail(STATUS_VALUE, "There should be exactly %s in output_size, but got %d elements.",
+                            n_spatial == 2 ? "two elements (height, width)"
+                                           : "three elements (depth, height, width)",
                             n);
-        if ((rank != 3 && rank != 4) || !meta_same_shape(meta, at))
+        if ((rank != n_spatial + 1 && rank != n_spatial + 2) || !meta_same_shape(meta, at))
                 return fail(STATUS_SHAPE,
-                            "Input to max_unpooling2d should be a 3d or 4d Tensor of the shape of "
+                            "Input to max_unpooling%dd should be a %dd or %dd Tensor of the shape of "
                             "indices, but got %d and %d dimensions",
-                            rank, at->rank);
-        if (size[0] < 0 || size[1] < 0 || !mul_i64(size[0], size[1], &plane))
-                return fail(STATUS_VALUE, "max_unpooling2d: bad output_size");
-        int64_t flat[MAX_RANK], shape[MAX_RANK];
-        for (int d = 0; d < rank - 2; d++)
+                            n_spatial, n_spatial + 1, n_spatial + 2, rank, at->rank);
+        const int outer = rank - n_spatial;
+        int64_t flat[MAX_RANK], shape[MAX_RANK], plane = 1;
+        for (int d = 0; d < outer; d++)
                 flat[d] = shape[d] = meta->size[d];
-        flat[rank - 2] = meta->size[rank - 2] * meta->size[rank - 1];
-        shape[rank - 2] = size[0];
-        shape[rank - 1] = size[1];
-        Value values = OP(&c, "aten::reshape", self, compose_ints(&c, flat, rank - 1));
-        Value places = OP(&c, "aten::reshape", indices, compose_ints(&c, flat, rank - 1));
-        flat[rank - 2] = plane;
-        Value zeros = OP(&c, "aten::zeros", compose_ints(&c, flat, rank - 1), value_dtype(meta->dtype));
+        flat[outer] = 1;
+        for (int d = 0; d < n_spatial; d++) {
+                flat[outer] *= meta->size[outer + d];
+                shape[outer + d] = size[d];
+                if (size[d] < 0 || !mul_i64(plane, size[d], &plane))
+                        return fail(STATUS_VALUE, "max_unpooling%dd: bad output_size", n_spatial);
+        }
+        Value values = OP(&c, "aten::reshape", self, compose_ints(&c, flat, outer + 1));
+        Value places = OP(&c, "aten::reshape", indices, compose_ints(&c, flat, outer + 1));
+        flat[outer] = plane;
+        Value zeros = OP(&c, "aten::zeros", compose_ints(&c, flat, outer + 1), value_dtype(meta->dtype));
         Value made = OP(&c, "aten::scatter.src", zeros, value_int(-1), places, values);
         return compose_end(&c, OP(&c, "aten::reshape", made, compose_ints(&c, shape, rank)), out);
+}
+
+static Status max_unpool2d_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return max_unpool(emitter, call, 2, out);
+}
+
+static Status check_three(Compose *c, const char *name, int64_t least)
+{
+        int64_t given[MAX_RANK];
+        char text[160];
+        const int n = compose_int_list(c, name, given);
+        if (n != 3)
+                return fail(
+                        STATUS_VALUE,
+                        "There should be exactly three elements (depth, height, width) in %s, but got: %d "
+                        "elements.",
+                        name, n);
+        for (int d = 0; d < n; d++) {
+                if (given[d] < least)
+                        return fail(STATUS_VALUE, "strides should be greater than zero, but got %s: %s", name,
+                                    shape_text(n, given, text, sizeof(text)));
+        }
+        return STATUS_OK;
+}
+
+// The sizes alone say where the planes end; stride and padding are only looked at.
+static Status max_unpool3d_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        TRY(check_three(&c, "stride", 1));
+        TRY(check_three(&c, "padding", INT64_MIN));
+        return max_unpool(emitter, call, 3, out);
 }
 
 // ---- rounding to levels, as quantised models are trained ----
@@ -597,6 +634,9 @@ const OpDef numeric_ops[] = {
                 "Tensor",
                 im2col),
         REAL_ONLY("max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", max_unpool2d),
+        REAL_ONLY("max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] "
+                  "padding) -> Tensor",
+                  max_unpool3d),
         NUMERIC("fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, " LEVELS "Tensor",
                 fake_quantize),
         NUMERIC("fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor "

@@ -26,6 +26,10 @@ static const ModuleClass rows[] = {
           "nn::NLLLoss(Any weight=None, Any size_average=None, int ignore_index=-100, Any "
           "reduce=None, " OLD_END ") -> ()",
           "weight??", PAIR, .emits = "F.nll_loss a0 a1 s0 c1 c2 c3 c4" },
+        { "torch.nn.NLLLoss2d",
+          "nn::NLLLoss2d(Any weight=None, Any size_average=None, int ignore_index=-100, Any "
+          "reduce=None, " OLD_END ") -> ()",
+          "weight??", PAIR, .emits = "F.nll_loss a0 a1 s0 c1 c2 c3 c4" },
         { "torch.nn.BCELoss", "nn::BCELoss(Any weight=None, " OLD OLD_END ") -> ()", "weight??", PAIR,
           .emits = "F.binary_cross_entropy a0 a1 s0 c1 c2 c3" },
         { "torch.nn.BCEWithLogitsLoss",
@@ -52,5 +56,18 @@ static const ModuleClass rows[] = {
           "Any reduce=None, " OLD_END ") -> ()",
           "", "nn::forward(Tensor log_input, Tensor target) -> Tensor",
           .emits = "F.poisson_nll_loss a0 a1 c0 c1 c2 c3 c4 c5" },
+        { "torch.nn.GaussianNLLLoss",
+          "nn::GaussianNLLLoss(bool full=False, float eps=1e-06, " OLD_END ") -> ()", "",
+          "nn::forward(Tensor input, Tensor target, Any var) -> Tensor",
+          .emits = "F.gaussian_nll_loss a0 a1 a2 c0 c1 c2" },
+        { "torch.nn.MultiLabelMarginLoss", "nn::MultiLabelMarginLoss(" OLD OLD_END ") -> ()", "", PAIR,
+          .emits = "F.multilabel_margin_loss a0 a1 c0 c1 c2" },
+        { "torch.nn.MultiLabelSoftMarginLoss",
+          "nn::MultiLabelSoftMarginLoss(Any weight=None, " OLD OLD_END ") -> ()", "weight??", PAIR,
+          .emits = "F.multilabel_soft_margin_loss a0 a1 s0 c1 c2 c3" },
+        { "torch.nn.TripletMarginWithDistanceLoss",
+          "nn::TripletMarginWithDistanceLoss(float margin=1.0, bool swap=False, " OLD_END ") -> ()", "",
+          "nn::forward(Tensor anchor, Tensor positive, Tensor negative) -> Tensor",
+          .emits = "F.triplet_margin_with_distance_loss a0 a1 a2 none c0 c1 c2" },
 };
 const ModuleTable loss_classes = MODULE_TABLE(rows);

@@ -63,6 +63,10 @@ ADAPTIVE(max, 3)
 #define AVG_POOL(n)                                                                                          \
         "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n                                           \
         "] padding=0, bool ceil_mode=False, bool count_include_pad=True"
+#define LP_POOL(n)                                                                                           \
+        "(float norm_type, int[" n "] kernel_size, int[" n "]? stride=None, bool ceil_mode=False) -> ()"
+#define UNPOOL(n)    "(int[" n "] kernel_size, int[" n "]? stride=None, int[" n "] padding=0) -> ()"
+#define BY_INDICES   "nn::forward(Tensor input, Tensor indices, int[]? output_size=None) -> Tensor"
 #define ADAPTIVE_AVG "(Any output_size) -> ()"
 #define ADAPTIVE_MAX "(Any output_size, bool return_indices=False) -> ()"
 static const ModuleClass rows[] = {
@@ -90,5 +94,17 @@ static const ModuleClass rows[] = {
           .run = adaptive_max_pool2d_run, .needs = "aten::adaptive_max_pool2d" },
         { "torch.nn.AdaptiveMaxPool3d", "nn::AdaptiveMaxPool3d" ADAPTIVE_MAX, "", INPUT,
           .run = adaptive_max_pool3d_run, .needs = "aten::adaptive_max_pool3d" },
+        { "torch.nn.LPPool1d", "nn::LPPool1d" LP_POOL("1"), "", INPUT,
+          .emits = "F.lp_pool1d a0 c0 c1 c2 c3" },
+        { "torch.nn.LPPool2d", "nn::LPPool2d" LP_POOL("2"), "", INPUT,
+          .emits = "F.lp_pool2d a0 c0 c1 c2 c3" },
+        { "torch.nn.LPPool3d", "nn::LPPool3d" LP_POOL("3"), "", INPUT,
+          .emits = "F.lp_pool3d a0 c0 c1 c2 c3" },
+        { "torch.nn.MaxUnpool1d", "nn::MaxUnpool1d" UNPOOL("1"), "", BY_INDICES,
+          .emits = "F.max_unpool1d a0 a1 c0 c1 c2 a2" },
+        { "torch.nn.MaxUnpool2d", "nn::MaxUnpool2d" UNPOOL("2"), "", BY_INDICES,
+          .emits = "F.max_unpool2d a0 a1 c0 c1 c2 a2" },
+        { "torch.nn.MaxUnpool3d", "nn::MaxUnpool3d" UNPOOL("3"), "", BY_INDICES,
+          .emits = "F.max_unpool3d a0 a1 c0 c1 c2 a2" },
 };
 const ModuleTable pooling_classes = MODULE_TABLE(rows);

@@ -20,7 +20,7 @@ warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service")]
 
-from export_fx import dumps, export_fx, module_config
+from export_fx import Unsupported, dumps, export_fx, module_config
 from service import Server, Tally
 
 RTOL, ATOL = 1e-4, 1e-5
@@ -136,6 +136,135 @@ def transformer_rows():
         yield both, a, b, {"src_key_padding_mask": ends, "memory_key_padding_mask": ends}
 
 
+def loss_rows():
+    a, b, shares = some(4, 5), some(4, 5), torch.rand(4, 5)
+    classes = ints(5, 4)
+    several = torch.tensor([[1, 3, -1, 0, 2], [-1] * 5, [0, 1, 2, 3, 4], [4, 4, -1, 1, 1]])
+    images = some(2, 5, 3, 3), ints(5, 2, 3, 3)
+    for reduction in ("mean", "sum", "none"):
+        how = {"reduction": reduction}
+        for name in ("L1Loss", "MSELoss", "SmoothL1Loss", "HuberLoss", "SoftMarginLoss", "HingeEmbeddingLoss",
+                     "PoissonNLLLoss", "KLDivLoss"):
+            yield getattr(nn, name)(**how), a, b.sign() if "Margin" in name or "Hinge" in name else b
+        yield nn.BCELoss(torch.rand(5), **how), shares, torch.rand(4, 5)
+        yield nn.BCEWithLogitsLoss(torch.rand(5), pos_weight=torch.rand(5), **how), a, shares
+        yield nn.CrossEntropyLoss(torch.rand(5), label_smoothing=0.1, **how), a, classes
+        yield nn.CrossEntropyLoss(ignore_index=2, **how), *images
+        yield nn.NLLLoss(torch.rand(5), **how), a.log_softmax(1), classes
+        yield nn.NLLLoss2d(**how), images[0].log_softmax(1), images[1]
+        yield nn.GaussianNLLLoss(full=reduction == "sum", eps=0.3, **how), a, b, shares
+        yield nn.MultiLabelMarginLoss(**how), a, several
+        yield nn.MultiLabelSoftMarginLoss(torch.rand(5), **how), a, shares.round()
+        yield nn.MultiMarginLoss(p=2, weight=torch.rand(5), **how), a, classes
+        yield nn.MarginRankingLoss(0.1, **how), a, b, shares.round() * 2 - 1
+        yield nn.CosineEmbeddingLoss(0.1, **how), a, b, torch.tensor([1, -1, 1, -1])
+        yield nn.TripletMarginLoss(swap=True, **how), a, b, some(4, 5)
+        yield nn.TripletMarginWithDistanceLoss(margin=0.5, swap=True, **how), a, b, some(4, 5)
+    yield nn.GaussianNLLLoss(), a, b, torch.rand(4)
+    yield nn.GaussianNLLLoss(), a, b, torch.rand(4, 1)
+    yield nn.GaussianNLLLoss(), a, b, 0.3
+    yield nn.MultiLabelMarginLoss(), a[0], several[0]
+    yield nn.MultiLabelSoftMarginLoss(), some(2, 3, 4), torch.rand(2, 3, 4)
+
+
+def pooling_rows():
+    line, image, volume = some(2, 3, 8), some(2, 3, 8, 6), some(2, 3, 6, 4, 8)
+    for n, x in ((1, line), (2, image), (3, volume)):
+        lp, unpool, pool = (getattr(nn, f"{name}{n}d") for name in ("LPPool", "MaxUnpool", "MaxPool"))
+        yield lp(2, 2), x
+        yield lp(1.5, 3, stride=2, ceil_mode=True), x.abs()
+        yield lp(float("inf"), 2), x
+        values, at = pool(2, return_indices=True)(x)
+        yield unpool(2), values, at
+        yield unpool(2), values, at, list(x.shape[2:])
+        values, at = pool(3, 2, 1, return_indices=True)(x[0])
+        yield unpool(3, 2, 1), values, at, {"output_size": list(x.shape[2:])}
+        yield pool(3, 2, 1, ceil_mode=True), x
+        yield pool(2, return_indices=True), x
+        yield getattr(nn, f"AvgPool{n}d")(3, 2, 1, count_include_pad=False), x
+        yield getattr(nn, f"AdaptiveAvgPool{n}d")(3), x
+        yield getattr(nn, f"AdaptiveMaxPool{n}d")(3), x
+        yield getattr(nn, f"AdaptiveMaxPool{n}d")(2, return_indices=True), x[0]
+        yield getattr(nn, f"ZeroPad{n}d")(2), x
+        yield getattr(nn, f"ConstantPad{n}d")(tuple(range(2 * n)), 0.5), x
+        yield getattr(nn, f"ReflectionPad{n}d")(1), x
+        yield getattr(nn, f"ReplicationPad{n}d")(tuple(range(2 * n)), ), x
+        yield getattr(nn, f"CircularPad{n}d")(2), x
+        yield getattr(nn, f"Dropout{n}d")(0.3), x
+        yield getattr(nn, f"Conv{n}d")(3, 4, 3, padding="same"), x
+        yield getattr(nn, f"Conv{n}d")(3, 6, 3, 2, 2, groups=3, padding_mode="circular"), x
+        yield getattr(nn, f"Conv{n}d")(3, 2, 2, dilation=2, bias=False), x[0]
+        yield getattr(nn, f"ConvTranspose{n}d")(3, 4, 3, 2, 1, 1), x
+        yield getattr(nn, f"ConvTranspose{n}d")(3, 6, 2, 2, groups=3, bias=False), x
+        yield getattr(nn, f"BatchNorm{n}d")(3), x
+        yield getattr(nn, f"BatchNorm{n}d")(3, affine=False, eps=0.1), x
+        yield getattr(nn, f"InstanceNorm{n}d")(3, affine=True), x
+        yield getattr(nn, f"InstanceNorm{n}d")(3, track_running_stats=True), x
+        for mode in ("nearest", "nearest-exact", ("linear", "bilinear", "trilinear")[n - 1]):
+            yield nn.Upsample(scale_factor=2, mode=mode), x
+            yield nn.Upsample(size=(5,) * n, mode=mode, align_corners=True if "linear" in mode else None), x
+
+
+def other_rows():
+    x, image, rows = some(4, 6), some(2, 4, 6, 6), some(4, 6)
+    for name in ("ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "CELU", "SiLU", "Mish", "Hardswish",
+                 "Hardsigmoid", "Hardtanh", "RReLU"):
+        yield getattr(nn, name)(), x
+        yield getattr(nn, name)(inplace=True), x
+    for name in ("GELU", "Hardshrink", "Softshrink", "Tanhshrink", "Softplus", "Softsign", "Sigmoid",
+                 "LogSigmoid", "Tanh", "GLU", "PReLU", "Identity", "Flatten", "Dropout", "AlphaDropout",
+                 "FeatureAlphaDropout"):
+        yield getattr(nn, name)(), x
+    for name in ("Softmax", "LogSoftmax", "Softmin"):
+        yield getattr(nn, name)(), x
+        yield getattr(nn, name)(-1), image
+    yield nn.Threshold(0.1, 20), x
+    yield nn.GELU("tanh"), x
+    yield nn.PReLU(4), image
+    yield nn.GLU(1), image
+    yield nn.Softmax2d(), image
+    yield nn.Linear(6, 3), image
+    yield nn.Linear(6, 3, bias=False), x[0]
+    yield nn.Bilinear(6, 6, 3), x, rows
+    yield nn.modules.linear.NonDynamicallyQuantizableLinear(6, 2), x
+    yield nn.Embedding(9, 4, padding_idx=2), ints(9, 3, 2)
+    yield nn.LayerNorm([6, 6], eps=0.1), image
+    yield nn.LayerNorm(6, bias=False), image
+    yield nn.LayerNorm(6, elementwise_affine=False), image
+    yield nn.RMSNorm(6), image
+    yield nn.GroupNorm(2, 4), image
+    yield nn.GroupNorm(4, 4, affine=False), image
+    yield nn.LocalResponseNorm(3), image
+    yield nn.BatchNorm2d(4, momentum=None, track_running_stats=False), image
+    yield nn.BatchNorm1d(6), x
+    yield nn.PixelShuffle(2), image
+    yield nn.PixelUnshuffle(3), image
+    yield nn.ChannelShuffle(2), image
+    yield nn.Unflatten(1, (2, 2)), image
+    yield nn.Flatten(0, 2), image
+    yield nn.Unfold(3, 2, 1, 2), image
+    yield nn.Fold((5, 5), 2), some(1, 12, 16)
+    yield nn.CosineSimilarity(), x, rows
+    yield nn.PairwiseDistance(1, keepdim=True), x, rows
+    yield nn.UpsamplingNearest2d(scale_factor=2), image
+    yield nn.UpsamplingBilinear2d(size=(5, 9)), image
+    yield torch.ao.quantization.QuantStub(), x
+    yield torch.ao.quantization.DeQuantStub(), x
+
+
+def made_weights():
+    """Modules whose weight is made at each call."""
+    new, old = nn.utils.parametrizations, nn.utils
+    for norm in (new.weight_norm, new.spectral_norm, old.weight_norm, old.spectral_norm, new.orthogonal):
+        yield norm(nn.Linear(4, 4)), some(3, 4)
+    for norm in (new.weight_norm, new.spectral_norm, old.weight_norm, old.spectral_norm):
+        yield norm(nn.Conv2d(3, 4, 3)), some(2, 3, 5, 5)
+        yield norm(nn.ConvTranspose1d(3, 4, 3)), some(2, 3, 5)
+    yield new.weight_norm(nn.Linear(4, 4), dim=1), some(3, 4)
+    yield new.weight_norm(nn.LSTM(4, 3), "weight_hh_l0"), some(5, 2, 4)
+    yield nn.utils.parametrizations.weight_norm(nn.Linear(4, 4, bias=False), "weight"), some(4)
+
+
 def refused_rows():
     batch = some(5, 2, 3)
     yield nn.LSTM(3, 4), some(5, 2, 4)
@@ -163,12 +292,17 @@ def refused_rows():
     yield attention, x, x, x, {"key_padding_mask": some(2, 4)}
     yield attention, x, x, x, {"key_padding_mask": some(5)}
     yield attention, x, x, x, {"is_causal": True}
+    values, at = nn.MaxPool2d(2, return_indices=True)(some(2, 3, 8, 8))
+    yield nn.MaxUnpool2d(2), values, at, [8, 8, 8]
+    yield nn.GaussianNLLLoss(), x, x, torch.rand(5, 2, 2)
+    yield nn.GaussianNLLLoss(), x, x, -some(5, 2, 4).abs()
     both = nn.Transformer(4, 2, 1, 1, 8)
     yield both, x, some(5, 3, 4)
     yield both, x, some(5, 2, 3)
 
 
-ROWS = (recurrent_rows, attention_rows, transformer_rows)
+ROWS = (recurrent_rows, attention_rows, transformer_rows, loss_rows, pooling_rows, other_rows,
+        made_weights)
 
 
 # ---- one row -----------------------------------------------------------------------------------
@@ -278,6 +412,38 @@ def refusal_problem(server, row, mode):
     return None if words in reply.json()["error"] else f"{reply.short()}\n    PyTorch says: {words}"
 
 
+# ---- what the exporter cannot write ------------------------------------------------------------
+
+
+def unwritable():
+    hooked, pre = nn.Linear(3, 3), nn.Linear(3, 3)
+    hooked.register_forward_hook(lambda module, given, result: result * 2)
+    pre.register_forward_pre_hook(lambda module, given: (given[0] * 2,))
+    yield hooked, "forward hook"
+    yield pre, "forward hook"
+    yield nn.Sequential(nn.ReLU(), hooked)[1], "forward hook"
+    yield nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3)).train(), "call eval()"
+    layer = nn.TransformerEncoderLayer(4, 2, 8)
+    layer.norm2 = nn.RMSNorm(4)
+    yield layer, "norm2 was replaced"
+    layer = nn.TransformerEncoderLayer(4, 2, 8)
+    layer.norm2.eps = 0.5
+    yield layer, "norm2 was replaced"
+    yield nn.TransformerEncoderLayer(4, 2, 8, activation=lambda x: x), "activation"
+    yield nn.TripletMarginWithDistanceLoss(distance_function=torch.dist), "distance function"
+
+
+def written_problem(module, words):
+    graph, root = fx.Graph(), nn.Module()
+    root.layer = module
+    graph.output(graph.call_module("layer", (graph.placeholder("x"),)))
+    try:
+        export_fx(fx.GraphModule(root, graph))
+    except Unsupported as error:
+        return None if words in str(error) else f"{error}, expected {words}"
+    return "the exporter writes it"
+
+
 def main():
     word, tally = " ".join(sys.argv[2:]), Tally()
     server = Server(sys.argv[1], ["--data", "none", "--quiet"]).start()
@@ -292,6 +458,8 @@ def main():
                     tally.check(row.name(), "; ".join(problems))
     finally:
         server.stop()
+    for module, words in unwritable():
+        tally.check(f"{type(module).__name__}, {words}", written_problem(module, words))
     return tally.end()
 
 

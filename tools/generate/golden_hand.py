@@ -980,6 +980,10 @@ def losses():
             yield "multi_margin_loss.default", [a, labels, p, 0.75, None, reduction]
             yield "multi_margin_loss.default", [a, labels, p, 1.0, weight, reduction]
         yield "multi_margin_loss.default", [a[0], labels[1], 1, 1.0, None, reduction]
+        listed = torch.tensor([[0, 4, 2, -1, 3], [-1, 0, 1, 2, 3], [2, 2, -1, -1, -1], [4, 3, 2, 1, 0]])
+        for dtype in (f32, f64, bf16, f16):
+            yield "multilabel_margin_loss.default", [a.to(dtype), listed, reduction]
+        yield "multilabel_margin_loss.default", [a[0], listed[0], reduction]
         for dtype in (f32, bf16, f16):
             share, goal = (a / 3 + 0.5).clamp(0, 1).to(dtype), (b / 3 + 0.5).clamp(0, 1).to(dtype)
             yield "binary_cross_entropy.default", [share, goal], {"reduction": reduction}
@@ -1181,6 +1185,11 @@ def numeric():
             yield "max_unpool2d.default", [values, at, list(shape[-2:])]
             if shape[-1] == 4:
                 yield "max_unpool2d.default", [values, at, [5, 6]]
+        for shape in ((1, 2, 4, 4, 6), (3, 4, 6, 2), (2, 1, 2, 4, 4)):
+            image = ramp(*shape, dtype=dtype)
+            values, at = torch.nn.functional.max_pool3d(image, 2, return_indices=True)
+            for size in (list(shape[-3:]), [n + 1 for n in shape[-3:]]):
+                yield "max_unpool3d.default", [values, at, size, [2, 2, 2], [0, 0, 0]]
     wide = ramp(4, 5) * 40
     for low, high in ((0, 255), (-128, 127), (0, 15)):
         yield "fake_quantize_per_tensor_affine.default", [wide, 0.1, 3, low, high]

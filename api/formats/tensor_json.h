@@ -33,3 +33,7 @@ typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON
 // The tensor may be strided; its copy is charged to `budget` (may be NULL). STATUS_TOO_LARGE soon
 // after `out` holds more than `most` bytes.
 Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Budget *budget, size_t most, Text *out);
+// Bytes that the text has at least: brackets, separators and one character per number. Lets a
+// caller refuse millions of empty lists, or more numbers than it may send, before the text is
+// begun.
+int64_t tensor_json_least(const TensorMeta *meta, TensorJsonStyle style);

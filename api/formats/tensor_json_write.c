@@ -152,6 +152,27 @@ static void write_base64(const uint8_t *bytes, size_t n, size_t most, Text *out)
         text_add_char(out, '"');
 }
 
+// a + b * c; stays at INT64_MAX. No argument is negative.
+static int64_t sum_of(int64_t a, int64_t b, int64_t c)
+{
+        int64_t product, sum;
+        return mul_i64(b, c, &product) && add_i64(a, product, &sum) ? sum : INT64_MAX;
+}
+
+int64_t tensor_json_least(const TensorMeta *meta, TensorJsonStyle style)
+{
+        int64_t numel = meta_numel(meta), lists = 1, bytes = 0;
+        if (style == TENSOR_JSON_B64)
+                return sum_of(2, (numel * dtype_info[meta->dtype].bytes + 2) / 3, 4);
+        if (style == TENSOR_JSON_FLAT)
+                return sum_of(2, 1, numel + 2 * MAX(numel - 1, 0));
+        for (int d = 0; d < meta->rank; d++) {
+                bytes = sum_of(bytes, lists, 2 + 2 * MAX(meta->size[d] - 1, 0));
+                lists = sum_of(0, lists, meta->size[d]);
+        }
+        return sum_of(bytes, lists, 1);
+}
+
 Status tensor_json_write(const Tensor *tensor, TensorJsonStyle style, Budget *budget, size_t most, Text *out)
 {
         _cleanup_(tensor_unrefp) Tensor *dense = NULL;

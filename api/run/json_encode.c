@@ -19,6 +19,7 @@ static Status check_size(const Text *out)
 static Status write_data(RunCall *run, const Tensor *tensor, Text *out)
 {
         static const TensorJsonStyle styles[] = { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 };
+        TRY(run_check_reply(out->n + (size_t)tensor_json_least(&tensor->meta, styles[run->encoding])));
         Status status = tensor_json_write(tensor, styles[run->encoding], &run->task.budget,
                                           (size_t)limits.max_response, out);
         TRY(run_check_reply(out->n)); // in words that name the flag

@@ -372,6 +372,42 @@ Test(tensor_json, a_text_ends_soon_after_its_limit)
         stops(DTYPE_F64, 2, nested, TENSOR_JSON_B64);
 }
 
+static int64_t least(int rank, const int64_t *size, TensorJsonStyle style)
+{
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_I8, rank, size);
+        return tensor_json_least(&meta, style);
+}
+
+// Digits have one character, so the text is as short as it may be.
+Test(tensor_json, the_least_length_is_that_of_the_shortest_text)
+{
+        static const int64_t sizes[][3] = { { 1, 1, 1 }, { 3, 2, 4 }, { 0, 2, 4 }, { 3, 0, 4 }, { 3, 2, 0 } };
+        for (size_t i = 0; i < ARRAY_LENGTH(sizes); i++)
+                for (int rank = 0; rank <= 3; rank++)
+                        for (int style = TENSOR_JSON_NESTED; style <= TENSOR_JSON_B64; style++) {
+                                TensorMeta meta;
+                                Tensor *tensor = NULL;
+                                Text out = { 0 };
+                                meta_init(&meta, DTYPE_I8, rank, sizes[i]);
+                                cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+                                memset(tensor_data(tensor), 0, tensor->storage->n_bytes);
+                                TensorJsonStyle as = (TensorJsonStyle)style;
+                                cr_assert_eq(tensor_json_write(tensor, as, NULL, SIZE_MAX, &out), STATUS_OK);
+                                cr_expect_eq((size_t)tensor_json_least(&meta, as), out.n, "%s", out.data);
+                                text_deinit(&out);
+                                tensor_unref(tensor);
+                        }
+}
+
+Test(tensor_json, the_least_length_of_empty_lists_is_known_without_writing_them)
+{
+        const int64_t rows[] = { INT32_MAX, 0 }, deep[] = { INT32_MAX, INT32_MAX, INT32_MAX, 0 };
+        cr_expect_eq(least(2, rows, TENSOR_JSON_NESTED), 2 + 2 * (INT32_MAX - 1LL) + 2LL * INT32_MAX);
+        cr_expect_eq(least(2, rows, TENSOR_JSON_FLAT), 2);
+        cr_expect_eq(least(4, deep, TENSOR_JSON_NESTED), INT64_MAX);
+}
+
 Test(tensor_json, a_text_may_be_as_long_as_its_limit)
 {
         Tensor *tensor = NULL;

@@ -98,11 +98,30 @@ static Status check_parts(const OpCall *call, const PointBound *bound)
         return STATUS_OK;
 }
 
+static const PointOp *select_conj(const OpCall *call)
+{
+        static const PointOp of_real = { .kernel = &point_copy, .args = "t" },
+                             of_complex = { .kernel = &point_complex_conj, .args = "t" };
+        return point_is_complex(arg_meta(call, SELF)->dtype) ? &of_complex : &of_real;
+}
+
+// Of real numbers the tensor itself.
+static Status conj_physical_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value self = arg_value(call, SELF);
+        if (point_is_complex(self.tensor->meta.dtype))
+                return EMIT(emitter, "aten::_conj_physical", out, self);
+        *out = value_ref(self);
+        return STATUS_OK;
+}
+
 const OpDef complex_ops[] = {
         { "aten::view_as_real(Tensor(a) self) -> Tensor(a)", .infer = view_as_real_infer },
         { "aten::view_as_complex(Tensor(a) self) -> Tensor(a)", .infer = view_as_complex_infer },
         { "aten::real(Tensor(a) self) -> Tensor(a)", .infer = real_infer },
         { "aten::imag(Tensor(a) self) -> Tensor(a)", .infer = imag_infer },
+        { "aten::conj_physical(Tensor self) -> Tensor", .flags = OP_INPLACE, .expand = conj_physical_expand },
+        POINT_OP("_conj_physical(Tensor self) -> Tensor", 0, .select = select_conj),
         POINT_OP("complex(Tensor real, Tensor imag) -> Tensor", 0, .args = "tt",
                  .kernel = &point_complex_join, .check = check_parts),
         POINT_OP("polar(Tensor abs, Tensor angle) -> Tensor", 0, .args = "tt", .kernel = &point_complex_polar,

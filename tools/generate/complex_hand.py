@@ -34,6 +34,7 @@ def hand_cases():
     yield from arithmetic()
     yield from made_of_parts()
     yield from mixed()
+    yield from transforms()
 
 
 def views():
@@ -121,3 +122,45 @@ def mixed():
         yield f"aten.{name}.default", [z([0, 1j, 1]), z([0, 0, nan])], {}
         yield f"aten.{name}.default", [z([0, 1j, 1]), ramp(3)], {}
     yield "aten.logical_not.default", [z([0, 1j, 1, nan])], {}
+
+
+def transforms():
+    """Lengths of one point, of small and of large prime factors; layouts; norms."""
+    for dtype in (c64, c128):
+        for n in (1, 2, 3, 4, 5, 8, 12, 15, 16, 49, 61, 67, 97, 128, 134):
+            x = spiral(n, dtype=dtype)
+            yield "aten.fft_fft.default", [x], {}
+            yield "aten.fft_ifft.default", [x], {}
+            yield "aten.fft_rfft.default", [x.real.clone()], {}
+            yield "aten.fft_irfft.default", [x, n], {}
+            yield "aten.fft_hfft.default", [x, n], {"norm": "ortho"}
+            yield "aten.fft_ihfft.default", [x.real.clone()], {"norm": "forward"}
+        x = spiral(3, 4, 6, dtype=dtype)
+        for y in (x, x.transpose(0, 2), x[:, ::2], x[:, :, :1].expand(3, 4, 6)):
+            for dims in ([0], [1], [2], [0, 1], [2, 0], [0, 1, 2], [2, 1, 0]):
+                yield "aten._fft_c2c.default", [y, dims, len(dims) % 3, dims[0] != 0], {}
+                yield "aten._fft_r2c.default", [y.real.clone(), dims, len(dims) % 3, dims[0] != 0], {}
+                half = y.shape[dims[-1]]
+                yield "aten._fft_c2r.default", [y, dims, len(dims) % 3, 2 * half - 1 - dims[0] % 2], {}
+        for name in ("fftn", "ifftn", "irfftn", "hfftn", "fft2", "ifft2", "irfft2", "hfft2"):
+            yield f"aten.fft_{name}.default", [x], {}
+            yield f"aten.fft_{name}.default", [x], {"norm": "ortho"}
+            yield f"aten.fft_{name}.default", [x.transpose(0, 1), [5, 3], [0, 2]], {"norm": "forward"}
+        for name in ("fftn", "ifftn", "rfftn", "ihfftn", "fft2", "rfft2", "ihfft2", "ifft2"):
+            yield f"aten.fft_{name}.default", [x.real.clone()], {}
+            yield f"aten.fft_{name}.default", [x.real.clone(), [7, 2], [1, 0]], {"norm": "ortho"}
+            yield f"aten.fft_{name}.default", [torch.arange(24).reshape(4, 6)], {}
+    yield "aten._fft_c2c.default", [spiral(3, 4).t(), [], 0, True], {}
+    for name in ("fftfreq", "rfftfreq"):
+        for n in (1, 2, 5, 8):
+            yield f"aten.fft_{name}.default", [n], {"device": torch.device("cpu"), "pin_memory": False}
+            yield f"aten.fft_{name}.default", [n, 0.25], {"dtype": f64, "device": torch.device("cpu")}
+    for name in ("fftshift", "ifftshift"):
+        for x in (ramp(5), ramp(4, 3), spiral(3, 4, 5), torch.arange(6)):
+            yield f"aten.fft_{name}.default", [x], {}
+            yield f"aten.fft_{name}.default", [x, [0]], {}
+            yield f"aten.fft_{name}.default", [x, [-1]], {}
+    for x in (spiral(3, 5), spiral(5, dtype=c128), ramp(2, 3)):
+        yield "aten.conj_physical.default", [x], {}
+        yield "aten.conj_physical_.default", [x], {}
+        yield "aten._conj_physical.default", [x], {}

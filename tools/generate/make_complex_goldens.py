@@ -43,6 +43,11 @@ def has_complex(candidate):
     return bool(numbers) or any(tensor.is_complex() for tensor in tensors)
 
 
+def is_unfair(candidate):
+    """What becomes of a NaN or an infinity depends on the order in which a transform adds."""
+    return "fft" in candidate.overload._schema.name and candidate.tag == "special"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -71,7 +76,7 @@ def main():
     chosen, few = [], []
     for name in names:
         found = [candidate for candidate in collector.found[name].values()
-                 if has_complex(candidate) or only_here(name)]
+                 if (has_complex(candidate) or only_here(name)) and not is_unfair(candidate)]
         cases = choose(found, options.cases)
         chosen.extend(cases)
         if len(cases) < 8:

@@ -326,12 +326,13 @@ static const PyRow rows[] = {
         { "F.log_softmax", "py::log_softmax" SOFTMAX, .expand = log_softmax_expand,
           .needs = "aten::log_softmax", .traits = TRAIT_FRESH },
         { "F.softmin", "py::softmin" SOFTMAX, .expand = softmin_expand, .needs = "aten::softmax aten::neg" },
-        { "F.dropout", "py::dropout" DROPOUT, .expand = dropout_expand },
+        { "F.dropout", "py::dropout" DROPOUT, .expand = dropout_expand, .needs = "aten::dropout" },
         { "F.dropout1d F.dropout2d F.dropout3d", "py::feature_dropout" DROPOUT,
-          .expand = feature_dropout_expand },
-        { "F.alpha_dropout", "py::alpha_dropout" ALPHA, .expand = alpha_dropout_expand },
+          .expand = feature_dropout_expand, .needs = "aten::feature_dropout" },
+        { "F.alpha_dropout", "py::alpha_dropout" ALPHA, .expand = alpha_dropout_expand,
+          .needs = "aten::alpha_dropout" },
         { "F.feature_alpha_dropout", "py::feature_alpha_dropout" ALPHA,
-          .expand = feature_alpha_dropout_expand },
+          .expand = feature_alpha_dropout_expand, .needs = "aten::feature_alpha_dropout" },
         { "F.batch_norm",
           "py::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
           "Tensor? bias=None, bool "

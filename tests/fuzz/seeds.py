@@ -269,7 +269,8 @@ def recipes():
              for i, case in enumerate(cases)}
     graph = json.dumps(cases[0]["graph"]).encode()
     for i, step in enumerate((
-            {"pass": "shape_prop", "shapes": {"x": [2, 3]}}, {"pass": "functionalise"}, {"pass": "decompose"}, {"pass": "itself"}, {"lint": True},
+            {"pass": "shape_prop", "shapes": {"x": [2, 3]}}, {"pass": "functionalise"},
+            {"pass": "decompose"}, {"pass": "itself"}, {"lint": True},
             {"edit": "outline", "nodes": ["relu", "sigmoid"], "path": "part"},
             {"edit": "add_output", "value": {"k": ["%x", 1, {"$slice": [None, 1, "%relu"]}]}},
             {"edit": "remove_output", "index": 0},

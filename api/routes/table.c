@@ -27,9 +27,17 @@ static const Media run_media[] = { { "application/json", "{\"$ref\": \"#/compone
 static const Media inline_media[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
                                       { "multipart/form-data", OBJECT },
                                       { NULL, NULL } };
+#define BINARY "{\"type\": \"string\", \"format\": \"binary\", \"description\": "
+static const char upload_parts[] =
+        "{\"type\": \"object\", \"required\": [\"graph\"], \"properties\": {"
+        "\"graph\": " BINARY "\"a .pt2 archive or FX JSON\"}, "
+        "\"weights\": " BINARY "\"state of FX JSON as safetensors\"}, "
+        "\"samples\": " BINARY
+        "\"recorded values (0.inputs.x, 0.outputs.y, 0.nodes.relu) as safetensors: the graph must "
+        "compute them, else 409 verification_failed\"}}}";
 static const Media upload_media[] = { { "application/octet-stream", "{}" },
                                       { "application/json", OBJECT },
-                                      { "multipart/form-data", OBJECT },
+                                      { "multipart/form-data", upload_parts },
                                       { NULL, NULL } };
 static const Media change_media[] = {
         { "application/json",
@@ -53,16 +61,27 @@ static const Media transform_media[] = {
         { NULL, NULL }
 };
 #define SIDE                                                                                                 \
-        "{\"type\": \"object\", \"properties\": {\"graph\": {\"type\": \"string\"}, \"version\": "           \
-        "{\"type\": "                                                                                        \
-        "[\"integer\", \"string\"]}, \"mode\": {\"enum\": [\"eager\", \"compiled\"]}, \"overrides\": "       \
-        "{\"type\": \"array\"}}}"
+        "{\"type\": \"object\", \"required\": [\"graph\"], \"properties\": {\"graph\": {\"type\": "          \
+        "\"string\"}, "                                                                                      \
+        "\"version\": {\"type\": [\"integer\", \"string\"], \"description\": \"a number or an alias\"}, "    \
+        "\"mode\": {\"enum\": [\"eager\", \"compiled\"], \"default\": \"eager\"}, "                          \
+        "\"overrides\": {\"type\": \"array\", \"description\": \"rules, as on a run\"}}}"
+#define SAMPLE_SIDE                                                                                          \
+        "{\"type\": \"object\", \"required\": [\"samples\"], \"properties\": {\"samples\": {\"type\": "      \
+        "\"integer\", "                                                                                      \
+        "\"minimum\": 0, \"description\": \"which of the samples that were uploaded with the version of "    \
+        "a\"}}}"
+#define COMPARE_INPUTS                                                                                       \
+        "{\"description\": \"as in a run; or example: those of GET /example of a; or samples: those of "     \
+        "sample 0 of a\", "                                                                                  \
+        "\"default\": \"example\"}"
 static const Media compare_media[] = {
         { "application/json",
           "{\"type\": \"object\", \"required\": [\"a\", \"b\"], \"properties\": {\"a\": " SIDE
-          ", \"b\": " SIDE
-          ", \"inputs\": {\"description\": \"as in a run, or example\"}, \"nodes\": {\"type\": "
-          "\"boolean\"}, \"rtol\": {\"type\": \"number\"}, \"atol\": {\"type\": \"number\"}, "
+          ", \"b\": {\"anyOf\": [" SIDE ", " SAMPLE_SIDE "]}, \"inputs\": " COMPARE_INPUTS
+          ", \"nodes\": {\"type\": \"boolean\", \"description\": \"true: node by node; false: outputs only; "
+          "left out: node by node if outputs differ\"}, \"rtol\": {\"type\": \"number\"}, \"atol\": "
+          "{\"type\": \"number\"}, "
           "\"equal_nan\": {\"type\": \"boolean\"}, \"form\": {\"enum\": [\"json\", \"text\"]}, "
           "\"deadline_ms\": {\"type\": \"integer\"}, \"seed\": {\"type\": \"integer\"}}}" },
         { NULL, NULL }

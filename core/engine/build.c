@@ -254,3 +254,43 @@ static Ticket *run_build(EngineWork *take_work)
         engine_work_unref(take_work);
         return tickets;
 }
+
+// ---- without a build ----
+static Status keep_program(Engine *engine, const PlannedRun *plan, const Program *program)
+{
+        RegistryKey base, key, group;
+        CachedProgram *cached;
+        memcpy(group.bytes, plan->graph->content, sizeof(group.bytes));
+        TRY(engine_check_pages(engine, plan->graph)); // it may have been made of unreadable weights
+        TRY(engine_program_key(plan, 0, &base));
+        TRY(engine_program_key(plan, program->by_value, &key));
+        TRY(cached_program_new(program_ref(program), &cached));
+        by_value_learn(engine, &base, program->by_value);
+        Status status = registry_put_in(engine->programs, &key, &group, cached);
+        cached_program_unref(cached);
+        return status;
+}
+
+Status engine_compile(Engine *engine, PlannedRun *plan, bool keeps, const RunContext *poll,
+                      Program **out_program)
+{
+        _cleanup_(program_unrefp) Program *program = NULL;
+        if (engine != NULL && engine_plan_ready(engine, plan)) {
+                *out_program = program_ref(plan->program->program);
+                engine_unplan(plan);
+                plan->tune = shared_tune_unref(plan->tune);
+                return STATUS_OK;
+        }
+        CompileOptions options = engine_compile_options(plan);
+        options.cache = engine == NULL ? NULL : engine->packs;
+        Status status = compile_graph(plan->graph, (ValueSpan){ plan->inputs, plan->n_inputs }, &options,
+                                      poll, &program);
+        if (status == STATUS_OK && engine != NULL) {
+                atomic_fetch_add(&engine->n_compiles, 1u);
+                status = keeps ? keep_program(engine, plan, program) : STATUS_OK;
+        }
+        plan->tune = shared_tune_unref(plan->tune);
+        TRY(status);
+        *out_program = take_ptr(program);
+        return STATUS_OK;
+}

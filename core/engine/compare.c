@@ -32,18 +32,22 @@ static ValueSpan inputs_of(const CompareSide *side)
         return (ValueSpan){ side->task->plan.inputs, side->task->plan.n_inputs };
 }
 
-// With `fetch` another program. NULL: it cannot be compiled as a whole or in part.
-static Status build(Engine *engine, CompareSide *side, const Node *const *fetch, uint32_t n_fetch,
+// With `fetch` another program. NULL: it cannot be compiled as a whole or in part. A program that
+// is ready is used, and one that is made here is kept for the next to ask; not those for a part of
+// the nodes, which would push out the programs that serve.
+static Status build(Engine *engine, CompareSide *side, const Node *const *fetch, uint32_t n_fetch, bool keeps,
                     Program **out_program)
 {
         RunTask *task = side->task;
-        CompileOptions options = { .n_threads = MAX(task->ctx.n_threads, 1),
-                                   // one that is not stored yet has no content to be known by
-                                   .cache = task->version == NULL ? NULL : engine->packs,
-                                   .fetch = fetch,
-                                   .n_fetch = n_fetch };
+        PlannedRun plan = task->plan; // its inputs are borrowed
+        plan.request = (RunRequest){ .fetch = fetch, .n_fetch = n_fetch, .mode = RUN_MODE_COMPILED };
+        plan.n_threads = MAX(task->ctx.n_threads, 1);
+        plan.tune = NULL;
+        plan.program = NULL;
         *out_program = NULL;
-        Status status = compile_graph(task->graph, inputs_of(side), &options, &task->ctx, out_program);
+        // a graph that is not stored yet has no content to be known by
+        Status status =
+                engine_compile(task->version == NULL ? NULL : engine, &plan, keeps, &task->ctx, out_program);
         return status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED ? STATUS_OK : status;
 }
 
@@ -53,7 +57,7 @@ Status compare_open(Engine *engine, CompareSide *side)
         TRY(run_task_bind(task));
         if (task->mode != RUN_MODE_COMPILED)
                 return STATUS_OK;
-        TRY(build(engine, side, NULL, 0, &side->program));
+        TRY(build(engine, side, NULL, 0, true, &side->program));
         side->is_compiled = side->program != NULL;
         return STATUS_OK;
 }
@@ -215,12 +219,12 @@ static Status compare_in_step(Walking *it)
 
 // ---- in groups, with a compiled side ----
 static Status fetch_group(Engine *engine, CompareSide *side, const Node *const *fetch, uint32_t n,
-                          Value *out_values)
+                          bool is_all, Value *out_values)
 {
         _cleanup_(program_unrefp) Program *program = NULL;
         Value value = value_none();
         if (side->is_compiled)
-                TRY(build(engine, side, fetch, n, &program));
+                TRY(build(engine, side, fetch, n, is_all, &program));
         WalkOptions options = { .fetch = fetch, .n_fetch = n };
         Status status = program != NULL ? run_compiled(side, program, &value, out_values)
                                         : run_eagerly(side, &options, &value, out_values);
@@ -236,12 +240,12 @@ static Status compare_fetched(Engine *engine, Walking *it, uint32_t from, uint32
         for (uint32_t i = 0; status == STATUS_OK && i < n; i++)
                 fetch[i] = it->pairs[from + i].a;
         if (status == STATUS_OK)
-                status = fetch_group(engine, it->a, fetch, n, values);
+                status = fetch_group(engine, it->a, fetch, n, n == it->n, values);
         for (uint32_t i = 0; status == STATUS_OK && i < n; i++)
                 if (it->pairs[from + i].b != NULL)
                         fetch[i] = it->pairs[from + i].b;
         if (status == STATUS_OK && it->b->task != NULL)
-                status = fetch_group(engine, it->b, fetch, n, values + n);
+                status = fetch_group(engine, it->b, fetch, n, n == it->n, values + n);
         for (uint32_t i = 0; status == STATUS_OK && i < n; i++) {
                 Value sample = { .kind = VALUE_TENSOR,
                                  .tensor = (Tensor *)(uintptr_t)it->pairs[from + i].sample };

@@ -174,6 +174,11 @@ Status program_build_learning(Engine *engine, const PlannedRun *plan, EngineWork
 const Graph *program_build_graph(const EngineWork *build);
 // For a warm-up: when it is stopped, it is tried again later.
 void program_build_warms(EngineWork *build, GraphVersion *version, uint32_t n_stops);
+// The plan's program, made on this thread unless it is ready. `keeps`: for the next to ask.
+// `engine` NULL: nothing is looked up or kept. Failures are those of compile_graph. Leaves the plan
+// as it was.
+Status engine_compile(Engine *engine, PlannedRun *plan, bool keeps, const RunContext *poll,
+                      Program **out_program);
 // Small enough to be built at once, by whoever asked.
 bool program_build_is_small(const Graph *graph);
 CompileOptions engine_compile_options(const PlannedRun *plan);

@@ -44,6 +44,15 @@ def variant(name, base, target):
             json.dumps({"format": "fx-variant/1", "base": base, "overrides": rules}).encode(), [])
 
 
+def saved(name, *steps):
+    return "PUT", f"/v1/passes/{name}", json.dumps({"steps": list(steps)}).encode(), []
+
+
+def transform(name, store_as, *steps):
+    body = {"steps": list(steps), "store_as": store_as}
+    return "POST", f"/v1/graphs/{name}/transform", json.dumps(body).encode(), []
+
+
 # name: (what is there before, a fixture of tests/store or requests; what is recorded)
 SCENARIOS = {
     "first start and upload": ([], [put("m", LARGE)]),
@@ -56,6 +65,14 @@ SCENARIOS = {
     "variants": ([put("m", LARGE)], [
         variant("n", "m", "torch.sub"), variant("n", "m", "torch.mul"), delete("m"),
         delete("n/versions/1")]),
+    "saved passes": ([saved("q", {"pass": "cse"})], [
+        saved("p", {"pass": "cse"}), saved("p", {"pass": "cse"}, {"pass": "q"}),
+        ("DELETE", "/v1/passes/q", None, []), saved("q", {"pass": "lint"}),
+        ("DELETE", "/v1/passes/p", None, [])]),
+    "stored transforms": ([put("m", LARGE), saved("p", {"edit": "set_target", "node": "add",
+                                                        "target": "torch.sub"})], [
+        transform("m", "n", {"pass": "p"}), transform("n", "n", {"pass": "constant_fold"}),
+        ("DELETE", "/v1/passes/p", None, []), delete("m"), delete("n/versions/1")]),
     "conversion of format 1": ("format1", []),
     "conversion of format 2": ("format2", []),
 }
@@ -81,6 +98,12 @@ def observe(server):
             if reply.status != 200 or run.status != 200:
                 raise Failed(f"{name} version {version}: {reply.short()} {run.short()}")
         seen[name] = (info["versions"], info["default_version"], info["aliases"], answers)
+    passes = server.call("GET", "/v1/passes").json()["passes"]
+    for name in [row["name"] for row in passes]:
+        reply = server.call("GET", f"/v1/passes/{name}")
+        if reply.status != 200:
+            raise Failed(f"pass {name}: {reply.short()}")
+        seen[f"pass {name}"] = ([], 1, {}, reply.json()["steps"])
     return seen
 
 

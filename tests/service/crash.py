@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 at random moments: crash.py FXSERVE [N=100] [SEED].
 
-In each of N rounds three clients upload, replace and delete graphs of their own as fast as they can
-until the server is killed after a random time (now and then while it starts). Then a server starts
-on the same folder and must show, for each graph, what was acknowledged last or what was under way
-at that moment, wholly: the listing is 200, each graph's info is 200, its run gives the one answer
-its bytes can give. Nothing is left in tmp/, no blob without a graph, nothing in quarantine/.
+In each of N rounds three clients upload, replace and delete graphs of their own, one a variant of
+another graph, and one a saved pass, as fast as they can until the server is killed after a random
+time (now and then while it starts). Then a server starts on the same folder and must show, for
+each graph, what was acknowledged last or what was under way at that moment, wholly: the listing
+is 200, each graph's info is 200, its run gives the one answer its bytes can give, and the pass
+has its steps. Nothing is left in tmp/, no blob without a graph, nothing in quarantine/.
 """
 import base64
 import glob
@@ -22,6 +23,7 @@ import time
 from service import Failed, Server, Tally, multipart, tensor_of, write_safetensors
 
 NAMES = ("a", "b", "c")
+BASE = "base"  # of the variant; it stays
 SIZES = (1, 1000, 60000)
 GONE = None
 
@@ -50,12 +52,31 @@ class Content:
 CONTENTS = [Content(number) for number in range(1, 13)]
 
 
+class Variant:
+    """BASE with `number` in place of its own one."""
+    headers = []
+
+    def __init__(self, number):
+        rules = [{"match": {"name": "add"}, "retarget": {"target": "torch.add", "args": ["$0", number]}}]
+        self.number, self.body = number, json.dumps({"format": "fx-variant/1", "base": BASE,
+                                                     "overrides": rules}).encode()
+
+
+class Steps:
+    """A list of `number` steps."""
+    headers = []
+
+    def __init__(self, number):
+        self.number, self.body = number, json.dumps({"steps": [{"pass": "cse"}] * number}).encode()
+
+
 class Client(threading.Thread):
     """One graph's uploads and deletes. `known` is what was acknowledged (a number, or GONE), `wish`
     what is under way (or the same)."""
 
-    def __init__(self, name, seed):
+    def __init__(self, name, seed, contents=CONTENTS, place="graphs"):
         super().__init__(daemon=True)
+        self.contents, self.place, self.path = contents, place, f"/v1/{place}/{name}"
         self.name_of_graph, self.random, self.known, self.wish, self.server, self.n = (name, random.Random(
             seed), GONE, GONE, None, 0)
         self.problem = None
@@ -75,14 +96,14 @@ class Client(threading.Thread):
             pass  # the server was killed
 
     def step(self, connection):
-        content = self.random.choice(CONTENTS)
+        content = self.random.choice(self.contents)
         if self.known is not GONE and self.random.random() < 0.25:
             self.wish = GONE
-            connection.request("DELETE", f"/v1/graphs/{self.name_of_graph}")
+            connection.request("DELETE", self.path)
             allowed = (204,)
         else:
             self.wish = content.number
-            connection.request("PUT", f"/v1/graphs/{self.name_of_graph}", content.body, content.headers)
+            connection.request("PUT", self.path, content.body, content.headers)
             allowed = (200, 201)
         reply = connection.reply()
         if reply.status not in allowed:
@@ -103,6 +124,14 @@ def answer_of(server, name):
     if reply.status != 200:
         raise Failed(f"run of {name}: {reply.short()}")
     return int(reply.json()["outputs"][0]["data"][0])
+
+
+def steps_of(server, name):
+    """How many steps a saved pass has, or GONE."""
+    reply = server.call("GET", f"/v1/passes/{name}")
+    if reply.status not in (200, 404):
+        raise Failed(f"pass {name}: {reply.short()}")
+    return GONE if reply.status == 404 else len(reply.json()["steps"])
 
 
 def digest_of(content, holes):
@@ -155,7 +184,7 @@ def check(server, clients, data):
         raise Failed(f"listing: {listing.short()}")
     problems = check_folder(data)
     for client in clients:
-        found = answer_of(server, client.name_of_graph)
+        found = (answer_of if client.place == "graphs" else steps_of)(server, client.name_of_graph)
         if found not in (client.known, client.wish):
             problems.append(f"{client.name_of_graph} answers {found}; acknowledged was {client.known}, under "
                             f"way {client.wish}")
@@ -164,8 +193,13 @@ def check(server, clients, data):
             problems.append(client.problem)
             client.problem = None
     listed = [row["name"] for row in listing.json()["graphs"]]
-    if listed != sorted(client.name_of_graph for client in clients if client.known is not GONE):
+    there = {place: [client.name_of_graph for client in clients
+                     if client.place == place and client.known is not GONE] for place in ("graphs", "passes")}
+    if listed != sorted(there["graphs"] + [BASE]):
         problems.append(f"listed are {listed}")
+    saved = server.call("GET", "/v1/passes")
+    if saved.status != 200 or [row["name"] for row in saved.json()["passes"]] != there["passes"]:
+        problems.append(f"the passes are {saved.short()}")
     return problems
 
 
@@ -204,7 +238,10 @@ def main():
         data = os.path.join(folder, "data")
         flags = ["--data", data, "--quiet"]
         clients = [Client(name, f"{seed} {name}") for name in NAMES]
+        clients.append(Client("v", f"{seed} v", [Variant(number) for number in range(1, 13)]))
+        clients.append(Client("p", f"{seed} p", [Steps(number) for number in range(1, 13)], "passes"))
         server = start(binary, folder, flags, chance)
+        server.call("PUT", f"/v1/graphs/{BASE}", Content(2).body, Content(2).headers)
         for number in range(n):
             threads = [client.go(server) for client in clients]
             time.sleep(chance.random() ** 2 * 0.15)

@@ -6,8 +6,10 @@
 
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/eval/batch.h"
 #include "core/graph/print.h"
 #include "core/ops/arguments.h"
+#include "core/targets/arguments.h"
 #include "core/targets/targets.h"
 
 enum { INLINE_NODES = 48, INLINE_ARGS = 16, INLINE_KWARGS = 12 };
@@ -18,6 +20,7 @@ typedef struct Walk {
         const WalkOptions *options;
         Value *env;              // by node->index; VALUE_ABSENT: no value (yet, or any more)
         uint32_t n_placeholders; // met so far
+        bool has_batches;        // some value is inside of torch.vmap
         Value result;            // of the output node
 } Walk;
 
@@ -298,19 +301,54 @@ static Status run_module(Walk *walk, const Node *node, const CallArgs *call, Val
                                      : module_call(walk->emitter, module, call, out);
 }
 
+static Status run_with(Walk *walk, const Node *node, const CallArgs *call, Value *out)
+{
+        if (node->op == OP_CALL_FUNCTION)
+                return run_function(walk, node, call, out);
+        return node->op == OP_CALL_METHOD ? run_method(walk, node, call, out)
+                                          : run_module(walk, node, call, out);
+}
+
+// ---- calls inside of torch.vmap ----
+typedef struct BatchNode {
+        Walk *walk;
+        const Node *node;
+} BatchNode;
+
+static Status run_for_index(void *context, const CallArgs *call, Value *out)
+{
+        BatchNode *of = context;
+        TRY(run_poll(of->walk->emitter->ctx));
+        return run_with(of->walk, of->node, call, out);
+}
+
+// The level that the call ends; 0: none.
+static uint32_t level_ended(const Node *node, const CallArgs *call)
+{
+        if (node->op != OP_CALL_FUNCTION || call->n_args <= PY_REMOVE_BATCH_LEVEL ||
+            call->args[PY_REMOVE_BATCH_LEVEL].kind != VALUE_INT ||
+            strcmp(node->target, "torch._functorch.predispatch._remove_batch_dim") != 0)
+                return 0;
+        return (uint32_t)call->args[PY_REMOVE_BATCH_LEVEL].i;
+}
+
+static Status run_batched(Walk *walk, const Node *node, const CallArgs *call, Value *out)
+{
+        BatchNode of = { walk, node };
+        BatchRun run = { .run = run_for_index, .context = &of, .keep_level = level_ended(node, call) };
+        return batch_call(&run, call, out);
+}
+
 static Status run_call(Walk *walk, const Node *node, Value *out)
 {
         NodeArgs args;
         Status status = node_args_open(walk, node, &args);
-        if (status == STATUS_OK) {
-                if (node->op == OP_CALL_FUNCTION)
-                        status = run_function(walk, node, &args.call, out);
-                else if (node->op == OP_CALL_METHOD)
-                        status = run_method(walk, node, &args.call, out);
-                else
-                        status = run_module(walk, node, &args.call, out);
-        }
+        if (status == STATUS_OK)
+                status = walk->has_batches && batch_among(&args.call)
+                                 ? run_batched(walk, node, &args.call, out)
+                                 : run_with(walk, node, &args.call, out);
         node_args_close(&args);
+        walk->has_batches |= status == STATUS_OK && out->kind == VALUE_BATCH;
         return status;
 }
 
@@ -417,6 +455,7 @@ static void take_known(Walk *walk, Value *out_fetched)
         for (uint32_t i = 0; i < walk->options->n_known; i++) {
                 const WalkKnown *known = &walk->options->known[i];
                 walk->env[known->node->index] = value_ref(known->value);
+                walk->has_batches |= known->value.kind == VALUE_BATCH;
                 keep_fetched(walk, known->node, known->value, out_fetched);
         }
 }

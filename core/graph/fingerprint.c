@@ -113,6 +113,7 @@ static void add_value(Sha256 *sha, Value value)
         case VALUE_NONE:
         case VALUE_ELLIPSIS:
         case VALUE_DYNAMIC:
+        case VALUE_BATCH:
         case VALUE_ABSENT:
                 break;
         }

@@ -284,6 +284,7 @@ void python_repr(Value value, const Naming *naming, Text *out)
                 text_add(out, naming == NULL ? value.node->name : naming->name(naming->context, value.node));
                 break;
         case VALUE_DYNAMIC:
+        case VALUE_BATCH:
                 text_add(out, "...");
                 break;
         }

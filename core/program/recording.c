@@ -153,7 +153,8 @@ static Status replace_leaf(void *context, const Value *leaf, Value *out)
 
 static Status replace_value(Value *value)
 {
-        if (value->kind != VALUE_TENSOR && !value_is_sequence(*value) && value->kind != VALUE_DICT)
+        if (value->kind != VALUE_TENSOR && !value_is_sequence(*value) && value->kind != VALUE_DICT &&
+            value->kind != VALUE_BATCH)
                 return STATUS_OK;
         Value mapped;
         TRY(value_map(*value, replace_leaf, NULL, &mapped));

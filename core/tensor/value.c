@@ -9,7 +9,7 @@
 
 static bool is_sequence(ValueKind kind)
 {
-        return kind == VALUE_SLICE || (kind >= VALUE_LIST && kind <= VALUE_SIZE);
+        return kind == VALUE_SLICE || kind == VALUE_BATCH || (kind >= VALUE_LIST && kind <= VALUE_SIZE);
 }
 
 static bool is_text(ValueKind kind)
@@ -254,7 +254,12 @@ static Status map_sequence(Value value, MapLeaf *map, void *context, Value *out_
                 TRY(value_map(value.seq->items[i], map, context, &seq->items[i]));
                 changed |= !same_value(&seq->items[i], &value.seq->items[i]);
         }
-        *out_value = changed ? value_seq_take(value.kind, take_ptr(seq)) : value_ref(value);
+        if (!changed) {
+                *out_value = value_ref(value);
+                return STATUS_OK;
+        }
+        *out_value = value_seq_take(value.kind, take_ptr(seq));
+        out_value->tag = value.tag;
         return STATUS_OK;
 }
 
@@ -304,6 +309,7 @@ const char *value_kind_name(ValueKind kind)
                 [VALUE_TUPLE] = "tuple",
                 [VALUE_SIZE] = "torch.Size",
                 [VALUE_DICT] = "dict",
+                [VALUE_BATCH] = "BatchedTensor",
                 [VALUE_TENSOR] = "Tensor",
                 [VALUE_GRAPH] = "GraphModule",
                 [VALUE_NODE] = "Node",

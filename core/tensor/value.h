@@ -25,6 +25,9 @@ typedef enum ValueKind {
         VALUE_TUPLE, // seq->fields set: a named tuple (torch.return_types.max)
         VALUE_SIZE,  // torch.Size: a tuple of ints that prints as torch.Size([...])
         VALUE_DICT,  // dict
+        // a value inside of torch.vmap: seq of what it is for each index, tag the level of nesting;
+        // only the walk looks into it (core/eval/batch.h)
+        VALUE_BATCH,
         VALUE_TENSOR,
         VALUE_GRAPH,   // a child graph (branches of cond)
         VALUE_NODE,    // graphs only: another node's result

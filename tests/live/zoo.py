@@ -116,7 +116,7 @@ class Bench:
     """One server; every model is uploaded under the same name and deleted again."""
 
     def __init__(self, binary):
-        self.server = Server(binary, ["--data", "none", "--quiet"]).start()
+        self.server = Server(binary, ["--data", "none", "--quiet", "--max-upload", "2147483648"]).start()
 
     def call(self, method, target, body=None, headers=()):
         reply = self.server.call(method, target, body, headers, seconds=600)

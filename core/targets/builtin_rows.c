@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// builtin_rows.c: builtins, math.* and torch.sym_*: the size arithmetic of traced graphs.
+// builtin_rows.c: builtins and torch.sym_*: the size arithmetic of traced graphs.
 #include "core/targets/operators.h"
 
 #include <math.h>
@@ -95,6 +95,11 @@ static Status round_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status pick(Emitter *emitter, const OpCall *call, PyBinary better, Value *out)
 {
         const Seq *items = call->args[PY_MAX_ARGS].seq;
+        if (items->n == 1 && value_is_sequence(items->items[0]))
+                items = items->items[0].seq; // max([1, 2])
+        else if (items->n == 1)
+                return fail(STATUS_VALUE, "'%s' object is not iterable here",
+                            value_kind_name(items->items[0].kind));
         if (items->n == 0)
                 return fail(STATUS_VALUE, "%s() arg is an empty sequence", call->schema->name);
         Value best = items->items[0];
@@ -165,76 +170,6 @@ static Status sum_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status prod_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         return gather_with(emitter, PY_MUL, call->args[PY_SUM_ITERABLE], call->args[PY_SUM_START], out);
-}
-
-// ---- math ----
-static Status math_result(const OpCall *call, double argument, double result, Value *out)
-{
-        if (isnan(result) && !isnan(argument))
-                return fail(STATUS_VALUE, "math domain error: %s(%.17g)", call->schema->name, argument);
-        if (isinf(result) && isfinite(argument))
-                return fail(STATUS_VALUE,
-                            argument == 0 ? "math domain error: %s(%.17g)" : "math range error: %s(%.17g)",
-                            call->schema->name, argument);
-        *out = value_float(result);
-        return STATUS_OK;
-}
-
-#define MATH(name)                                                                                           \
-        static Status math_##name##_expand(Emitter *emitter, const OpCall *call, Value *out)                 \
-        {                                                                                                    \
-                double a;                                                                                    \
-                TRY(real_of(emitter, call, SELF, &a));                                                       \
-                return math_result(call, a, name(a), out);                                                   \
-        }
-MATH(sqrt)
-MATH(exp)
-MATH(log2)
-MATH(log10)
-MATH(sin)
-MATH(cos)
-MATH(tan)
-MATH(tanh)
-MATH(fabs)
-#undef MATH
-
-static Status math_log_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        double a, base = 0;
-        bool has_base = call->args[PY_LOG_BASE].kind != VALUE_NONE;
-        TRY(real_of(emitter, call, SELF, &a));
-        if (has_base)
-                TRY(real_of(emitter, call, PY_LOG_BASE, &base));
-        if (has_base && !(base > 0 && base != 1))
-                return fail(STATUS_VALUE, "math domain error: log(%.17g, %.17g)", a, base);
-        TRY(math_result(call, a, log(a), out));
-        if (has_base)
-                *out = value_float(log(a) / log(base));
-        return STATUS_OK;
-}
-
-static Status math_pow_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        double a, b;
-        TRY(real_of(emitter, call, PY_LEFT, &a));
-        TRY(real_of(emitter, call, PY_RIGHT, &b));
-        return python_binary(PY_POW, value_float(a), value_float(b), out);
-}
-
-static Status isnan_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        double a;
-        TRY(real_of(emitter, call, SELF, &a));
-        *out = value_bool(isnan(a));
-        return STATUS_OK;
-}
-
-static Status isinf_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        double a;
-        TRY(real_of(emitter, call, SELF, &a));
-        *out = value_bool(isinf(a));
-        return STATUS_OK;
 }
 
 // ---- containers, choices ----
@@ -323,24 +258,6 @@ static const PyRow rows[] = {
           .expand = sum_expand },
         { "math.prod", "py::prod(Any iterable, *, Any start=1) -> Any", .expand = prod_expand,
           .traits = TRAIT_DRAWS_NOTHING },
-        { "math.sqrt torch._sym_sqrt torch.sym_sqrt", "py::sqrt(Any a) -> Any", .expand = math_sqrt_expand,
-          .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
-        { "math.exp", "py::exp(Any a) -> Any", .expand = math_exp_expand,
-          .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
-        { "math.log", "py::log(Any a, Any base=None) -> Any", .expand = math_log_expand,
-          .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
-        { "math.log2", "py::log2(Any a) -> Any", .expand = math_log2_expand },
-        { "math.log10", "py::log10(Any a) -> Any", .expand = math_log10_expand },
-        { "math.sin", "py::sin(Any a) -> Any", .expand = math_sin_expand },
-        { "math.cos", "py::cos(Any a) -> Any", .expand = math_cos_expand },
-        { "math.tan", "py::tan(Any a) -> Any", .expand = math_tan_expand },
-        { "math.tanh", "py::tanh(Any a) -> Any", .expand = math_tanh_expand },
-        { "math.fabs", "py::fabs(Any a) -> Any", .expand = math_fabs_expand },
-        { "math.pow", "py::pow(Any a, Any b) -> Any", .expand = math_pow_expand },
-        { "math.isnan", "py::isnan(Any a) -> Any", .expand = isnan_expand,
-          .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
-        { "math.isinf", "py::isinf(Any a) -> Any", .expand = isinf_expand,
-          .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
         { "list builtins.list", "py::list(Any a=None) -> Any", .expand = list_expand },
         { "tuple builtins.tuple", "py::tuple(Any a=None) -> Any", .expand = tuple_expand },
         { "torch.Size", "py::Size(Any a=None) -> Any", .expand = size_expand },

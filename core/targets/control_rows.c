@@ -110,6 +110,52 @@ static Status assert_none_expand(Emitter *emitter, const OpCall *call, Value *ou
         return STATUS_OK;
 }
 
+static const char expected_true[] =
+        "Expected cond to be True, but got False. (Could this error message be improved? If so, please "
+        "report an enhancement request to PyTorch.)";
+
+// torch._check: the condition is no tensor.
+static Status check_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        if (call->args[PY_ASSERT_CONDITION].kind == VALUE_TENSOR)
+                return fail(STATUS_VALUE, "cond must be a bool, but got a Tensor. For tensor conditions, use "
+                                          "torch._check_tensor_all() to assert that all elements are true.");
+        bool held;
+        TRY(value_is_true(emitter, call->args[PY_ASSERT_CONDITION], &held));
+        *out = value_none();
+        return held ? STATUS_OK
+                    : fail(STATUS_RUN, "%s", message_of(call->args[PY_ASSERT_MESSAGE], expected_true));
+}
+
+static Status check_size_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        int64_t size, most;
+        TRY(value_as_int(emitter, call->args[PY_ASSERT_CONDITION], "i", &size));
+        bool held = size >= 0;
+        if (call->args[PY_CHECK_MAX].kind != VALUE_NONE) {
+                TRY(value_as_int(emitter, call->args[PY_CHECK_MAX], "max", &most));
+                held &= size <= most;
+        }
+        *out = value_none();
+        return held ? STATUS_OK
+                    : fail(STATUS_RUN, "%s", message_of(call->args[PY_ASSERT_MESSAGE], expected_true));
+}
+
+static Status check_all_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value condition = call->args[PY_ASSERT_CONDITION];
+        if (condition.kind != VALUE_TENSOR || condition.tensor->meta.dtype != DTYPE_BOOL)
+                return fail(STATUS_VALUE, "cond must be a tensor of dtype torch.bool, but got %s",
+                            value_kind_name(condition.kind));
+        _cleanup_(value_clear) Value all = value_none();
+        bool held;
+        TRY(ATEN(emitter, "aten::all", &all, condition));
+        TRY(value_is_true(emitter, all, &held));
+        *out = value_none();
+        return held ? STATUS_OK
+                    : fail(STATUS_RUN, "%s", message_of(call->args[PY_ASSERT_MESSAGE], expected_true));
+}
+
 static Status nothing_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
@@ -136,6 +182,13 @@ static const PyRow rows[] = {
           .expand = autocast_expand },
         { "torch._assert torch._C._assert", "py::_assert(Any condition, Any message=None) -> Any",
           .expand = assert_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
+        { "torch._check torch._check_value torch._check_index torch._check_type torch._check_not_implemented",
+          "py::_assert_check(Any cond, Any message=None) -> Any", .expand = check_expand,
+          .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
+        { "torch._check_is_size", "py::_assert_size(Any i, Any message=None, *, Any max=None) -> Any",
+          .expand = check_size_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
+        { "torch._check_tensor_all", "py::_assert_all(Any cond, Any message=None) -> Any",
+          .expand = check_all_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
         { "torch.fx._symbolic_trace._assert_is_none torch.fx._symbolic_trace._assert_is_none_or_value",
           "py::_assert_is_none(Any value, Any msg=None) -> Any", .expand = assert_none_expand },
         { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any",

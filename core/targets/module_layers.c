@@ -403,6 +403,16 @@ static const ModuleClass rows[] = {
           "scale_grad_by_freq=False, bool sparse=False) -> ()",
           "weight", INPUT, .run = embedding_run, .refuse = embedding_refuse, .needs = "aten::embedding",
           .shapes = "num_embeddings,embedding_dim" },
+        { "torch.nn.EmbeddingBag",
+          "nn::EmbeddingBag(int num_embeddings, int embedding_dim, float? max_norm=None, float "
+          "norm_type=2.0, "
+          "bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, bool "
+          "include_last_offset=False, "
+          "int? padding_idx=None) -> ()",
+          "weight",
+          "nn::forward(Tensor input, Tensor? offsets=None, Tensor? per_sample_weights=None) -> Tensor",
+          .emits = "F.embedding_bag a0 s0 a1 c2 c3 c4 c5 c6 a2 c7 c8",
+          .shapes = "num_embeddings,embedding_dim" },
         { "torch.nn.Dropout", "nn::Dropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse,
           .needs = "aten::dropout" },
         { "torch.nn.Dropout1d", "nn::Dropout1d" DROPOUT, "", INPUT, .run = dropout_run,

@@ -228,6 +228,11 @@ def other_rows():
     yield nn.Bilinear(6, 6, 3), x, rows
     yield nn.modules.linear.NonDynamicallyQuantizableLinear(6, 2), x
     yield nn.Embedding(9, 4, padding_idx=2), ints(9, 3, 2)
+    for mode in ("sum", "mean", "max"):
+        yield nn.EmbeddingBag(9, 4, mode=mode), ints(9, 3, 2)
+        yield nn.EmbeddingBag(9, 4, mode=mode, padding_idx=2), ints(9, 7), torch.tensor([0, 2, 2])
+    yield nn.EmbeddingBag(9, 4, mode="sum", include_last_offset=True), ints(9, 7), torch.tensor([0, 2, 7])
+    yield nn.EmbeddingBag(9, 4, mode="sum"), ints(9, 3, 2), None, some(3, 2)
     yield nn.LayerNorm([6, 6], eps=0.1), image
     yield nn.LayerNorm(6, bias=False), image
     yield nn.LayerNorm(6, elementwise_affine=False), image
@@ -292,6 +297,9 @@ def refused_rows():
     yield attention, x, x, x, {"key_padding_mask": some(2, 4)}
     yield attention, x, x, x, {"key_padding_mask": some(5)}
     yield attention, x, x, x, {"is_causal": True}
+    yield nn.EmbeddingBag(9, 4), ints(9, 7)
+    yield nn.EmbeddingBag(9, 4), ints(9, 3, 2), torch.tensor([0])
+    yield nn.EmbeddingBag(9, 4, mode="sum"), ints(9, 3, 2), None, some(3)
     values, at = nn.MaxPool2d(2, return_indices=True)(some(2, 3, 8, 8))
     yield nn.MaxUnpool2d(2), values, at, [8, 8, 8]
     yield nn.GaussianNLLLoss(), x, x, torch.rand(5, 2, 2)

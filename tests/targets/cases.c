@@ -349,3 +349,8 @@ Test(cases, what_is_easily_taken_is_refused_where_pytorch_refuses)
 {
         run_group("corners", 0);
 }
+
+Test(cases, the_math_module_and_checks_are_pythons)
+{
+        run_group("mathematics", 0);
+}

@@ -780,8 +780,58 @@ def corners():
                torch.tensor([1], dtype=dtype), alpha=alpha)
 
 
+def mathematics():
+    """Python's math module, torch._check, and max of a sequence."""
+    ones = ("sqrt", "cbrt", "exp", "exp2", "expm1", "log1p", "log2", "log10", "sin", "cos", "tan", "asin",
+            "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "fabs",
+            "degrees", "radians", "ulp", "isfinite", "frexp", "modf")
+    for name in ones:
+        for value in (0.5, 3, math.inf, math.nan):
+            function("math." + name, value)
+    for name in ("sqrt", "log1p", "acos", "gamma"):
+        function("math." + name, -3)
+    function("math.exp", 1000.0)
+    function("math.isfinite", torch.tensor(2.0))
+    for name in ("atan2", "copysign", "fmod", "remainder", "nextafter", "hypot", "isclose"):
+        for pair in ((1.5, -2), (5, 3), (math.inf, 2.0), (1.0, math.nan)):
+            function("math." + name, *pair)
+    function("math.fmod", 1.0, 0.0)
+    function("math.hypot")
+    function("math.hypot", 3, 4, 12)
+    function("math.isclose", 1.0, 1.05, rel_tol=0.1)
+    function("math.isclose", 1.0, 1.05, abs_tol=-1)
+    function("math.ldexp", 1.5, 3)
+    function("math.ldexp", 1.5, 3000)
+    for name in ("gcd", "lcm"):
+        for args in ((), (12, 18), (0, 5), (-4, 6, 10), (0, 0)):
+            function("math." + name, *args)
+    for name in ("comb", "perm"):
+        for pair in ((5, 2), (2, 5), (0, 0), (-1, 2), (10, 10)):
+            function("math." + name, *pair)
+    function("math.comb", 60, 30)
+    function("math.gamma", 5)
+    function("math.perm", 5)
+    for name in ("factorial", "isqrt"):
+        for value in (0, 5, 20, -1):
+            function("math." + name, value)
+    function("math.isqrt", 2**63 - 1)
+    for name in ("max", "min"):
+        function("builtins." + name, [3, 1, 2])
+        function("builtins." + name, [])
+        function("builtins." + name, 3)
+    function("torch._check", True)
+    function("torch._check", False)
+    function("torch._check", torch.tensor(True))
+    function("torch._check_is_size", 3)
+    function("torch._check_is_size", -1)
+    function("torch._check_is_size", 5, max=4)
+    function("torch._check_tensor_all", torch.tensor([True, False]))
+    function("torch._check_tensor_all", torch.tensor([True, True]))
+
+
 def main():
-    for group in (names, methods, functional, operators, numbers, attributes, indexing, modules, corners):
+    for group in (names, methods, functional, operators, numbers, attributes, indexing, modules, corners,
+                  mathematics):
         start = len(CASES)
         group()
         for case in CASES[start:]:

@@ -81,7 +81,8 @@ static Node *place_for_state(const Edit *edit)
         return at;
 }
 
-static Status put_constant(Edit *edit, Node *node, const Tensor *value, const char *path, Node *at)
+static Status put_constant(Edit *edit, Node *node, const Tensor *value, const char *path, Node *at,
+                           Node **out_made)
 {
         Tensor *own;
         Node *made;
@@ -89,6 +90,8 @@ static Status put_constant(Edit *edit, Node *node, const Tensor *value, const ch
         TRY(edit_set_state(edit, path, own));
         EditNew new = { .op = OP_GET_ATTR, .target = path, .origin = node };
         TRY(edit_insert_before(edit, at, &new, &made));
+        if (*out_made == NULL)
+                *out_made = made;
         return edit_replace_all_uses(edit, node, (Value){ .kind = VALUE_NODE, .node = made }, NULL);
 }
 
@@ -109,7 +112,8 @@ static Status erase_unread(Edit *edit, Node *const *nodes, uint32_t n, uint32_t 
         return STATUS_OK;
 }
 
-static Status put_all(Edit *edit, const EditChild *child, const Value *values)
+// *out_first: the first new node.
+static Status put_all(Edit *edit, const EditChild *child, const Value *values, Node **out_first)
 {
         uint32_t n = 0, at = 0;
         const char *first, *path;
@@ -123,7 +127,21 @@ static Status put_all(Edit *edit, const EditChild *child, const Value *values)
                 path = n == 1 ? first : arena_format(&edit->work->arena, "%s.%u", first, at++);
                 if (path == NULL)
                         return fail_memory();
-                TRY(put_constant(edit, child->results[i], values[i].tensor, path, place));
+                TRY(put_constant(edit, child->results[i], values[i].tensor, path, place, out_first));
+        }
+        return STATUS_OK;
+}
+
+// The tensors of the state that other nodes read are fetched in front of the constants, as in
+// torch.fx, whose split fetches them for all parts at once.
+static Status fetch_first(Edit *edit, Node *first)
+{
+        Node *next;
+        for (Node *node = first; node != NULL; node = next) {
+                next = edit_next(node);
+                bool state = node->op == OP_GET_ATTR && graph_state(edit->work, node->target) != NULL;
+                if (state && edit_node_of(node)->copied)
+                        TRY(edit_move_before(edit, node, first));
         }
         return STATUS_OK;
 }
@@ -136,7 +154,9 @@ Status edit_put_constants(Edit *edit, const EditChild *child, const Value *value
         *out_n = 0;
         if (nodes == NULL)
                 return fail_memory();
+        Node *first = NULL;
         list_constants(edit, nodes, &n, &any);
-        TRY(put_all(edit, child, values));
-        return erase_unread(edit, nodes, n, out_n);
+        TRY(put_all(edit, child, values, &first));
+        TRY(erase_unread(edit, nodes, n, out_n));
+        return fetch_first(edit, first);
 }

@@ -113,6 +113,12 @@ bool route_is_name(const char *text)
         return n > 0 && text[n] == '\0' && n <= (size_t)limits.max_name && text[0] != '.' && text[0] != '-';
 }
 
+static bool names_passes(const Route *route)
+{
+        static const char path[] = "/v1/passes/";
+        return route != NULL && strncmp(route->path, path, sizeof(path) - 1) == 0;
+}
+
 static Status take_name(const char *text, ApiCall *call)
 {
         char name[SEGMENT_MAX];
@@ -125,9 +131,9 @@ static Status take_name(const char *text, ApiCall *call)
                 name[n - 5] = '\0';
         if (!route_is_name(name))
                 return fail(STATUS_VALUE,
-                            "a graph name has 1 to %d letters, digits, '_', '.' or '-' and begins with a "
+                            "a %s has 1 to %d letters, digits, '_', '.' or '-' and begins with a "
                             "letter, a digit or '_'",
-                            (int)limits.max_name);
+                            names_passes(call->route) ? "pass's name" : "graph name", (int)limits.max_name);
         memcpy(call->name, name, strlen(name) + 1);
         return STATUS_OK;
 }

@@ -135,10 +135,29 @@ static Status add_note(const char *key, const char *raw, size_t n, Text *notes)
         return text_status(notes);
 }
 
+// "2*s39": the expression of a symbolic number. Any other text is a note.
+static Status read_symbol(FxReader *reader, const char *key, FxNode *parts)
+{
+        const char *text;
+        Expr *expr;
+        TRY(fx_read_word(reader, &text));
+        bool one_line = text[0] != '\0' && strlen(text) <= MAX_DIMENSION_BYTES;
+        if (one_line && expr_parse(text, &reader->scratch, &expr) == STATUS_OK) {
+                parts->symbol = text;
+                return STATUS_OK;
+        }
+        _cleanup_(text_deinit) Text quoted = { 0 };
+        text_add_json(&quoted, text);
+        TRY(text_status(&quoted));
+        return add_note(key, quoted.data, quoted.n, &parts->notes);
+}
+
 static Status read_note(FxReader *reader, const char *key, FxNode *parts)
 {
         const char *raw;
         size_t n;
+        if (strcmp(key, "symbol") == 0 && json_peek(reader->json) == JSON_STRING)
+                return read_symbol(reader, key, parts);
         if (strcmp(key, "stack_trace") == 0 && json_peek(reader->json) == JSON_STRING)
                 return json_read_string(reader->json, &parts->stack_trace, NULL);
         TRY(json_read_raw(reader->json, &raw, &n));
@@ -269,6 +288,7 @@ static Status add_node(Graph *graph, FxNode *parts)
         TRY(fx_keep_text(graph, parts->type, &node->type));
         TRY(fx_keep_text(graph, parts->notes.data, &node->notes));
         TRY(fx_keep_text(graph, parts->origin, &node->origin));
+        TRY(fx_keep_text(graph, parts->symbol, &node->symbol));
         if (parts->module_stack != NULL)
                 TRY(read_module_stack_json(graph, parts->module_stack, parts->n_module_stack, node));
         if (parts->stack_trace != NULL)

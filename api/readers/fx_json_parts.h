@@ -19,8 +19,9 @@ typedef struct FxEntry {
         Tensor *tensor; // counted; NULL: not there (yet)
         bool is_extra;  // only in the file
         const char *same_as;
-        Dtype dtype; // said, or DTYPE_NONE
-        int rank;    // said, or -1
+        const char *sha256; // of its dense bytes, in hex; NULL: not said
+        Dtype dtype;        // said, or DTYPE_NONE
+        int rank;           // said, or -1
         int64_t shape[MAX_RANK];
         FxPlace place;
         bool says_parameter, is_parameter, is_transient, written;
@@ -77,6 +78,7 @@ typedef struct FxNode {
         Value args, kwargs; // a tuple and a dict, or VALUE_NONE
         TensorSpec spec;
         bool has_spec;
+        const char *symbol;       // of a symbolic number; NULL: none
         const char *module_stack; // the object's text in the document; NULL: none
         size_t n_module_stack;
         const char *stack_trace;

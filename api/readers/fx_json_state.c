@@ -5,6 +5,7 @@
 #include <string.h>
 #include "api/readers/fx_json_parts.h"
 #include "api/formats/tensor_json.h"
+#include "core/base/hash.h"
 #include "core/base/limits.h"
 
 // ---- modules ----
@@ -181,7 +182,7 @@ static Status read_entry_member(void *context, JsonReader *json, const char *key
 {
         FxReader *reader = ((EntryReader *)context)->reader;
         FxEntry *entry = ((EntryReader *)context)->entry;
-        bool persistent = true;
+        bool persistent = true, unchanged; // what a transform says of the base's own tensors
         *out_known = true;
         if (strcmp(key, "same_as") == 0)
                 return json_peek(json) == JSON_STRING
@@ -193,6 +194,10 @@ static Status read_entry_member(void *context, JsonReader *json, const char *key
                 return fx_read_word(reader, &entry->place.storage);
         if (strcmp(key, "written") == 0)
                 return json_read_bool(json, &entry->written);
+        if (strcmp(key, "sha256") == 0)
+                return fx_read_word(reader, &entry->sha256);
+        if (strcmp(key, "unchanged") == 0)
+                return json_read_bool(json, &unchanged);
         if (strcmp(key, "parameter") == 0) {
                 entry->says_parameter = true;
                 return json_read_bool(json, &entry->is_parameter);
@@ -219,7 +224,7 @@ static Status check_entry(FxReader *reader, const FxEntry *entry)
                 return fail(
                         STATUS_UNKNOWN_MEMBER,
                         "an entry with \"same_as\" has no numbers, dtype, shape or storage of its own; it "
-                        "knows same_as, parameter, persistent, written");
+                        "knows same_as, parameter, persistent, written, sha256, unchanged");
         if (!is_placed)
                 return STATUS_OK;
         if (place->storage == NULL)
@@ -381,6 +386,24 @@ static Status settle(FxReader *reader, FxEntry *entry)
         return entry->tensor == NULL ? STATUS_OK : fx_check_described(entry, entry->tensor);
 }
 
+// The reply of a transform gives tensors by hash: other weights must not take their place.
+static Status check_digest(const FxEntry *entry)
+{
+        if (entry->sha256 == NULL || entry->tensor == NULL)
+                return STATUS_OK;
+        Budget budget;
+        _cleanup_(tensor_unrefp) Tensor *dense = NULL;
+        budget_init(&budget, (size_t)limits.max_run_memory);
+        TRY(tensor_contiguous(entry->tensor, &budget, &dense));
+        size_t n = (size_t)meta_numel(&dense->meta) * dtype_info[dense->meta.dtype].bytes;
+        if (strcmp(sha256_of(tensor_data(dense), n).hex, entry->sha256) == 0)
+                return STATUS_OK;
+        return fail(STATUS_VALUE,
+                    "the weights hold another tensor than the one with \"sha256\" %.64s; where a "
+                    "transform changed it, store the result with \"store_as\"",
+                    entry->sha256);
+}
+
 // A tensor that is nowhere stays missing: it will be reported together with all other missing ones.
 static Status add_state(FxReader *reader, FxEntry *entry)
 {
@@ -390,6 +413,7 @@ static Status add_state(FxReader *reader, FxEntry *entry)
                 entry->tensor = tensor_ref(reader->entries[tied - 1].tensor);
         if (entry->tensor == NULL)
                 return STATUS_OK;
+        TRY(check_digest(entry));
         bool guessed = state_looks_like_parameter(entry->path, entry->tensor->meta.dtype);
         TRY(graph_add_state(entry->graph, entry->path, tensor_ref(entry->tensor), &state));
         state->is_parameter = entry->says_parameter ? entry->is_parameter : guessed;

@@ -184,6 +184,11 @@ static void add_meta(Text *out, const Node *node)
                 }
                 text_add_char(out, ']');
         }
+        if (node->symbol != NULL) {
+                text_addf(out, "%s\"symbol\": ", separator);
+                text_add_json(out, node->symbol);
+                separator = ", ";
+        }
         add_place(out, node, &separator);
         if (node->notes != NULL)
                 text_addf(out, "%s%s", separator, node->notes);
@@ -211,7 +216,7 @@ static void add_node(Text *out, const Node *node)
                 add_dict(out, node->kwargs.dict);
         }
         add_member(out, "type", node->type);
-        if (node->spec != NULL || node->notes != NULL || node->module_stack != NULL ||
+        if (node->spec != NULL || node->symbol != NULL || node->notes != NULL || node->module_stack != NULL ||
             node->stack_trace != NULL)
                 add_meta(out, node);
         if (strcmp(node_origin(node), node->name) != 0)

@@ -17,7 +17,7 @@ from models import sets_of, upload
 from service import HERE, MODELS, Failed, Server, Tally, multipart
 
 TESTS = os.path.dirname(HERE)
-FORMS = ("graph", "code", "tabular", "json")
+FORMS = ("graph", "code", "readable", "tabular", "json")
 X = {"op": "placeholder", "name": "x", "target": "x", "meta": {"dtype": "float32", "shape": [2, 3]}}
 
 

@@ -254,6 +254,13 @@ static void add_engine(const EngineStats *stats, Text *out)
         gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats->programs.bytes);
         counter(out, "fxserve_program_evictions_total", "Compiled programs dropped for space.",
                 stats->programs.evictions);
+        counter(out, "fxserve_derived_graphs_total", "Graphs that the rules of runs made.", stats->derived);
+        counter(out, "fxserve_derived_graph_hits_total", "Runs with rules whose graph was there already.",
+                stats->derived_found);
+        gauge(out, "fxserve_kept_runs", "Runs whose values are kept.", stats->kept.n_runs);
+        gauge(out, "fxserve_kept_bytes", "Memory of kept values.", (double)stats->kept.bytes);
+        counter(out, "fxserve_kept_evictions_total", "Runs whose kept values left for want of room.",
+                stats->kept.evictions);
         gauge(out, "fxserve_profile_bytes", "Memory of run profiles and statistics.",
               (double)stats->profiles.bytes);
         counter(out, "fxserve_profile_evictions_total", "Run profiles and statistics dropped for space.",

@@ -46,7 +46,7 @@ Status run_derive_known(const ApiContext *context, RunCall *run, bool *out_known
         TRY(find_called(context, run));
         DerivedFrom from = derived_from(run);
         TRY(engine_derived_key(context->engine, &from, &key));
-        Graph *graph = engine_cached_graph(context->engine, &key);
+        Graph *graph = engine_find_derived(context->engine, &key);
         *out_known = graph != NULL;
         return graph == NULL ? STATUS_OK : take_derived(run, graph);
 }

@@ -36,11 +36,20 @@ Status engine_derived_key(Engine *engine, const DerivedFrom *from, RegistryKey *
         return STATUS_OK;
 }
 
+Graph *engine_find_derived(Engine *engine, const RegistryKey *key)
+{
+        Graph *graph = engine_cached_graph(engine, key);
+        if (graph != NULL)
+                atomic_fetch_add(&engine->n_derived_found, 1u);
+        return graph;
+}
+
 Status engine_keep_derived(Engine *engine, const DerivedFrom *from, const RegistryKey *key, Graph *graph)
 {
         TRY(engine_check(graph));
         graph->generation = from->base->generation;
         memcpy(graph->tuned_by, from->base->content, sizeof(graph->tuned_by));
         graph->derived = true;
+        atomic_fetch_add(&engine->n_derived, 1u);
         return engine_cache_graph(engine, key, graph);
 }

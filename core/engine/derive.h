@@ -17,6 +17,8 @@ typedef struct DerivedFrom {
 // The derived graph's content, too. It depends on the generations of all graphs: what was derived
 // from bytes that were replaced since then is not found any more.
 Status engine_derived_key(Engine *engine, const DerivedFrom *from, RegistryKey *out_key);
+// The graph that is kept under the key, counted; NULL: none.
+Graph *engine_find_derived(Engine *engine, const RegistryKey *key);
 // Checks a graph that was just made as an upload would be, and keeps it under the key
-// (engine_cached_graph finds it). STATUS_UNSUPPORTED: it cannot run.
+// (engine_find_derived finds it). STATUS_UNSUPPORTED: it cannot run.
 Status engine_keep_derived(Engine *engine, const DerivedFrom *from, const RegistryKey *key, Graph *graph);

@@ -413,6 +413,9 @@ EngineStats engine_stats(Engine *engine)
 {
         EngineStats stats = { .runs = atomic_load(&engine->n_runs),
                               .compiles = atomic_load(&engine->n_compiles),
+                              .derived = atomic_load(&engine->n_derived),
+                              .derived_found = atomic_load(&engine->n_derived_found),
+                              .kept = kept_ring_use(engine->kept),
                               .graphs = registry_stats(engine->decoded),
                               .programs = registry_stats(engine->programs) };
         ProfileUse ring = profile_ring_use(engine->profiles), statistics = stats_pool_use(engine->statistics);

@@ -5,6 +5,10 @@
 //     put.h       uploads
 //     plan.h      decoded graphs, and runs step by step
 //     task.h      a run as a whole
+//     derive.h    graphs that rules make of others; put.h stores what variants and transforms make
+//     transform.h, saved.h   steps on a graph, and lists of steps by name
+//     kept.h      values that runs keep for later ones
+//     compare.h   two results against each other
 //     work.h      what has to be made so that others can go on
 //     describe.h  what may be shown of programs and runs
 #pragma once
@@ -111,9 +115,17 @@ typedef struct VersionList {
 Status engine_versions(Engine *engine, const char *name, VersionList *out);
 void version_list_deinit(VersionList *list);
 
+// Values that runs kept (kept.h).
+typedef struct KeptUse {
+        uint32_t n_runs;
+        size_t bytes;
+        uint64_t evictions; // runs that left for want of room
+} KeptUse;
 typedef struct EngineStats {
         uint32_t n_graphs, n_versions;
         uint64_t runs, compiles;
+        uint64_t derived, derived_found; // graphs that rules made; runs that found theirs
+        KeptUse kept;
         RegistryStats graphs, programs;
         ProfileUse profiles; // of runs and statistics
 } EngineStats;

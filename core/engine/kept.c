@@ -18,6 +18,7 @@ struct KeptRing {
         KeptRun **runs; // counted; oldest first
         uint32_t n;
         size_t n_bytes;
+        uint64_t n_evicted;
 };
 
 static KeptRun *kept_run_unref(KeptRun *run)
@@ -99,17 +100,25 @@ static Status keep_tensor(KeptRun *run, const char *name, const Tensor *tensor)
 
 static void add_run(KeptRing *ring, KeptRun *take_run)
 {
-        KeptRun *gone = NULL;
         pthread_mutex_lock(&ring->mutex);
         for (uint32_t i = 0; i < ring->n; i++)
                 if (strcmp(ring->runs[i]->id, take_run->id) == 0)
                         kept_run_unref(take_out(ring, i));
         ring->runs[ring->n++] = take_run;
         ring->n_bytes += take_run->n_bytes;
-        while (ring->n > limits.max_kept_runs || ring->n_bytes > (size_t)limits.max_kept_bytes)
-                gone = kept_run_unref(take_out(ring, 0));
+        while (ring->n > limits.max_kept_runs || ring->n_bytes > (size_t)limits.max_kept_bytes) {
+                kept_run_unref(take_out(ring, 0));
+                ring->n_evicted++;
+        }
         pthread_mutex_unlock(&ring->mutex);
-        (void)gone;
+}
+
+KeptUse kept_ring_use(KeptRing *ring)
+{
+        pthread_mutex_lock(&ring->mutex);
+        KeptUse use = { .n_runs = ring->n, .bytes = ring->n_bytes, .evictions = ring->n_evicted };
+        pthread_mutex_unlock(&ring->mutex);
+        return use;
 }
 
 Status engine_keep(Engine *engine, const RunTask *task)

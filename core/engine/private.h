@@ -51,6 +51,7 @@ struct Engine {
         StatsPool *statistics;
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
+        _Atomic uint64_t n_derived, n_derived_found;
         // how often stored bytes turned out bad while they were in use (engine_set_content)
         _Atomic uint64_t n_damaged;
         void (*log)(void *context, const char *message);

@@ -130,7 +130,7 @@ def main():
         worst, worst_idle = max(worst, one / other), max(worst_idle, one / idle)
         print(f"{case[0]:24} {one:9.1f} {other:9.1f} {one / other:6.3f} {idle:9.1f} {one / idle:6.3f}   "
               f"{total:9.1f} {total_other:9.1f} {total / total_other:6.3f}", flush=True)
-    print(f"the largest ratio of run_us: {worst:.3f}; with an idle rule on the edited graph: {worst_idle:.3f}")
+    print(f"the largest ratio of run_us: {worst:.3f}; with an idle rule on the edited: {worst_idle:.3f}")
     return 0
 
 

@@ -165,9 +165,9 @@ static Status nothing_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 static const PyRow rows[] = {
-        { "torch.ops.higher_order.cond",
+        { "torch.ops.higher_order.cond torch.cond torch._higher_order_ops.cond.cond",
           "py::cond(Any pred, Any true_fn, Any false_fn, Any operands=None) -> Any", .expand = cond_expand },
-        { "torch.ops.higher_order.while_loop",
+        { "torch.ops.higher_order.while_loop torch.while_loop torch._higher_order_ops.while_loop.while_loop",
           "py::while_loop(Any cond_fn, Any body_fn, Any carried_inputs, Any additional_inputs=None) -> Any",
           .expand = while_expand },
         { "torch.ops.higher_order.invoke_subgraph",

@@ -17,7 +17,7 @@ static const PyTable *const tables[] = { &py_operator_rows,   &py_builtin_rows, 
                                          &py_functional_rows, &py_shape_rows,   &py_arrange_rows,
                                          &py_control_rows,    &py_observe_rows, &py_loop_rows,
                                          &py_loss_rows,       &py_pool_rows,    &py_vmap_rows,
-                                         &py_math_rows,       &py_layer_rows };
+                                         &py_math_rows,       &py_layer_rows,   &py_query_rows };
 
 typedef struct TargetEntry {
         Target target;

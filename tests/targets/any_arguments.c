@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/eval/eager.h"
+#include "core/kernels/random/generator.h"
 #include "core/targets/module_class.h"
 #include "core/targets/targets.h"
 
@@ -179,6 +180,7 @@ typedef struct Runner {
         Graph *graph;
         RunContext context;
         Budget budget;
+        Generator generator;
         EagerEmitter *eager;
         uint32_t n_fine, n_failed;
 } Runner;
@@ -202,6 +204,9 @@ static void runner_open(Runner *runner)
         run_context_init(&runner->context);
         budget_init(&runner->budget, 64 << 20);
         runner->context.budget = &runner->budget;
+        generator_init(&runner->generator);
+        generator_seed(&runner->generator, 0);
+        runner->context.generator = &runner->generator;
         cr_assert_eq(eager_open(runner->graph, &runner->context, &runner->eager), STATUS_OK);
 }
 

@@ -350,6 +350,11 @@ Test(cases, what_is_easily_taken_is_refused_where_pytorch_refuses)
         run_group("corners", 0);
 }
 
+Test(cases, questions_about_tensors_have_pythons_answers)
+{
+        run_group("questions", 0);
+}
+
 Test(cases, the_math_module_and_checks_are_pythons)
 {
         run_group("mathematics", 0);

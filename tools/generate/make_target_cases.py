@@ -829,9 +829,41 @@ def mathematics():
     function("torch._check_tensor_all", torch.tensor([True, True]))
 
 
+def questions():
+    """What code asks of tensors to decide something, and short arrangements."""
+    x, row = torch.arange(12.0).reshape(2, 6), torch.tensor([1.0, 2.0])
+    for kind in (function, method):
+        prefix = "torch." if kind is function else ""
+        kind(prefix + "equal", x, x.clone())
+        kind(prefix + "equal", x, x + 1)
+        kind(prefix + "equal", x, row)
+        kind(prefix + "allclose", x, x + 1e-7)
+        kind(prefix + "allclose", x, x * 1.5, rtol=0.5)
+        kind(prefix + "is_nonzero", torch.tensor([2]))
+        kind(prefix + "is_nonzero", row)
+        kind(prefix + "is_same_size", x, row)
+        kind(prefix + "is_signed", x)
+        kind(prefix + "is_signed", x.to(torch.uint8))
+        kind(prefix + "hsplit", x, 3)
+        kind(prefix + "hsplit", x, [1, 4])
+        kind(prefix + "hsplit", row, 2)
+        kind(prefix + "hsplit", x, 4)
+        kind(prefix + "vsplit", x, 2)
+        kind(prefix + "vsplit", row, 2)
+        kind(prefix + "dsplit", x.reshape(2, 2, 3), [1])
+        kind(prefix + "diagflat", x[:, :2], 1)
+    method("where", x, x > 3, -x)
+    method("where", x, x > 3, 7.0)
+    function("torch.column_stack", [row, x[:, :2], row])
+    function("torch.promote_types", torch.int32, torch.float16)
+    function("_operator.countOf", [1, 2, 1], 1)
+    function("_operator.indexOf", (1, 2, 1), 2)
+    function("_operator.indexOf", (1, 2, 1), 3)
+
+
 def main():
     for group in (names, methods, functional, operators, numbers, attributes, indexing, modules, corners,
-                  mathematics):
+                  mathematics, questions):
         start = len(CASES)
         group()
         for case in CASES[start:]:

@@ -2,6 +2,7 @@
 // complex.c: complex tensors seen as pairs of real numbers, and made of them. A complex element is
 // its real and its imaginary part, one behind the other, so both are views of its bytes.
 #include <inttypes.h>
+#include <string.h>
 #include "core/ops/arguments.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
@@ -115,11 +116,92 @@ static Status conj_physical_expand(Emitter *emitter, const OpCall *call, Value *
         return STATUS_OK;
 }
 
+// ---- conj ----
+// A conjugate is a view in PyTorch: what is written to it, or to its base, shows in the other. Here
+// it is a copy, which nobody can tell apart as long as the graph writes nothing.
+static bool has_true(Value value)
+{
+        if (value.kind == VALUE_BOOL)
+                return value.b;
+        for (uint32_t i = 0; value_is_sequence(value) && i < value.seq->n; i++) {
+                if (has_true(value.seq->items[i]))
+                        return true;
+        }
+        for (uint32_t i = 0; value.kind == VALUE_DICT && i < value.dict->n; i++) {
+                if (has_true(value.dict->items[i].value))
+                        return true;
+        }
+        return false;
+}
+
+static bool schema_writes(const Schema *schema)
+{
+        for (uint32_t i = 0; i < schema->n_args; i++) {
+                if (schema->args[i].is_written)
+                        return true;
+        }
+        return false;
+}
+
+// Anything but an operator that is known to write nothing counts as a writer if it could be one:
+// names that end in "_", in-place Python operators, functions and modules with a flag `inplace`,
+// calls of other graphs.
+static bool may_write(const Node *node)
+{
+        static const char *const pure[] = { "_operator.getitem", "_operator.add",     "_operator.sub",
+                                            "_operator.mul",     "_operator.truediv", "_operator.neg",
+                                            "_operator.matmul",  "_operator.pow",     "_operator.abs" };
+        if (node->op != OP_CALL_FUNCTION && node->op != OP_CALL_METHOD)
+                return node->op == OP_CALL_MODULE;
+        const Overload *overload = op_find(node->target);
+        if (overload != NULL)
+                return schema_writes(&overload->schema);
+        for (size_t i = 0; i < ARRAY_LENGTH(pure); i++) {
+                if (strcmp(node->target, pure[i]) == 0)
+                        return false;
+        }
+        size_t n = strlen(node->target);
+        return strncmp(node->target, "_operator.", 10) == 0 || strstr(node->target, "higher_order") != NULL ||
+               strstr(node->target, "cond") != NULL || strstr(node->target, "loop") != NULL ||
+               (n > 0 && node->target[n - 1] == '_') ||
+               (strncmp(node->target, "torch.nn.functional.", 20) == 0 &&
+                (has_true(node->args) || has_true(node->kwargs)));
+}
+
+static Status check_no_writes(const Emitter *emitter, const char *name)
+{
+        const Graph *graph = emitter->graph;
+        for (uint32_t i = 0; graph != NULL && i < graph->n_nodes && emitter->depth == 0; i++) {
+                if (may_write(graph->nodes[i]))
+                        return fail(STATUS_UNSUPPORTED,
+                                    "%s() is a view in PyTorch, and a copy here, which node %s of this graph "
+                                    "could tell apart if it writes in place; use torch.conj_physical",
+                                    name, graph->nodes[i]->name);
+        }
+        return emitter->depth == 0
+                       ? STATUS_OK
+                       : fail(STATUS_UNSUPPORTED,
+                              "%s() in a graph that another one calls; use torch.conj_physical", name);
+}
+
+static Status conj_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value self = arg_value(call, SELF);
+        if (point_is_complex(self.tensor->meta.dtype)) {
+                TRY(check_no_writes(emitter, call->schema->name));
+                return EMIT(emitter, "aten::_conj_physical", out, self);
+        }
+        *out = value_ref(self);
+        return STATUS_OK;
+}
+
 const OpDef complex_ops[] = {
         { "aten::view_as_real(Tensor(a) self) -> Tensor(a)", .infer = view_as_real_infer },
         { "aten::view_as_complex(Tensor(a) self) -> Tensor(a)", .infer = view_as_complex_infer },
         { "aten::real(Tensor(a) self) -> Tensor(a)", .infer = real_infer },
         { "aten::imag(Tensor(a) self) -> Tensor(a)", .infer = imag_infer },
+        { "aten::conj(Tensor(a) self) -> Tensor(a)", .expand = conj_expand },
+        { "aten::_conj(Tensor(a) self) -> Tensor(a)", .expand = conj_expand },
         { "aten::conj_physical(Tensor self) -> Tensor", .flags = OP_INPLACE, .expand = conj_physical_expand },
         POINT_OP("_conj_physical(Tensor self) -> Tensor", 0, .select = select_conj),
         POINT_OP("complex(Tensor real, Tensor imag) -> Tensor", 0, .args = "tt",

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "core/ops/complex_forms.h"
 #include "core/ops/inplace.h"
 
 // ---- frames ----
@@ -171,12 +172,12 @@ static Status emit_inplace_kernel(OpCall *call, Value *out)
 }
 
 // ---- calls ----
-static Status emit_expand(OpCall *call, Value *out)
+static Status emit_expand(OpCall *call, ComplexForm expand, Value *out)
 {
         if (!call->inplace)
-                return call->op->expand(call->emitter, call, out);
+                return expand(call->emitter, call, out);
         _cleanup_(value_clear) Value result = value_none();
-        TRY(call->op->expand(call->emitter, call, &result));
+        TRY(expand(call->emitter, call, &result));
         return write_result(call, result, out);
 }
 
@@ -203,14 +204,15 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
         OpCall call;
         TRY(call_open(emitter, overload, args, given, &call));
         Status status = emitter->vtbl->check == NULL ? STATUS_OK : emitter->vtbl->check(emitter, &call);
-        if (status == STATUS_OK)
+        ComplexForm form = complex_form(&call);
+        if (status == STATUS_OK && form == NULL)
                 status = call_check_dtypes(&call);
         if (status == STATUS_OK && overload->inplace && args[SELF].kind != VALUE_TENSOR)
                 status = fail(STATUS_VALUE, "%s(): argument 'input' (position 1) must be Tensor, not %s",
                               call.schema->name, value_kind_name(args[SELF].kind));
         if (status == STATUS_OK) {
-                if (call.op->infer == NULL)
-                        status = emit_expand(&call, out);
+                if (form != NULL || call.op->infer == NULL)
+                        status = emit_expand(&call, form != NULL ? form : call.op->expand, out);
                 else if ((status = infer_bound(&call)) == STATUS_OK)
                         status = call.inplace ? emit_inplace_kernel(&call, out)
                                               : emitter->vtbl->op(emitter, &call, out);

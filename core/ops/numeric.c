@@ -103,7 +103,18 @@ static Status vecdot_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value product = OP(&c, "aten::mul.Tensor", NAMED(&c, "x"), NAMED(&c, "y"));
+        Value x = NAMED(&c, "x"), y = NAMED(&c, "y");
+        if (dtype_info[compose_meta(&c, x)->dtype].kind == DTYPE_KIND_COMPLEX) {
+                if (compose_meta(&c, x)->dtype != compose_meta(&c, y)->dtype)
+                        compose_check(&c, fail(STATUS_DTYPE,
+                                               "linalg.vecdot: Expected x and y to have the same "
+                                               "dtype, but found x of type %s and y of type %s "
+                                               "instead",
+                                               dtype_words(compose_meta(&c, x)->dtype),
+                                               dtype_words(compose_meta(&c, y)->dtype)));
+                x = OP(&c, "aten::conj_physical", x);
+        }
+        Value product = OP(&c, "aten::mul.Tensor", x, y);
         Value dims = compose_list(&c, (Value[]){ NAMED(&c, "dim") }, 1);
         return compose_end(&c, OP(&c, "aten::sum.dim_IntList", product, dims), out);
 }

@@ -227,6 +227,12 @@ static const PyRow rows[] = {
         { "torch.var .var",
           "py::var.dim(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
           .expand = var_expand, .needs = "aten::var.correction" },
+        { "torch.functional.stft torch.stft .stft",
+          "py::stft(Tensor input, int n_fft, int? hop_length=None, int? win_length=None, Tensor? "
+          "window=None, "
+          "bool center=True, str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? "
+          "return_complex=None, bool? align_to_window=None) -> Tensor",
+          .emits = "aten::stft.center a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10" },
         { "torch.functional.einsum torch.einsum", "py::einsum(str equation, *Tensor[] operands) -> Tensor",
           .emits = "aten::einsum a0 a1" },
         { "torch.functional.block_diag torch.block_diag", "py::block_diag(*Tensor[] tensors) -> Tensor",

@@ -3,6 +3,7 @@
 // overloads (values of other nodes fit anything). Dtypes that the exporter recorded are tried too.
 // A node adds to at most one row: its first problem.
 #include "core/targets/refuse.h"
+#include "core/ops/complex_forms.h"
 #include "core/targets/resolve.h"
 
 #include <stdio.h>
@@ -38,7 +39,8 @@ static CallArgs call_of(const Node *node)
 // ---- dtypes ----
 static bool dtype_allowed(const OpDef *op, Dtype dtype, bool first)
 {
-        if (op->dtypes == 0 || (op->dtypes >> dtype & 1) != 0)
+        bool is_complex = dtype_info[dtype].kind == DTYPE_KIND_COMPLEX;
+        if (op->dtypes == 0 || (op->dtypes >> dtype & 1) != 0 || (is_complex && complex_form_of(op) != NULL))
                 return true;
         // infer checks index, mask and condition tensors
         return !first && (dtype == DTYPE_BOOL || dtype_is_int(dtype));

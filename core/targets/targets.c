@@ -267,6 +267,22 @@ static const Target *find_in(const StringMap *map, const char *name)
         return entry == NULL ? NULL : &entry->target;
 }
 
+// torch.fft.rfft is aten::fft_rfft.
+static const Target *find_in_modules(const char *name)
+{
+        static const char *const modules[] = { "fft", "linalg", "special" };
+        char derived[96];
+        for (size_t i = 0; i < ARRAY_LENGTH(modules); i++) {
+                size_t n = strlen(modules[i]);
+                if (strncmp(name, "torch.", 6) != 0 || strncmp(name + 6, modules[i], n) != 0 ||
+                    name[6 + n] != '.')
+                        continue;
+                snprintf(derived, sizeof(derived), "%s_%.64s", modules[i], name + 7 + n);
+                return find_in(&names.derived, derived);
+        }
+        return NULL;
+}
+
 const Target *target_function(const char *name)
 {
         static const char *const derived_prefixes[] = {
@@ -285,12 +301,13 @@ const Target *target_function(const char *name)
                 return target_method(name + 13);
         if (strncmp(name, "torch._tensor.", 14) == 0)
                 return target_method(name + 14);
-        for (size_t i = 0; i < ARRAY_LENGTH(derived_prefixes); i++) {
+        target = find_in_modules(name);
+        for (size_t i = 0; target == NULL && i < ARRAY_LENGTH(derived_prefixes); i++) {
                 size_t n = strlen(derived_prefixes[i]);
                 if (strncmp(name, derived_prefixes[i], n) == 0)
                         return find_in(&names.derived, name + n);
         }
-        return NULL;
+        return target;
 }
 
 const Target *target_method(const char *name)

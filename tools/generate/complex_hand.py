@@ -35,6 +35,7 @@ def hand_cases():
     yield from made_of_parts()
     yield from mixed()
     yield from transforms()
+    yield from windows()
 
 
 def views():
@@ -164,3 +165,37 @@ def transforms():
         yield "aten.conj_physical.default", [x], {}
         yield "aten.conj_physical_.default", [x], {}
         yield "aten._conj_physical.default", [x], {}
+
+
+def windows():
+    """stft and istft: windows shorter than the transform, one and two signals, all norms."""
+    hann = torch.hann_window(8)
+    for signal in (spiral(40).real.clone(), spiral(2, 40).real.clone(), spiral(40, dtype=c128).real.clone()):
+        window = hann.to(signal.dtype)
+        for form in ({"return_complex": True}, {"return_complex": False},
+                     {"return_complex": True, "onesided": False, "normalized": True},
+                     {"return_complex": True, "hop_length": 3}):
+            yield "aten.stft.default", [signal, 8], form
+            yield "aten.stft.default", [signal, 8], {**form, "window": window}
+            yield "aten.stft.default", [signal, 11], {**form, "window": window, "win_length": 8}
+            yield "aten.stft.center", [signal, 8], {**form, "window": window}
+            yield "aten.stft.center", [signal, 9], {**form, "center": False, "win_length": 6}
+            yield "aten.stft.center", [signal, 8], {**form, "pad_mode": "constant"}
+        for form in ({}, {"normalized": True}, {"onesided": False}, {"hop_length": 3}, {"length": 33},
+                     {"length": 50}, {"win_length": 7}):
+            given = {**form, "window": torch.hann_window(form.get("win_length", 8)).to(signal.dtype) + 0.1}
+            ends = {key: value for key, value in given.items() if key != "length"}
+            spectrum = torch.ops.aten.stft.center(signal, 8, return_complex=True, **ends)
+            yield "aten.istft.default", [spectrum, 8], given
+            yield "aten.istft.default", [spectrum, 8], {**given, "center": False, "length": 30}
+    yield "aten.stft.default", [spiral(40), 8], {"hop_length": 4}
+    a, b = spiral(3, 4), spiral(4, 5)
+    yield "aten.mm.default", [a, b], {}
+    yield "aten.mm.default", [a.t().contiguous().t(), b[:, ::2]], {}
+    yield "aten.matmul.default", [spiral(2, 3, 4), b], {}
+    yield "aten.linear.default", [a, spiral(2, 4), spiral(2)], {}
+    yield "aten.addmm.default", [spiral(5), a, b], {"beta": 1 - 2j, "alpha": 0.5j}
+    yield "aten.addmm.default", [spiral(5), a, b], {"beta": 0}
+    yield "aten.einsum.default", ["bix,iox->box", [spiral(2, 3, 4), spiral(3, 5, 4)]], {}
+    yield "aten.sum.dim_IntList", [spiral(3, 4, 5), [0, -1], True], {}
+    yield "aten.mean.dim", [spiral(3, 4, 5, dtype=c128), [1]], {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value of "overrides": read, applied to a graph with calls of modules, once with hidden inputs
-// and once with state, and the derived graph run eagerly. Every graph that a rule calls is the
-// base.
+// The value of "overrides", or an object of "leaf" and "overrides": read, applied to a graph with
+// calls of modules and of child graphs, once with hidden inputs and once with state, and the
+// derived graph run eagerly. Every graph that a rule calls is the base.
 #include "api/readers/fx_json.h"
 #include "api/readers/rules.h"
 #include "core/base/limits.h"
@@ -10,25 +10,34 @@
 #include "core/targets/targets.h"
 #include "tests/fuzz/fuzz.h"
 
-#define STACK(key) "\"meta\": {\"nn_module_stack\": {\"\": [\"\", \"Net\"], \"" key "\": [\"a\", \"Block\"]}}"
-static const char text[] =
-        "{\"format\": \"fx/1\", \"nodes\": ["
-        "{\"op\": \"placeholder\", \"name\": \"x\", \"target\": \"x\"},"
-        "{\"op\": \"get_attr\", \"name\": \"w\", \"target\": \"w\"},"
-        "{\"op\": \"call_function\", \"name\": \"mul\", \"target\": \"torch.mul\", \"args\": [\"%x\", "
-        "\"%w\"], " STACK("a") "},"
-                               "{\"op\": \"call_function\", \"name\": \"add\", \"target\": \"torch.add\", "
-                               "\"args\": [\"%mul\", \"%x\"], " STACK(
-                                       "a") "},"
-                                            "{\"op\": \"call_method\", \"name\": \"sigmoid\", \"target\": "
-                                            "\"sigmoid\", \"args\": [\"%add\"]},"
-                                            "{\"op\": \"call_function\", \"name\": \"sum_1\", \"target\": "
-                                            "\"torch.sum\", \"args\": [\"%sigmoid\"], "
-                                            "\"kwargs\": {\"dim\": 0}, " STACK(
-                                                    "a@1") "},"
-                                                           "{\"op\": \"output\", \"name\": \"output\", "
-                                                           "\"target\": \"output\", \"args\": [\"%sum_1\"]}],"
-                                                           "\"state\": {\"w\": [1.5, 2]}}";
+#define STACK(key)                                                                                           \
+        ", \"meta\": {\"nn_module_stack\": {\"\": [\"\", \"Net\"], \"" key "\": [\"a\", \"Block\"]}}"
+#define OPEN(op, name, target)       "{\"op\": \"" op "\", \"name\": \"" name "\", \"target\": \"" target "\""
+#define ARGS(args)                   ", \"args\": [" args "]"
+#define CALL(op, name, target, args) OPEN("call_" op, name, target) ARGS(args)
+#define END(name)                    OPEN("output", "output", "output") ARGS("\"%" name "\"") "}"
+#define PLACEHOLDER                  OPEN("placeholder", "x", "x") "},"
+#define STATE(name)                  OPEN("get_attr", name, name) "},"
+#define GRAPH(class)                 "{\"class_name\": \"" class "\", \"nodes\": [" PLACEHOLDER
+
+// the child that "m" calls twice
+#define SCALED CALL("function", "neg", "torch.mul", "\"%x\", \"%g\"") "},"
+#define INNER  GRAPH("Inner") STATE("g") SCALED END("neg") "], \"state\": {\"g\": [2, 1]}}"
+// "m", which is called twice, too
+#define C     CALL("module", "c", "inner", "\"%x\"") "},"
+#define D     CALL("module", "d", "inner", "\"%c\"") "},"
+#define OUTER GRAPH("Outer") C D END("d") "], \"modules\": {\"inner\": {\"graph\": " INNER "}}}"
+
+#define MUL     CALL("function", "mul", "torch.mul", "\"%x\", \"%w\"") STACK("a") "},"
+#define ADD     CALL("function", "add", "torch.add", "\"%mul\", \"%x\"") STACK("a") "},"
+#define SIGMOID CALL("method", "sigmoid", "sigmoid", "\"%add\"") "},"
+#define SUM     CALL("function", "sum_1", "torch.sum", "\"%sigmoid\"") DIM STACK("a@1") "},"
+#define DIM     ", \"kwargs\": {\"dim\": 0}"
+#define ONE     CALL("module", "one", "m", "\"%sum_1\"") "},"
+#define TWO     CALL("module", "two", "m", "\"%one\"") "},"
+#define MODULES "], \"modules\": {\"m\": {\"graph\": " OUTER "}}, "
+static const char text[] = GRAPH("Net") STATE("w") MUL ADD SIGMOID SUM ONE TWO END("two") MODULES
+        "\"state\": {\"w\": [1.5, 2]}}";
 static Graph *base;
 
 static void make_base(void)
@@ -93,6 +102,20 @@ static void derive(const Recipe *recipe, bool as_state)
                 run(graph, (ValueSpan){ recipe->hidden, recipe->n_hidden });
 }
 
+static Status read_members(JsonReader *json, Recipe *recipe)
+{
+        TRY(json_enter_object(json));
+        for (bool more;;) {
+                const char *key;
+                Recipe nothing = { .n_hidden = 0 };
+                TRY(json_next_key(json, &key, &more));
+                if (!more)
+                        return recipe_begin_with(recipe, &nothing, NULL);
+                TRY(strcmp(key, "leaf") == 0 ? recipe_read_leaf(json, recipe)
+                                             : recipe_read_overrides(json, NULL, recipe));
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
         Arena arena;
@@ -103,7 +126,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         arena_init(&arena, 1 << 22);
         Status status = json_open((const char *)data, n, (int)limits.max_json_depth_run, 0, &arena, &json);
         if (status == STATUS_OK)
-                status = recipe_read_overrides(json, NULL, &recipe);
+                status = json_peek(json) == JSON_OBJECT ? read_members(json, &recipe)
+                                                        : recipe_read_overrides(json, NULL, &recipe);
         json_close(json);
         arena_deinit(&arena);
         if (status == STATUS_OK) {

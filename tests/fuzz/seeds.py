@@ -204,6 +204,14 @@ def rules():
              for m, match in enumerate(matches)}
     found["three"] = [{"match": matches[0], **actions[7]}, {"match": matches[0], **actions[13]},
                       {"match": matches[5], **actions[11]}]
+    leaves = [{}, {"types": ["Outer"]}, {"types": ["a.Inner"], "paths": []}, {"paths": ["m.*"]}]
+    for i, leaf in enumerate(leaves):
+        found[f"leaf_{i}"] = {"leaf": leaf}
+        for a, action in enumerate(actions):
+            found[f"leaf_{i}_{a}"] = {"leaf": leaf, "overrides": [
+                {"match": {"target": "torch.mul"}, **action}, {"match": {"op": "call_module"}, **action}]}
+    found["inlined"] = {"leaf": {}, "overrides": [{"match": {"name": "neg*"}, "retarget": {
+        "target": "torch.add", "args": ["$0", "%m_inner_g"]}}]}
     return {name: json.dumps(content).encode() for name, content in found.items()}
 
 

@@ -34,12 +34,15 @@ def hand_cases():
     """Yields (overload name, args, kwargs)."""
     from golden_census import census_cases  # they use the functions of this file
     from golden_linalg import linalg_cases
+    from golden_quantized import quantized_cases
 
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
                  windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
                  search, census_cases, linalg_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
+    for name, args, *kwargs in quantized_cases():
+        yield name, list(args), kwargs[0] if kwargs else {}
 
 
 def pointwise():

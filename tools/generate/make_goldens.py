@@ -34,6 +34,7 @@ from needed import need
 need("torch==2.13.0", "numpy", "safetensors", "expecttest")
 
 import torch
+import torch.ao.quantization.fx._decomposed  # noqa: F401  defines quantized_decomposed.*
 from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten

@@ -68,16 +68,19 @@ class Client:
         body = {"graph": case.document(), "inputs": inputs, "mode": mode, "encoding": "b64"}
         if outputs:
             body["outputs"] = outputs
-        try:
-            status, parsed = self.post(json.dumps(body))
-        except OSError:  # closed in between: a server that was too slow to be asked
-            self.connection.close()
-            status, parsed = self.post(json.dumps(body))
+        status, parsed = self.post(json.dumps(body))
         if status != 200:
             return status, parsed
         return 200, {entry["node"]: decode_tensor(entry) for entry in parsed["outputs"] if "dtype" in entry}
 
     def post(self, body):
+        try:
+            return self.post_once(body)
+        except OSError:  # PyTorch took so long that the server closed the idle connection
+            self.connection.close()
+            return self.post_once(body)
+
+    def post_once(self, body):
         self.connection.request("POST", "/v1/run", body, {"Content-Type": "application/json"})
         reply = self.connection.getresponse()
         return reply.status, json.loads(reply.read())

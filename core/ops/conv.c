@@ -47,7 +47,7 @@ static Status check_positive(const ConvArgs *args)
 {
         char text[64];
         for (int i = 0; i < args->spatial; i++) {
-                if (args->padding[i] < 0)
+                if (args->padding[i] < 0 || args->padding_after[i] < 0)
                         return fail(STATUS_VALUE, "negative padding is not supported");
         }
         for (int i = 0; i < args->spatial; i++) {
@@ -58,8 +58,9 @@ static Status check_positive(const ConvArgs *args)
                 if (args->dilation[i] <= 0)
                         return fail(STATUS_VALUE, "dilation should be greater than zero, but got %s",
                                     shape_text(args->spatial, args->dilation, text, sizeof(text)));
-                if (args->stride[i] > INT32_MAX || args->padding[i] > INT32_MAX ||
-                    args->dilation[i] > INT32_MAX || args->output_padding[i] > INT32_MAX)
+                if (MAX(args->stride[i], args->dilation[i]) > INT32_MAX ||
+                    MAX(args->padding[i], args->padding_after[i]) > INT32_MAX ||
+                    args->output_padding[i] > INT32_MAX)
                         return fail(STATUS_VALUE, "convolution parameters over 2147483647 are not supported");
         }
         return args->groups > 0 ? STATUS_OK : fail(STATUS_VALUE, "non-positive groups is not supported");
@@ -129,14 +130,14 @@ static const char *by_text(int n, const int64_t *size, char out[96])
         return out;
 }
 
-static Status forward_sizes(ConvArgs *args, const TensorMeta *input, const TensorMeta *weight, bool same)
+static Status forward_sizes(ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
 {
         int64_t padded[3], reach[3];
         bool fits = true;
         for (int i = 0; i < args->spatial; i++) {
                 if (!mul_i64(args->dilation[i], weight->size[i + 2] - 1, &reach[i]))
                         return fail(STATUS_VALUE, "the dilated kernel is too large");
-                padded[i] = input->size[i + 2] + (same ? reach[i] : 2 * args->padding[i]);
+                padded[i] = input->size[i + 2] + args->padding[i] + args->padding_after[i];
                 reach[i]++;
                 fits = fits && padded[i] >= reach[i];
                 args->out_size[i + 2] = (padded[i] - reach[i]) / args->stride[i] + 1;
@@ -182,24 +183,39 @@ static Status transposed_sizes(ConvArgs *args, const TensorMeta *input, const Te
 }
 
 // padding="same" | "valid" or numbers.
-static Status read_padding(const OpCall *call, const TensorMeta *weight, ConvArgs *args, bool *out_same)
+static Status read_padding(const OpCall *call, const TensorMeta *weight, ConvArgs *args)
 {
         const char *text = arg_text(call, CONV_PADDING);
-        *out_same = false;
-        if (text == NULL)
-                return spatial_ints(call, CONV_PADDING, args->spatial, "padding", args->padding);
+        const ConvRow *row = call->op->row;
+        int64_t both[CONV_CAP];
+        int n = args->spatial, n_both;
+        if (text == NULL && row->pads_each_side && arg_list_length(call, CONV_PADDING) == 2 * (uint32_t)n) {
+                TRY(arg_ints(call, CONV_PADDING, CONV_CAP, both, &n_both));
+                memcpy(args->padding, both, (size_t)n * sizeof(int64_t));
+                memcpy(args->padding_after, both + n, (size_t)n * sizeof(int64_t));
+                return STATUS_OK;
+        }
+        if (text == NULL) {
+                TRY(spatial_ints(call, CONV_PADDING, n, "padding", args->padding));
+                memcpy(args->padding_after, args->padding, sizeof(args->padding));
+                return STATUS_OK;
+        }
         if (strcmp(text, "valid") == 0)
                 return STATUS_OK;
         if (strcmp(text, "same") != 0)
                 return fail(STATUS_VALUE, "Invalid padding string: '%s'", text);
-        *out_same = true;
-        for (int i = 0; i < args->spatial; i++) {
+        for (int i = 0; i < n; i++) {
                 if (args->stride[i] != 1)
                         return fail(STATUS_VALUE, "padding='same' is not supported for strided convolutions");
+                if (args->dilation[i] <= 0 || args->dilation[i] > INT32_MAX)
+                        continue; // refused later
+                int64_t total;
+                if (!mul_i64(args->dilation[i], weight->size[i + 2] - 1, &total))
+                        return fail(STATUS_VALUE, "the dilated kernel is too large");
                 // An odd total pads one more at the end.
-                args->padding[i] = args->dilation[i] > 0 && args->dilation[i] <= INT32_MAX
-                                           ? args->dilation[i] * (weight->size[i + 2] - 1) / 2
-                                           : 0;
+                total = MAX((int64_t)0, total);
+                args->padding[i] = total / 2;
+                args->padding_after[i] = total - total / 2;
         }
         return STATUS_OK;
 }
@@ -257,8 +273,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         TRY(spatial_ints(call, CONV_STRIDE, args.spatial, "stride", args.stride));
         TRY(spatial_ints(call, row->dilation_arg, args.spatial, "dilation", args.dilation));
         TRY(arg_int(call, row->groups_arg, &args.groups));
-        bool same;
-        TRY(read_padding(call, weight, &args, &same));
+        TRY(read_padding(call, weight, &args));
         if (row->output_padding_arg > 0)
                 TRY(spatial_ints(call, row->output_padding_arg, args.spatial, "output_padding",
                                  args.output_padding));
@@ -269,8 +284,7 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         args.out_size[1] = args.transposed ? weight->size[1] * args.groups : weight->size[0];
         if (!args.transposed && input.size[1] == 0)
                 args.out_size[1] = 0; // PyTorch's result for an input without channels
-        TRY(args.transposed ? transposed_sizes(&args, &input, weight)
-                            : forward_sizes(&args, &input, weight, same));
+        TRY(args.transposed ? transposed_sizes(&args, &input, weight) : forward_sizes(&args, &input, weight));
         args.channels_last = keeps_channels_last(&args, &input, weight);
         *out_args = args;
         return STATUS_OK;

@@ -8,12 +8,14 @@ typedef struct ConvRow {
         int spatial; // 0: taken from the weight (aten::convolution)
         int dilation_arg, groups_arg, output_padding_arg, transposed_arg;
         bool transposed;
+        bool pads_each_side; // the padding may be a list of all that is before, then all that is after
 } ConvRow;
 
 typedef struct ConvArgs {
         int spatial;
         bool transposed, batched;
-        int64_t stride[3], padding[3], dilation[3], output_padding[3], groups;
+        int64_t stride[3], dilation[3], output_padding[3], groups;
+        int64_t padding[3], padding_after[3]; // before and after the input
         bool channels_last;
         int64_t out_size[5]; // batch, channels, spatial
 } ConvArgs;

@@ -312,7 +312,7 @@ static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 const OpDef copy_pad_ops[] = {
         { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-          .infer = constant_pad_infer, .run = constant_pad_run, .traits = TRAIT_FRESH },
+          .infer = constant_pad_infer, .run = constant_pad_run, .traits = TRAIT_FRESH, .role = ROLE_PAD },
         MAPPED_PAD("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_reflect),
         MAPPED_PAD("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_reflect),

@@ -253,7 +253,9 @@ static Status fused_linear_pack(const OpCall *call, const PackContext *context, 
         return fused_pack(&product, &epilogue, false, out_packed);
 }
 
-static const ConvRow fused_conv_row = { .dilation_arg = CONV_DILATION, .groups_arg = CONV_GROUPS };
+static const ConvRow fused_conv_row = { .dilation_arg = CONV_DILATION,
+                                        .groups_arg = CONV_GROUPS,
+                                        .pads_each_side = true };
 const OpDef fused_conv_ops[] = {
         { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
                     "SymInt[] padding, SymInt[] dilation, "

@@ -82,6 +82,7 @@ typedef enum OpRole {
         ROLE_FUSED,        // (inputs, body): pointwise operators run together
         ROLE_FUSED_CONV,   // convolution, then a residual, then an activation
         ROLE_FUSED_LINEAR, // linear, then a residual, then an activation
+        ROLE_PAD,          // (self, pad, value): pairs of the last dimensions, the last one first
         ROLE_ADD,          // (self, other, alpha) of tensors
         ROLE_MUL,          // (self, other) of tensors
         // several rows

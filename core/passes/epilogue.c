@@ -81,7 +81,11 @@ static Status conv_arguments(const RecordedCall *call, Value *out)
         for (int i = SELF; i <= CONV_BIAS; i++)
                 out[i] = value_ref(call->call.args[i]);
         TRY(value_ints_new(VALUE_LIST, args.stride, n, &out[CONV_STRIDE]));
-        TRY(value_ints_new(VALUE_LIST, args.padding, n, &out[CONV_PADDING]));
+        int64_t padding[6];
+        memcpy(padding, args.padding, n * sizeof(int64_t));
+        memcpy(padding + n, args.padding_after, n * sizeof(int64_t));
+        bool same = memcmp(padding, padding + n, n * sizeof(int64_t)) == 0;
+        TRY(value_ints_new(VALUE_LIST, padding, same ? n : 2 * n, &out[CONV_PADDING]));
         TRY(value_ints_new(VALUE_LIST, args.dilation, n, &out[CONV_DILATION]));
         out[CONV_GROUPS] = value_int(args.groups);
         return STATUS_OK;

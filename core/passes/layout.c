@@ -37,7 +37,9 @@ static bool is_image_conv(const RecordedCall *call)
 {
         ConvArgs args;
         const Value *input = &call->call.args[SELF], *weight = &call->call.args[CONV_WEIGHT];
-        if (op_role(&call->call) != ROLE_CONV || input->kind != VALUE_TENSOR || weight->kind != VALUE_TENSOR)
+        OpRole role = op_role(&call->call);
+        if ((role != ROLE_CONV && role != ROLE_FUSED_CONV) || input->kind != VALUE_TENSOR ||
+            weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
         return input->tensor->meta.rank == 4 && is_packed_type(&input->tensor->meta) &&

@@ -258,6 +258,35 @@ Test(conv_passes, statistics_that_overflow_stay_as_they_are)
         made_deinit(&made);
 }
 
+Test(conv_passes, zeros_around_an_image_become_padding_of_the_convolution)
+{
+#define PAD(pad, rest) CALL("p", "constant_pad_nd.default", "\"%x0\", [" pad "]" rest)
+        const char *const sizes = "1,4,9,9", *const weight = "w:6,4,3,3";
+        try_graph("each side its own", LIST(sizes), LIST(weight),
+                  PAD("0, 1, 1, 1", "") CONV("c", "p", "w") OUTPUT("\"%c\""), 1);
+        try_graph("windows of padding alone", LIST(sizes), LIST(weight),
+                  PAD("0, 1, 2, 3", "") CONV("c", "p", "w") OUTPUT("\"%c\""), 2);
+        try_graph("strided, activated, added to the convolution's own", LIST(sizes), LIST("w:4,1,3,3"),
+                  PAD("0, 1, 0, 1", ", 0.0")
+                          CALL("c", "conv2d.default", "\"%p\", \"%w\", null, [2, 2], [1, 1], [1, 1], 4")
+                                  CALL("a", "relu.default", "\"%c\"") OUTPUT("\"%a\""),
+                  1);
+        try_graph("one dimension", LIST("2,4,19"), LIST("w:6,4,3"),
+                  PAD("2, 0", "") CALL("c", "conv1d.default", "\"%p\", \"%w\"") OUTPUT("\"%c\""), 1);
+        try_graph("channels", LIST(sizes), LIST("w:6,6,3,3"),
+                  PAD("0, 0, 0, 0, 1, 1", "") CONV("c", "p", "w") OUTPUT("\"%c\""), 2);
+        try_graph("ones", LIST(sizes), LIST(weight), PAD("1, 1", ", 1") CONV("c", "p", "w") OUTPUT("\"%c\""),
+                  2);
+        try_graph("cut", LIST(sizes), LIST(weight), PAD("-1, 1", "") CONV("c", "p", "w") OUTPUT("\"%c\""), 2);
+        try_graph("two readers", LIST(sizes), LIST(weight),
+                  PAD("1, 1", "") CONV("c", "p", "w") OUTPUT("[\"%c\", \"%p\"]"), 2);
+        Made made = make(LIST(sizes), LIST(weight), PAD("1, 1", "") CONV("c", "p", "w") OUTPUT("\"%c\""));
+        ((float *)tensor_data(graph_state(made.graph, "w")->tensor))[3] = INFINITY;
+        check(&made, 2, "infinite weight");
+        made_deinit(&made);
+#undef PAD
+}
+
 Test(conv_passes, activations_become_part_of_the_product)
 {
         static const char *const calls[] = {

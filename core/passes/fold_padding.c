@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// fold_padding.c. Match: a convolution with constant weights whose input is padded with zeros by a
+// call that nobody else reads. Rewrite: a convolution that pads, on each side by its own number.
+#include "core/passes/passes.h"
+#include <math.h>
+#include <string.h>
+#include "core/kernels/numeric_policy.h"
+#include "core/ops/arguments.h"
+#include "core/ops/conv.h"
+#include "core/passes/rewrite.h"
+
+// Zero times an infinite weight is NaN where zeros are stored, and nothing where they are not.
+static bool is_finite(const Recorded *weight)
+{
+        const TensorMeta *meta = &weight->tensor.meta;
+        if (weight->tensor.storage->data == NULL || !is_packed_type(meta) || !meta_is_contiguous(meta))
+                return false;
+        const float *data = tensor_data(&weight->tensor);
+        bool finite = true;
+        for (int64_t i = 0, n = meta_numel(meta); i < n; i++)
+                finite &= isfinite(data[i]) != 0;
+        return finite;
+}
+
+// Adds the widths of `pad` to the padding of the convolution; false: they do not fit.
+static bool add_widths(const RecordedCall *pad, ConvArgs *args)
+{
+        int64_t width[2 * MAX_RANK];
+        double value = 0;
+        int n;
+        if (!arg_is_none(&pad->call, CONSTANT_PAD_VALUE) &&
+            (arg_double(&pad->call, CONSTANT_PAD_VALUE, &value) != STATUS_OK || value != 0))
+                return false;
+        if (arg_ints(&pad->call, PADDING_WIDTHS, 2 * MAX_RANK, width, &n) != STATUS_OK ||
+            n > 2 * args->spatial)
+                return false;
+        for (int i = 0; i < n; i++) {
+                int64_t *side =
+                        (i % 2 == 0 ? args->padding : args->padding_after) + args->spatial - 1 - i / 2;
+                if (width[i] < 0 || !add_i64(*side, width[i], side))
+                        return false;
+        }
+        return true;
+}
+
+// Fast kernels want every window to meet the input.
+static bool windows_meet_input(const Recorded *weight, const ConvArgs *args)
+{
+        for (int i = 0; i < args->spatial; i++) {
+                int64_t reach = args->dilation[i] * (weight->tensor.meta.size[2 + i] - 1) + 1;
+                if (args->padding[i] >= reach || args->padding_after[i] >= reach)
+                        return false;
+        }
+        return true;
+}
+
+static Status fill_arguments(const RecordedCall *conv, const RecordedCall *pad, const ConvArgs *args,
+                             Value *out)
+{
+        uint32_t n = (uint32_t)args->spatial, last = CONV_GROUPS + 1;
+        int64_t padding[6];
+        memcpy(padding, args->padding, n * sizeof(int64_t));
+        memcpy(padding + n, args->padding_after, n * sizeof(int64_t));
+        out[SELF] = value_ref(pad->call.args[SELF]);
+        out[CONV_WEIGHT] = value_ref(conv->call.args[CONV_WEIGHT]);
+        out[CONV_BIAS] = value_ref(conv->call.args[CONV_BIAS]);
+        TRY(value_ints_new(VALUE_LIST, args->stride, n, &out[CONV_STRIDE]));
+        TRY(value_ints_new(VALUE_LIST, padding, 2 * n, &out[CONV_PADDING]));
+        TRY(value_ints_new(VALUE_LIST, args->dilation, n, &out[CONV_DILATION]));
+        out[CONV_GROUPS] = value_int(args->groups);
+        TRY(value_str_new("none", 4, &out[last]));
+        out[last + 1] = value_float(0);
+        out[last + 2] = value_float(0);
+        return STATUS_OK;
+}
+
+static Status try_conv(Recording *recording, const Uses *uses, RecordedCall *conv)
+{
+        Recorded *input = rewrite_arg(conv, SELF), *weight = rewrite_arg(conv, CONV_WEIGHT);
+        if (input == NULL || input->from != FROM_CALL || uses_only_reader(uses, input) != conv ||
+            weight == NULL || !recorded_is_constant(weight) || !is_packed_type(&input->tensor.meta))
+                return STATUS_OK;
+        RecordedCall *pad = input->call;
+        ConvArgs args;
+        if (op_role(&pad->call) != ROLE_PAD || pad->removed || !call_is_movable(pad) ||
+            conv_args(&conv->call, &args) != STATUS_OK || args.transposed || !args.batched ||
+            !add_widths(pad, &args) || !windows_meet_input(weight, &args) || !is_finite(weight))
+                return STATUS_OK;
+        const Overload *overload = op_for(ROLE_FUSED_CONV);
+        Value values[SCHEMA_MAX_ARGS] = { 0 };
+        Status status = fill_arguments(conv, pad, &args, values);
+        if (status != STATUS_OK) {
+                for (uint32_t i = 0; i < overload->schema.n_args; i++)
+                        value_unref(values[i]);
+                return status;
+        }
+        RecordedCall *chain[] = { conv, pad }, *folded;
+        return recording_insert(recording, conv,
+                                &(NewCall){ .overload = overload,
+                                            .take_args = values,
+                                            .outs = conv->outs,
+                                            .n_outs = 1,
+                                            .stands_for = chain,
+                                            .n_stands_for = 2,
+                                            .replaces = true },
+                                &folded);
+}
+
+Status pass_fold_padding(Recording *recording, PassContext *context)
+{
+        _cleanup_(uses_deinit) Uses uses = { 0 };
+        TRY(uses_count(recording, &uses));
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                RecordedCall *call = recording->calls[i];
+                if (call->removed || op_role(&call->call) != ROLE_CONV || call->call.n_outs != 1 ||
+                    !call_is_movable(call))
+                        continue;
+                TRY(run_poll(context->poll));
+                TRY(try_conv(recording, &uses, call));
+        }
+        recording_compact(recording);
+        return STATUS_OK;
+}

@@ -2,6 +2,7 @@
 // print_dot.c: a graph in the language of graphviz. All texts are quoted, so that no name can be
 // read as anything else.
 #include <string.h>
+#include "core/base/map.h"
 #include "core/graph/print_forms.h"
 #include "core/graph/region.h"
 
@@ -28,16 +29,31 @@ static void add_shape(const TensorSpec *spec, Text *out)
         text_add_char(out, ']');
 }
 
-// Hue, saturation and brightness. The same path has the same hue everywhere (FNV-1a).
-static void add_module_colour(const char *path, Text *out)
+// Modules in the order of their first nodes: 1, 2, ...; 0: the root. A failure to remember one makes
+// it the root's.
+static uintptr_t number_of(const char *path, StringMap *numbers)
 {
-        uint32_t hash = 2166136261;
-        for (const char *at = path == NULL ? "" : path; *at != '\0'; at++)
-                hash = (hash ^ (unsigned char)*at) * 16777619;
-        text_addf(out, "\"%.3f 0.300 1.000\"", path == NULL || path[0] == '\0' ? 0.0 : hash % 1000 / 1e3);
+        if (path == NULL || path[0] == '\0')
+                return 0;
+        uintptr_t number = (uintptr_t)string_map_get(numbers, path);
+        if (number != 0)
+                return number;
+        number = numbers->n + 1;
+        return string_map_set(numbers, path, (void *)number, NULL) == STATUS_OK ? number : 0;
 }
 
-static void add_node(const Node *node, const double *share, double most, Text *out)
+// Hue, saturation and brightness. Steps of the golden ratio keep the hues of neighbours apart,
+// however many there are. The root's nodes are grey.
+static void add_module_colour(uintptr_t number, Text *out)
+{
+        double hue = (double)number * 0.618033988749895;
+        if (number == 0)
+                text_add(out, "\"0.000 0.000 0.930\"");
+        else
+                text_addf(out, "\"%.3f 0.350 1.000\"", hue - (double)(int64_t)hue);
+}
+
+static void add_node(const Node *node, const double *share, double most, StringMap *numbers, Text *out)
 {
         const TensorSpec *spec = node->spec;
         const char *module = node_module(node);
@@ -57,7 +73,7 @@ static void add_node(const Node *node, const double *share, double most, Text *o
         if (share != NULL)
                 text_addf(out, "\"0.000 %.3f 1.000\"", most > 0 ? share[node->index] / most : 0.0);
         else
-                add_module_colour(module, out);
+                add_module_colour(number_of(module, numbers), out);
         text_add(out, "];\n");
 }
 
@@ -79,6 +95,7 @@ static Status add_edge(void *context, Node *input)
 Status graph_print_dot(const Graph *graph, const double *share, Text *out)
 {
         double most = 0;
+        StringMap numbers = { 0 };
         Edges edges = { .out = out, .seen = new_array(graph->n_nodes, sizeof(uint32_t)) };
         if (edges.seen == NULL)
                 return fail_memory();
@@ -88,12 +105,13 @@ Status graph_print_dot(const Graph *graph, const double *share, Text *out)
         add_escaped(out, graph->class_name);
         text_add(out, "\" {\n    node [shape=box, style=filled, fontname=\"monospace\"];\n");
         for (uint32_t i = 0; i < graph->n_nodes; i++)
-                add_node(graph->nodes[i], share, most, out);
+                add_node(graph->nodes[i], share, most, &numbers, out);
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 edges.node = graph->nodes[i];
                 (void)node_visit_inputs(edges.node, add_edge, &edges);
         }
         text_add_char(out, '}');
         free(edges.seen);
+        string_map_deinit(&numbers);
         return text_status(out);
 }

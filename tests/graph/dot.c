@@ -58,7 +58,8 @@ Test(dot, no_text_of_a_graph_ends_a_string_of_its_drawing)
         cr_assert_eq(graph_print(graph, GRAPH_FORM_DOT, &text), STATUS_OK);
         check_drawing(text.data, 4, 4); // the output reads relu twice: one edge
         cr_expect_not_null(strstr(text.data, "call_method a\\\"]; b\\\\\""));
-        cr_expect_not_null(strstr(text.data, "tooltip=\"m \\\"x\\\\\""));
+        cr_expect_not_null(strstr(text.data, "tooltip=\"m \\\"x\\\\\", fillcolor=\"0.618 0.350 1.000\""));
+        cr_expect_not_null(strstr(text.data, "tooltip=\"\", fillcolor=\"0.000 0.000 0.930\""));
         text_deinit(&text);
         const double share[4] = { 0, 0.25, 0.5, 0 };
         cr_assert_eq(graph_print_dot(graph, share, &text), STATUS_OK);

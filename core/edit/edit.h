@@ -178,6 +178,8 @@ Status edit_remove_output(Edit *edit, uint32_t index);
 // What is known of the node's result, copied. It is dropped when the node, or one that it reads,
 // changes later.
 Status edit_set_spec(Edit *edit, Node *node, const TensorSpec *spec);
+// The module calls and the stack trace of `from`, which may be a node of any graph.
+Status edit_copy_place(Edit *edit, Node *node, const Node *from);
 // The user's tensors have the sizes that their placeholders' specs say: symbols, ranges and guards
 // go. For passes whose result serves these sizes only.
 void edit_fix_inputs(Edit *edit);

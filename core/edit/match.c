@@ -205,10 +205,39 @@ static void add_condition(Text *out, const char *what, const char *text)
                 text_addf(out, "%s%s %.100s", out->n == 0 ? "" : " and ", what, text);
 }
 
+enum { MOST_SHOWN = 24 };
+
+static Status count_module(StringMap *names, const EditMatch *match, const char *path, const char *type)
+{
+        const char *name = match->module_type != NULL && type != NULL ? type : path;
+        return name[0] == '\0' ? STATUS_OK : string_map_set(names, name, names, NULL);
+}
+
+// "encoder, encoder.0, ...": paths of the modules that are called, or their classes if a class was
+// looked for.
+static Status add_modules(const Edit *edit, const EditMatch *match, Text *out)
+{
+        _cleanup_(string_map_deinit) StringMap names = { 0 };
+        for (const EditNode *node = edit->first; node != NULL; node = node->after) {
+                const Module *module =
+                        node->node.op == OP_CALL_MODULE ? edit_module(edit, node->node.target) : NULL;
+                if (node->node.op == OP_CALL_MODULE)
+                        TRY(count_module(&names, match, node->node.target,
+                                         module == NULL ? NULL : module->type));
+                for (const StackEntry *call = node->node.module_stack; call != NULL; call = call->outer)
+                        TRY(count_module(&names, match, call->path, call->type));
+        }
+        text_add(out, names.n == 0 ? "; this graph calls no modules" : "; this graph calls the modules: ");
+        for (uint32_t i = 0; i < names.n && i < MOST_SHOWN; i++)
+                text_addf(out, "%s%.100s", i == 0 ? "" : ", ", names.entries[i].key);
+        if (names.n > MOST_SHOWN)
+                text_addf(out, " and %u more", names.n - MOST_SHOWN);
+        return STATUS_OK;
+}
+
 // "aten.sigmoid.default ×2, ...": what is called, in order of first appearance.
 static Status add_calls(const Edit *edit, Text *out)
 {
-        enum { MOST_SHOWN = 24 };
         _cleanup_(string_map_deinit) StringMap counts = { 0 };
         for (const EditNode *node = edit->first; node != NULL; node = node->after) {
                 if (!node_is_call(&node->node))
@@ -240,7 +269,10 @@ Status edit_no_match(const Edit *edit, const EditMatch *match)
         add_condition(&text, "module_type", match->module_type);
         if (match->nth > 0)
                 text_addf(&text, "%snth %lld", text.n == 0 ? "" : " and ", (long long)match->nth);
-        TRY(add_calls(edit, &text));
+        if (match->module != NULL || match->module_type != NULL)
+                TRY(add_modules(edit, match, &text));
+        else
+                TRY(add_calls(edit, &text));
         TRY(text_status(&text));
         return fail(STATUS_VALUE, "no node has %s", text.data);
 }

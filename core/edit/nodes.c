@@ -101,6 +101,11 @@ static Status keep_meta(Edit *edit, EditNode *node, const EditNew *new)
         return new->spec == NULL ? STATUS_OK : keep_spec(edit, node, new->spec);
 }
 
+Status edit_copy_place(Edit *edit, Node *node, const Node *from)
+{
+        return graph_copy_place(edit->work, from, node);
+}
+
 Status edit_set_spec(Edit *edit, Node *node, const TensorSpec *spec)
 {
         TRY(edit_check_node(edit, node));

@@ -81,10 +81,19 @@ static bool is_within(const StackEntry *innermost, const StackEntry *wanted)
 
 static Status fail_region(const StackEntry *call, const char *reason, const Node *node)
 {
+        const char *again = strchr(call->key, '@'); // "@1": which call of the module
         return failure_at_node(fail(STATUS_UNSUPPORTED,
-                                    "module %.200s (%.200s) cannot be one call: %s %.100s", call->key,
-                                    call->type, reason, node == NULL ? "" : node->name),
+                                    "module %.200s%.20s (%.200s) cannot be one call: %s %.100s", call->path,
+                                    again == NULL ? "" : again, call->type, reason,
+                                    node == NULL ? "" : node->name),
                                node == NULL ? NULL : node->name);
+}
+
+static Status fail_write(const StackEntry *call, const Node *node)
+{
+        Status status = fail_region(call, "it writes to a tensor, at", node);
+        failure_append("; the pass functionalise of a transform makes a graph that does not");
+        return status;
 }
 
 typedef struct Judging {
@@ -98,7 +107,9 @@ static Status judge_input(void *context, Node *input)
         Judging *judging = context;
         bool inside = judging->inside[judging->reader->index];
         if (inside && judging->after[input->index])
-                return fail_region(judging->call, "what it gives comes back to its node", judging->reader);
+                return fail_region(judging->call,
+                                   "a node outside reads its values, and goes back into its node",
+                                   judging->reader);
         if (!inside && judging->inside[input->index]) {
                 if (judging->exit != NULL && judging->exit != input)
                         return fail_region(judging->call, "it gives more than one value, also that of",
@@ -120,7 +131,7 @@ static Status judge(const Graph *base, Judging *judging)
                 if (judging->inside[i]) {
                         uint32_t effects = node_effects(base, node);
                         if ((effects & (NODE_WRITES | NODE_WRITES_FIRST | NODE_MOVES)) != 0)
-                                return fail_region(judging->call, "it writes to a tensor, at", node);
+                                return fail_write(judging->call, node);
                         first = first == NULL ? node : first;
                         last = node;
                 }
@@ -230,14 +241,25 @@ Status edit_match_regions(Edit *edit, const EditMatch *match, EditRegions *out_r
 
 // ---- arguments ----
 
-// Whether the exporter recorded what calls give: then numbers and sizes are those without a record.
+static bool gives_tensor(const Node *node)
+{
+        const Overload *overload = node->op == OP_CALL_FUNCTION ? op_find(node->target) : NULL;
+        return overload != NULL && overload->schema.returns == RETURN_ONE &&
+               overload->schema.return_types[0].type == ARG_TENSOR;
+}
+
+// Whether what calls give is recorded: then numbers and sizes are those without a record. Edits
+// drop the records of nodes that they change, and a tensor without one shows that.
 static bool has_records(const Graph *base)
 {
+        bool any = false;
         for (uint32_t i = 0; i < base->n_nodes; i++) {
-                if (node_is_call(base->nodes[i]) && base->nodes[i]->spec != NULL)
-                        return true;
+                if (node_is_call(base->nodes[i]) && base->nodes[i]->spec == NULL &&
+                    gives_tensor(base->nodes[i]))
+                        return false;
+                any |= node_is_call(base->nodes[i]) && base->nodes[i]->spec != NULL;
         }
-        return false;
+        return any;
 }
 
 // Judged by what the node was in the base, or stands for.

@@ -53,6 +53,8 @@ Status functional_add(Functional *f, const char *target, Value take_args, Value 
                         .kwargs = take_kwargs,
                         .origin = f->authored };
         TRY(edit_insert_before(f->edit, f->at, &new, out_node));
+        if (f->authored != NULL)
+                TRY(edit_copy_place(f->edit, *out_node, f->authored));
         TRY(array_reserve(&f->made, &f->made_capacity, f->n_made + 1, sizeof(Node *)));
         f->made[f->n_made++] = *out_node;
         if (meta == NULL)

@@ -29,8 +29,8 @@ static void add_shape(const TensorSpec *spec, Text *out)
         text_add_char(out, ']');
 }
 
-// Modules in the order of their first nodes: 1, 2, ...; 0: the root. A failure to remember one makes
-// it the root's.
+// Modules in the order of their first nodes: 1, 2, ...; 0: the root, or one that there is no memory
+// for.
 static uintptr_t number_of(const char *path, StringMap *numbers)
 {
         if (path == NULL || path[0] == '\0')

@@ -308,11 +308,12 @@ Status edit_name_anew(Edit *edit, Node *const *nodes, uint32_t n)
                         TRY(namespace_claim(&work->names, &work->arena, node->node.name));
         }
         for (uint32_t i = 0; i < n; i++) {
-                const char *name;
+                const char *name, *old = nodes[i]->name;
                 TRY(base_name(work, nodes[i], &name));
                 TRY(graph_fresh_name(work, name, &nodes[i]->name));
                 TRY(string_map_set(&work->node_by_name, nodes[i]->name, nodes[i], NULL));
-                edit_note_step(edit, edit_node_of(nodes[i]));
+                if (strcmp(old, nodes[i]->name) != 0)
+                        edit_note_step(edit, edit_node_of(nodes[i]));
         }
         return STATUS_OK;
 }

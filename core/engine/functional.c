@@ -101,15 +101,21 @@ bool functional_is_stale(const Functional *f, const Recorded *value, uint32_t ti
 void functional_hold(Functional *f, const Recorded *value, Node *node)
 {
         HeldValue *held = &f->held[value->index];
-        if (held->node == NULL || functional_is_stale(f, value, held->time))
-                *held = (HeldValue){ node, f->n_writes };
+        if (held->node == NULL || held->item != 0 || functional_is_stale(f, value, held->time))
+                *held = (HeldValue){ node, f->n_writes, 0 };
+}
+
+void functional_hold_item(Functional *f, const Recorded *value, Node *node, uint32_t k)
+{
+        if (f->held[value->index].node == NULL)
+                f->held[value->index] = (HeldValue){ node, f->n_writes, k + 1 };
 }
 
 void functional_hold_first(Functional *f, const Recorded *value, Node *node)
 {
         const Buffer *buffer = recorded_is_constant(value) ? NULL : recorded_buffer(value);
         if (f->held[value->index].node == NULL)
-                f->held[value->index] = (HeldValue){ node, 0 };
+                f->held[value->index] = (HeldValue){ node, 0, 0 };
         if (buffer != NULL && buffer->base == value && f->first[buffer->index] == NULL)
                 f->first[buffer->index] = node;
 }
@@ -173,6 +179,10 @@ static Status held_node(Functional *f, const Recorded *value, Node **out_node)
                 *out_node = f->now[recorded_buffer(value)->index];
         } else if (held->node != NULL && !functional_is_stale(f, value, held->time)) {
                 *out_node = held->node;
+                if (held->item == 0)
+                        return STATUS_OK;
+                TRY(add_item(f, held->node, held->item - 1, value, out_node));
+                functional_hold(f, value, *out_node);
         } else if (functional_viewed(value) == NULL) {
                 if (value->from != FROM_STATE && value->from != FROM_LITERAL && !recorded_is_constant(value))
                         return fail(STATUS_INTERNAL, "a recorded value is read before it is made");

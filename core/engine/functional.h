@@ -14,6 +14,7 @@
 typedef struct HeldValue {
         Node *node;    // of the working copy; NULL: none yet
         uint32_t time; // Functional.n_writes when the node had the value
+        uint32_t item; // 0: the node has it; k + 1: it is item k of the node's value
 } HeldValue;
 
 typedef struct Functional {
@@ -41,7 +42,10 @@ void functional_deinit(Functional *f);
 
 // The node holds the value from now on, unless another one does already.
 void functional_hold(Functional *f, const Recorded *value, Node *node);
-// The same for placeholders and get_attr nodes: what they have is what was there before all writes.
+// The value is item k of what the node gives: a getitem is made when it is read.
+void functional_hold_item(Functional *f, const Recorded *value, Node *node, uint32_t k);
+// As functional_hold for placeholders and get_attr nodes: what they have is what was there before
+// all writes.
 void functional_hold_first(Functional *f, const Recorded *value, Node *node);
 // The node that has what the value is now; views are made anew where they are out of date.
 Status functional_node(Functional *f, const Recorded *value, Node **out_node);

@@ -94,7 +94,22 @@ static uint32_t end_of_calls(const Rewriting *r, const Node *node, bool *out_wri
         return i;
 }
 
-static bool node_stays(const Rewriting *r, const Node *node, bool writes, bool hidden)
+// A call of an overload that is recorded as that very call.
+static bool is_decomposed(const Rewriting *r, const Overload *overload, uint32_t end)
+{
+        return overload != NULL && end == r->next_call + 1 &&
+               r->f.recording->calls[r->next_call]->overload == overload;
+}
+
+// An item of a list that stays.
+static bool is_item(const Rewriting *r, const Node *node, uint32_t end)
+{
+        const Value *of = node_is_getitem(node) && node->args.seq->n == 2 ? &node->args.seq->items[0] : NULL;
+        return of != NULL && of->kind == VALUE_NODE && end == r->next_call && r->f.stays[of->node->index] &&
+               value_is_sequence(r->f.values[of->node->index]);
+}
+
+static bool node_stays(const Rewriting *r, const Node *node, uint32_t end, bool writes, bool hidden)
 {
         const Overload *overload = overload_of(node);
         if (r->f.values[node->index].kind == VALUE_DYNAMIC)
@@ -104,7 +119,8 @@ static bool node_stays(const Rewriting *r, const Node *node, bool writes, bool h
         if (node->op == OP_CALL_MODULE && r->writes_state) // it would read what was there at first
                 return false;
         if (r->f.decomposes)
-                return hidden || (overload != NULL && op_is_core_composite(overload));
+                return hidden || is_decomposed(r, overload, end) || is_item(r, node, end) ||
+                       (overload != NULL && op_is_core_composite(overload));
         return overload == NULL ||
                (!op_is_named_view(overload) && (overload->op->traits & TRAIT_STATISTICS) == 0);
 }
@@ -185,14 +201,13 @@ static Status hold_items(Functional *f, const Value *row, Node *node)
         for (uint32_t k = 0; k < row->seq->n; k++) {
                 const Value *item = &row->seq->items[k];
                 Node *part;
-                if (item->kind != VALUE_TENSOR && !value_is_sequence(*item))
+                if (item->kind == VALUE_TENSOR)
+                        functional_hold_item(f, recorded_of(item->tensor), node, k);
+                if (!value_is_sequence(*item))
                         continue;
                 const Value args[] = { { .kind = VALUE_NODE, .node = node }, value_int(k) };
                 TRY(functional_emit(f, "_operator.getitem", args, 2, NULL, &part));
-                if (item->kind == VALUE_TENSOR)
-                        functional_hold(f, recorded_of(item->tensor), part);
-                else
-                        TRY(hold_items(f, item, part)); // depth: as value_check_nesting allows
+                TRY(hold_items(f, item, part)); // depth: as value_check_nesting allows
         }
         return STATUS_OK;
 }
@@ -222,7 +237,7 @@ static Status rewrite_node(Rewriting *r, const Node *node)
         uint32_t end = end_of_calls(r, node, &writes, &hidden);
         f->at = copy;
         f->authored = node;
-        f->stays[node->index] = !node_is_call(node) || node_stays(r, node, writes, hidden);
+        f->stays[node->index] = !node_is_call(node) || node_stays(r, node, end, writes, hidden);
         if (f->stays[node->index]) {
                 if (node_is_call(node))
                         TRY(renew_arguments(r, node, copy));
@@ -289,11 +304,20 @@ static Status erase_replaced(const Functional *f)
         return STATUS_OK;
 }
 
+static bool is_static(const TensorSpec *spec, const TensorMeta *meta)
+{
+        bool same = spec != NULL && spec->dtype == meta->dtype && spec->rank == meta->rank;
+        for (int i = 0; same && i < meta->rank; i++)
+                same = spec->size[i].expr == NULL && spec->size[i].value == meta->size[i];
+        return same;
+}
+
 static Status fix_inputs(const Functional *f)
 {
         for (uint32_t i = 0; i < f->graph->n_nodes; i++) {
                 const Node *node = f->graph->nodes[i];
-                if (node->op == OP_PLACEHOLDER && f->values[i].kind == VALUE_TENSOR)
+                if (node->op == OP_PLACEHOLDER && f->values[i].kind == VALUE_TENSOR &&
+                    !is_static(node->spec, &f->values[i].tensor->meta))
                         TRY(engine_note_shape(f->edit, edit_copy_of(f->edit, node),
                                               &f->values[i].tensor->meta));
         }

@@ -109,12 +109,38 @@ static bool is_item(const Rewriting *r, const Node *node, uint32_t end)
                value_is_sequence(r->f.values[of->node->index]);
 }
 
+typedef struct OnOwnBase {
+        const Node *node;
+        bool found;
+} OnOwnBase;
+
+static Status look_at_base(void *context, const Value *leaf)
+{
+        OnOwnBase *own = context;
+        const Recorded *value = leaf->kind == VALUE_TENSOR ? recorded_of(leaf->tensor) : NULL;
+        if (value == NULL || recorded_is_constant(value))
+                return STATUS_OK;
+        const Recorded *base = recorded_buffer(value)->base;
+        own->found |= base != value && base->call != NULL && base->call->n_nodes > 0 &&
+                      base->call->nodes[0] == own->node;
+        return STATUS_OK;
+}
+
+// Whether the value is a view of what only the node's own calls know: a write to it has to be put
+// back there.
+static bool views_its_own(const Rewriting *r, const Node *node)
+{
+        OnOwnBase own = { node, false };
+        (void)value_walk(r->f.values[node->index], look_at_base, &own);
+        return own.found;
+}
+
 static bool node_stays(const Rewriting *r, const Node *node, uint32_t end, bool writes, bool hidden)
 {
         const Overload *overload = overload_of(node);
         if (r->f.values[node->index].kind == VALUE_DYNAMIC)
                 return true;
-        if (writes)
+        if (writes || (r->writes && views_its_own(r, node)))
                 return false;
         if (node->op == OP_CALL_MODULE && r->writes_state) // it would read what was there at first
                 return false;

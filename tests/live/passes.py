@@ -139,6 +139,11 @@ def cast(m, x):
     return y.add_(torch.ones(4, dtype=torch.float64))
 
 
+def own_view(m, x):
+    y = torch.einsum("ij,kj->ki", x, x)
+    return y.add_(1) + y[0]
+
+
 SQUARE = (torch.arange(16.).view(4, 4) / 7 - 1,)
 IMAGE = (torch.arange(36.).view(1, 1, 6, 6) / 17 - 1,)
 
@@ -162,6 +167,7 @@ def functional_cases():
     yield "rows of unbind", rows_apart, SQUARE, False
     yield "through unsqueeze", unsqueezed, SQUARE, True
     yield "through squeeze", squeezed, SQUARE, False
+    yield "a view of what a composite made", own_view, SQUARE, False
     yield "another dtype is added", cast, SQUARE, False
     yield "fill and zero", lambda m, x: written(x, lambda y: y.fill_(2)) + written(x, torch.zero_), SQUARE, \
         True

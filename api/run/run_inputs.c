@@ -112,21 +112,18 @@ static Status read_kind(JsonReader *reader, const Input *input, RunCall *run, Va
                 *out = value_int(number);
                 return STATUS_OK;
         }
-        if (target[0] == '*')
+        if (target[0] == '*' && target[1] != '*')
                 return read_sequence(reader, input, run, out);
         if (input->value_kind != VALUE_TENSOR && (type == JSON_NULL || type == JSON_STRING))
                 return read_scalar(reader, out);
         return read_tensor(reader, input, run, out);
 }
 
-// "*args": a list of tensors. "**kwargs" cannot be sent yet.
+enum { MAX_STARRED = 1024 };
+
+// "*args": a list of tensors.
 static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run, Value *out)
 {
-        enum { MAX_STARRED = 1024 };
-        if (input->placeholder->target[1] == '*')
-                return fail(
-                        STATUS_INPUT,
-                        "a graph with **kwargs takes its keyword arguments by name; this one declares none");
         Value items[MAX_STARRED];
         uint32_t n = 0;
         Status status = json_enter_array(reader);
@@ -153,9 +150,88 @@ static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run
         return status;
 }
 
+// ---- "**kwargs": a dict of what no other input is called ----
+static bool takes_keywords(const RunCall *run, uint32_t leaf)
+{
+        return strncmp(run->task.user[leaf]->placeholder->target, "**", 2) == 0;
+}
+
+// Into the dict of `leaf`, behind what it holds.
+static Status add_keyword(RunCall *run, uint32_t leaf, const char *key, Value take_value)
+{
+        Value *held = &run->task.inputs[leaf];
+        const uint32_t n = held->kind == VALUE_DICT ? held->dict->n : 0;
+        Dict *dict = NULL;
+        Status status = STATUS_OK;
+        if (n > 0 && dict_get(held->dict, key) != NULL)
+                status = fail(STATUS_INPUT, "input \"%.64s\" is given twice", key);
+        else if (n == MAX_STARRED)
+                status = fail(STATUS_TOO_LARGE, "more than %d keyword arguments", MAX_STARRED);
+        else
+                status = dict_new(n + 1, &dict);
+        if (status == STATUS_OK)
+                status = str_new(key, strlen(key), &dict->items[n].key);
+        if (status != STATUS_OK) {
+                value_clear(&take_value);
+                dict_unref(dict);
+                return status;
+        }
+        dict->items[n].value = take_value;
+        for (uint32_t i = 0; i < n; i++) {
+                Value name = value_ref((Value){ .kind = VALUE_STR, .str = held->dict->items[i].key });
+                dict->items[i].key = name.str;
+                dict->items[i].value = value_ref(held->dict->items[i].value);
+        }
+        value_clear(held);
+        *held = (Value){ .kind = VALUE_DICT, .dict = dict };
+        return STATUS_OK;
+}
+
+static Status read_keyword(JsonReader *reader, uint32_t leaf, const char *key, RunCall *run)
+{
+        Value value;
+        char name[128];
+        snprintf(name, sizeof(name), "%s", key); // the reader's text ends with the next token
+        TRY(run_check_value(reader));
+        Status status = read_kind(reader, run->task.user[leaf], run, &value);
+        if (status == STATUS_OK)
+                status = add_keyword(run, leaf, name, value);
+        return status == STATUS_OK ? STATUS_OK : run_name_input(status, name);
+}
+
+static Status read_keywords(JsonReader *reader, uint32_t leaf, RunCall *run)
+{
+        const char *key;
+        bool more;
+        TRY(json_enter_object(reader));
+        for (;;) {
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        return STATUS_OK;
+                TRY(read_keyword(reader, leaf, key, run));
+        }
+}
+
+// The input that takes keyword arguments, or n_inputs.
+static uint32_t keywords_leaf(const RunCall *run)
+{
+        uint32_t leaf = 0;
+        while (leaf < run->task.n_inputs && !takes_keywords(run, leaf))
+                leaf++;
+        return leaf;
+}
+
 static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
 {
         const Input *input = run->task.user[leaf];
+        if (takes_keywords(run, leaf) && json_peek(reader) == JSON_OBJECT)
+                return read_keywords(reader, leaf, run);
+        if (takes_keywords(run, leaf))
+                return failure_at_argument(
+                        fail(STATUS_INPUT,
+                             "input \"%s\" takes keyword arguments: send an object, or each by its name",
+                             input->placeholder->name),
+                        input->placeholder->name);
         if (run->task.inputs[leaf].kind != VALUE_ABSENT)
                 return failure_at_argument(
                         fail(STATUS_INPUT, "input \"%s\" is given twice", input->placeholder->name),
@@ -369,6 +445,8 @@ Status run_read_named(JsonReader *reader, const char *name, RunCall *run)
 {
         void *meaning;
         TRY(find_name(run, name, &meaning));
+        if (meaning == NULL && keywords_leaf(run) < run->task.n_inputs)
+                return read_keyword(reader, keywords_leaf(run), name, run);
         if (meaning == NULL)
                 return unknown_name(run, name);
         uint32_t number = (uint32_t)(((uintptr_t)meaning - 2) / 2);

@@ -115,11 +115,12 @@ static Status make_room(Inlining *inlining)
         Graph *work = inlining->edit->work;
         if (work->n_inlined < inlining->capacity)
                 return STATUS_OK;
-        uint32_t capacity = MAX(16u, inlining->capacity * 2);
+        uint32_t capacity = MAX(16u, work->n_inlined * 2); // an earlier step may have inlined some
         InlinedCall *room = arena_array(&work->arena, capacity, sizeof(*room));
         if (room == NULL)
                 return fail_memory();
-        memcpy(room, work->inlined, work->n_inlined * sizeof(*room));
+        if (work->n_inlined > 0)
+                memcpy(room, work->inlined, work->n_inlined * sizeof(*room));
         work->inlined = room;
         inlining->capacity = capacity;
         return STATUS_OK;

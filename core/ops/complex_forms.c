@@ -64,6 +64,12 @@ static Status linear_form(Emitter *emitter, const OpCall *call, Value *out)
         for (uint32_t i = 1; i < call->n_args; i++) {
                 if (args[i].kind != VALUE_DTYPE)
                         continue;
+                if (call->inplace && args[i].dtype != args[SELF].tensor->meta.dtype)
+                        compose_check(&c, fail(STATUS_DTYPE,
+                                               "Bad in-place call: input tensor dtype %s and output tensor "
+                                               "dtype %s should match",
+                                               dtype_c_name(args[SELF].tensor->meta.dtype),
+                                               dtype_c_name(args[i].dtype)));
                 args[SELF] = compose_cast(&c, args[SELF], args[i].dtype);
                 args[i] = value_none();
         }

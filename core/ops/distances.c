@@ -215,6 +215,19 @@ static Value extreme_of_sums(Compose *c, Value x, int a, int b, bool largest, bo
         return OP(c, largest ? "aten::amax" : "aten::amin", sums, INTS(c, dim), value_bool(keepdim));
 }
 
+// Their sum (order 0: the nuclear norm), the largest (2) or the smallest (-2).
+static Value norm_by_singular_values(Compose *c, Value x, const int dims[2], double order, bool keepdim)
+{
+        Value at_end = OP(c, "aten::movedim.intlist", x, INTS(c, dims[0], dims[1]), INTS(c, -2, -1));
+        Value values = OP(c, "aten::linalg_svdvals", at_end);
+        Value norm = order == 0 ? OP(c, "aten::sum.dim_IntList", values, INTS(c, -1))
+                                : OP(c, order > 0 ? "aten::amax" : "aten::amin", values, INTS(c, -1));
+        for (int i = 0; i < 2 && keepdim; i++)
+                norm = OP(c, "aten::unsqueeze", norm,
+                          value_int(i == 0 ? MIN(dims[0], dims[1]) : MAX(dims[0], dims[1])));
+        return norm;
+}
+
 static Value matrix_norm(Compose *c, Value x, const int dims[2], const char *name, double order, bool keepdim)
 {
         if (name != NULL && strcmp(name, "fro") == 0)
@@ -229,9 +242,7 @@ static Value matrix_norm(Compose *c, Value x, const int dims[2], const char *nam
         else if (name == NULL && fabs(order) != 2)
                 compose_check(c, fail(STATUS_VALUE, "linalg.matrix_norm: Order %g not supported.", order));
         else
-                compose_check(c,
-                              fail(STATUS_UNSUPPORTED, "linalg.matrix_norm: norms by singular values are not "
-                                                       "supported; \"fro\", 1, -1, inf and -inf are"));
+                return norm_by_singular_values(c, x, dims, name != NULL ? 0 : order, keepdim);
         return value_none();
 }
 

@@ -62,6 +62,48 @@ int64_t linalg_element(const TensorMeta *out, int out_drop, const TensorMeta *in
         return at;
 }
 
+TensorMeta linalg_turned(const TensorMeta *meta)
+{
+        TensorMeta turned = *meta;
+        const int row = meta->rank - 2, column = meta->rank - 1;
+        turned.size[row] = meta->size[column];
+        turned.size[column] = meta->size[row];
+        turned.stride[row] = meta->stride[column];
+        turned.stride[column] = meta->stride[row];
+        return turned;
+}
+
+Status linalg_open(const OpRun *run, const TensorMeta *read, int64_t n_scratch, uint32_t turned_outs,
+                   LinalgIo *io)
+{
+        TRY(dense_init(&io->in, run->ctx, run->in[0], read, DTYPE_F64));
+        TRY(scratch_init(&io->scratch, run->ctx, n_scratch + 1, sizeof(double)));
+        io->numbers = io->scratch.data;
+        for (uint32_t k = 0; k < run->n_out; k++) {
+                const TensorMeta *meta = run->out_meta[k];
+                io->out_meta[k] = (turned_outs >> k & 1) != 0 ? linalg_turned(meta) : *meta;
+                TRY(dense_out_init(&io->out[k], run->ctx, run->out[k], &io->out_meta[k],
+                                   dtype_is_float(meta->dtype) ? DTYPE_F64 : DTYPE_I64));
+        }
+        return STATUS_OK;
+}
+
+Status linalg_store(const OpRun *run, LinalgIo *io)
+{
+        TRY(run_poll(run->ctx));
+        for (uint32_t k = 0; k < run->n_out; k++)
+                TRY(dense_out_store(&io->out[k]));
+        return STATUS_OK;
+}
+
+void linalg_io_deinit(LinalgIo *io)
+{
+        for (int k = 0; k < OP_INLINE_OUTS; k++)
+                dense_out_deinit(&io->out[k]);
+        scratch_deinit(&io->scratch);
+        dense_deinit(&io->in);
+}
+
 BatchWords linalg_words(const TensorMeta *a, int64_t b)
 {
         BatchWords words = { "" };

@@ -21,6 +21,25 @@ int64_t linalg_count(const TensorMeta *meta, int drop);
 // Which one of `in` element b of the batch `out` reads, where `in` was broadcast to it.
 int64_t linalg_element(const TensorMeta *out, int out_drop, const TensorMeta *in, int in_drop, int64_t b);
 
+// The last two dimensions exchanged.
+TensorMeta linalg_turned(const TensorMeta *meta);
+
+// Operands, results and scratch of a kernel that goes from matrix to matrix. Floats are float64,
+// integers int64, dense and row-major as the given metas order them.
+typedef struct LinalgIo {
+        Dense in;
+        DenseOut out[OP_INLINE_OUTS];
+        TensorMeta out_meta[OP_INLINE_OUTS];
+        Scratch scratch;
+        double *numbers; // of the scratch
+} LinalgIo;
+// Argument 0 is read by `read`. turned_outs, bit k: result k is written exchanged.
+Status linalg_open(const OpRun *run, const TensorMeta *read, int64_t n_scratch, uint32_t turned_outs,
+                   LinalgIo *io);
+// Stores the results, unless the run stopped.
+Status linalg_store(const OpRun *run, LinalgIo *io);
+void linalg_io_deinit(LinalgIo *io);
+
 // "(Batch element 3): ", or nothing for a single matrix.
 typedef struct BatchWords {
         char text[48];

@@ -271,11 +271,7 @@ static Status lu_run(const OpRun *run)
         _cleanup_(dense_deinit) Dense in = { 0 };
         _cleanup_(scratch_deinit) Scratch factors = { 0 }, pivots = { 0 }, infos = { 0 };
         const int64_t numel = meta_numel(a);
-        TensorMeta read = *a;
-        if (factors_transposed(row, a)) {
-                read.stride[a->rank - 2] = a->stride[a->rank - 1];
-                read.stride[a->rank - 1] = a->stride[a->rank - 2];
-        }
+        TensorMeta read = factors_transposed(row, a) ? linalg_turned(a) : *a;
         TRY(dense_init(&in, run->ctx, run->in[0], &read, DTYPE_F64));
         TRY(scratch_init(&factors, run->ctx, MAX(numel, 1), sizeof(double)));
         TRY(scratch_init(&pivots, run->ctx, lu.n_matrices * MIN(lu.m, lu.n) + 1, sizeof(int32_t)));

@@ -42,7 +42,8 @@ HIDDEN_WRITES = {"aten.native_batch_norm.default", "aten.batch_norm.default", "a
 
 # Results that may be read, of operators that leave some uninitialised or free in their sign.
 DEFINED = {"aten::embedding_bag": (0,), "aten::_embedding_bag": (0,),
-           "aten::_embedding_bag_forward_only": (0,)}
+           "aten::_embedding_bag_forward_only": (0,), "aten::_linalg_eigh": (0,), "aten::_linalg_svd": (1,),
+           "aten::linalg_inv_ex": (1,), "aten::linalg_solve_ex": (1,), "aten::linalg_cholesky_ex": (1,)}
 
 
 class Ref:

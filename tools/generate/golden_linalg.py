@@ -48,6 +48,79 @@ def factored():
         yield "linalg_lu_factor_ex.default", [flat]
 
 
+def triangles():
+    for dtype in (f32, f64):
+        for shape in SHAPES:
+            a = definite(*shape, dtype=dtype)
+            n = shape[-1]
+            for upper in (False, True):
+                for name in ("linalg_cholesky", "linalg_cholesky_ex"):
+                    yield f"{name}.default", [a], {"upper": upper}
+                    yield f"{name}.default", [a.triu() if upper else a.tril()], {"upper": upper}
+                yield "cholesky.default", [a, upper]
+                half = torch.linalg.cholesky(a, upper=upper)
+                yield "cholesky_inverse.default", [half, upper]
+                yield "cholesky_solve.default", [ramp(*shape[:-1], 2, dtype=dtype), half, upper]
+                yield "cholesky_solve.default", [ramp(n, 2, dtype=dtype), half.contiguous(), upper]
+                for unit in (False, True):
+                    options = {"upper": upper, "unitriangular": unit}
+                    yield "linalg_solve_triangular.default", [a, ramp(*shape[:-1], 2, dtype=dtype)], options
+                    yield "linalg_solve_triangular.default", [a, ramp(n, 3, dtype=dtype)], options
+                    yield ("linalg_solve_triangular.default", [a, ramp(*shape[:-2], 2, n, dtype=dtype)],
+                           {**options, "left": False})
+            for name in ("linalg_matrix_exp", "matrix_exp"):
+                yield f"{name}.default", [square(*shape, dtype=dtype) * 0.4]
+                yield f"{name}.default", [(square(*shape, dtype=dtype) * 2).mT]
+            for power in (-2, -1, 0, 1, 2, 3, 5):
+                for name in ("linalg_matrix_power", "matrix_power"):
+                    yield f"{name}.default", [square(*shape, dtype=dtype), power]
+            yield "logdet.default", [a]
+            yield "logdet.default", [square(*shape, dtype=dtype).flip(-1)]
+    yield "linalg_cholesky_ex.default", [definite(3, 3)], {"check_errors": True}
+    yield "linalg_matrix_power.default", [(ramp(3, 3) * 3).round().to(torch.int64), 3]
+    yield "logdet.default", [torch.zeros(3, 3)]
+
+
+def spectra():
+    for dtype in (f32, f64):
+        for shape in (*SHAPES, (4, 3), (3, 4), (2, 5, 3), (2, 3, 5), (0, 3), (3, 0), (12, 5)):
+            a = ramp(*shape, dtype=dtype, step=0.61)
+            for mode in ("reduced", "complete", "r"):
+                yield "linalg_qr.default", [a, mode]
+                yield "linalg_qr.default", [a.mT, mode]
+            yield "qr.default", [a]
+            yield "qr.default", [a, False]
+            yield "linalg_svdvals.default", [a]
+            yield "linalg_svdvals.default", [a.mT]
+            yield "_linalg_svd.default", [a, False, False]
+            yield "_linalg_svd.default", [a.mT, True, False]
+            yield "linalg_pinv.atol_rtol_float", [a]
+            yield "linalg_pinv.atol_rtol_float", [a], {"atol": 0.5, "rtol": 0.1}
+            for options in ({}, {"atol": 0.5}, {"rtol": 0.3}, {"atol": 0.1, "rtol": 0.2}):
+                yield "linalg_matrix_rank.atol_rtol_float", [a], options
+            for order in (2, -2, "nuc"):
+                name = "linalg_matrix_norm.str_ord" if order == "nuc" else "linalg_matrix_norm.default"
+                yield name, [a, order]
+                yield name, [a, order, [-1, 0], True]
+        for shape in SHAPES:
+            a = definite(*shape, dtype=dtype)
+            for half in ("L", "U"):
+                yield "linalg_eigvalsh.default", [a, half]
+                yield "linalg_eigvalsh.default", [square(*shape, dtype=dtype), half]
+                yield "_linalg_eigh.default", [square(*shape, dtype=dtype), half, False]
+        flat = ramp(4, 1, dtype=dtype) @ ramp(1, 4, dtype=dtype, start=0.3)
+        yield "linalg_matrix_rank.atol_rtol_float", [flat]
+        yield "linalg_pinv.atol_rtol_float", [flat]
+        yield "linalg_svdvals.default", [torch.zeros(3, 2, dtype=dtype)]
+        yield "linalg_svdvals.default", [torch.eye(4, dtype=dtype)]
+        chain = [ramp(2, 5, dtype=dtype), ramp(5, 3, dtype=dtype), ramp(3, 4, dtype=dtype)]
+        yield "linalg_multi_dot.default", [chain]
+        yield "linalg_multi_dot.default", [chain[:2]]
+        yield "linalg_multi_dot.default", [[ramp(2, dtype=dtype), *chain]]
+        yield "linalg_multi_dot.default", [[*chain, ramp(4, dtype=dtype)]]
+        yield "linalg_multi_dot.default", [[ramp(2, dtype=dtype), *chain, ramp(4, dtype=dtype)]]
+
+
 def linalg_cases():
-    for part in (factored,):
+    for part in (factored, triangles, spectra):
         yield from part()

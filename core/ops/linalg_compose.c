@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// linalg_compose.c: operators on matrices that are made of factorisations and products.
+#include <float.h>
+#include <math.h>
+#include "core/ops/compose.h"
+#include "core/ops/linalg.h"
+
+// ---- powers, determinants ----
+static Value matrix_power(Compose *c, Value x, int64_t n)
+{
+        const TensorMeta *meta = compose_meta(c, x);
+        if (n == 0) {
+                Value eye =
+                        OP(c, "aten::eye", value_int(meta->size[meta->rank - 1]), value_dtype(meta->dtype));
+                return OP(c, "aten::clone",
+                          OP(c, "aten::expand", eye, compose_ints(c, meta->size, meta->rank)),
+                          (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS });
+        }
+        if (n < 0)
+                x = OP(c, "aten::linalg_inv", x);
+        uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
+        if (left == 1)
+                return n < 0 ? x : OP(c, "aten::clone", x);
+        Value result = value_none();
+        for (Value square = x; left != 0 && !compose_failed(c); left >>= 1) {
+                if ((left & 1) != 0)
+                        result = result.kind == VALUE_NONE ? square : OP(c, "aten::matmul", result, square);
+                if (left > 1)
+                        square = OP(c, "aten::matmul", square, square);
+        }
+        return result;
+}
+
+static Status matrix_power_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        TRY(linalg_square(compose_meta(&c, self), "linalg.matrix_power"));
+        return compose_end(&c, matrix_power(&c, self, compose_int(&c, "n")), out);
+}
+
+static Status logdet_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        TRY(linalg_square(compose_meta(&c, NAMED(&c, "self")), "logdet"));
+        Value pair = OP(&c, "aten::linalg_slogdet", NAMED(&c, "self"));
+        Value negative = OP(&c, "aten::eq.Scalar", compose_item(&c, pair, 0), value_int(-1));
+        return compose_end(
+                &c, OP(&c, "aten::masked_fill.Scalar", compose_item(&c, pair, 1), negative, value_float(NAN)),
+                out);
+}
+
+// ---- triangular systems ----
+static Value solved(Compose *c, Value triangle, Value b, bool upper, bool unit)
+{
+        return OP(c, "aten::linalg_solve_triangular", triangle, b, value_bool(upper), value_bool(true),
+                  value_bool(unit));
+}
+
+// X of L L^T X = B, or U^T U X = B.
+static Value cholesky_solution(Compose *c, Value factor, Value b, bool upper)
+{
+        Value turned = OP(c, "aten::mT", factor);
+        Value half = solved(c, upper ? turned : factor, b, false, false);
+        return solved(c, upper ? factor : turned, half, true, false);
+}
+
+static Status cholesky_solve_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value b = NAMED(&c, "self"), factor = NAMED(&c, "input2");
+        if (compose_meta(&c, b)->rank < 2)
+                return fail(STATUS_SHAPE,
+                            "b should have at least 2 dimensions, but has %d dimensions instead",
+                            compose_meta(&c, b)->rank);
+        return compose_end(&c, cholesky_solution(&c, factor, b, compose_bool(&c, "upper")), out);
+}
+
+static Status cholesky_inverse_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value factor = NAMED(&c, "self");
+        const TensorMeta *meta = compose_meta(&c, factor);
+        TRY(linalg_square(meta, "cholesky_inverse"));
+        Value eye = OP(&c, "aten::eye", value_int(meta->size[meta->rank - 1]), value_dtype(meta->dtype));
+        return compose_end(&c, cholesky_solution(&c, factor, eye, compose_bool(&c, "upper")), out);
+}
+
+// A list of results is a tuple for callers.
+static Value tuple_of(Compose *c, const Value *items, uint32_t n)
+{
+        Value made = compose_list(c, items, n);
+        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
+        return made;
+}
+
+static Status svd_pair_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        bool full = compose_bool(&c, "full_matrices");
+        return compose_end(
+                &c, OP(&c, "aten::_linalg_svd", NAMED(&c, "A"), value_bool(full), value_bool(true)), out);
+}
+
+static Status svdvals_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value all = OP(&c, "aten::_linalg_svd", NAMED(&c, "A"), value_bool(false), value_bool(false));
+        return compose_end(&c, compose_item(&c, all, 1), out);
+}
+
+static Status old_qr_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value mode = compose_text(&c, compose_bool(&c, "some") ? "reduced" : "complete");
+        return compose_end(&c, OP(&c, "aten::linalg_qr", NAMED(&c, "self"), mode), out);
+}
+
+static Status old_svd_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        if (!compose_bool(&c, "compute_uv"))
+                return fail(STATUS_UNSUPPORTED,
+                            "svd without vectors is not supported; torch.linalg.svdvals is");
+        Value all = OP(&c, "aten::_linalg_svd", NAMED(&c, "self"), value_bool(!compose_bool(&c, "some")),
+                       value_bool(true));
+        Value items[] = { compose_item(&c, all, 0), compose_item(&c, all, 1),
+                          OP(&c, "aten::mT", compose_item(&c, all, 2)) };
+        return compose_end(&c, tuple_of(&c, items, 3), out);
+}
+
+// ---- by singular values ----
+// Below max(atol, rtol * largest) a singular value counts as 0.
+static Value threshold(Compose *c, Value values, const TensorMeta *a)
+{
+        double atol = compose_has(c, "atol") ? compose_double(c, "atol") : 0;
+        double eps = a->dtype == DTYPE_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+        double rtol = (double)MAX(a->size[a->rank - 1], a->size[a->rank - 2]) * eps;
+        if (compose_has(c, "rtol"))
+                rtol = compose_double(c, "rtol");
+        else if (atol > 0)
+                rtol = 0;
+        Value largest = OP(c, "aten::amax", values, INTS(c, -1), value_bool(true));
+        Value share = OP(c, "aten::mul.Scalar", largest, value_float(rtol));
+        return OP(c, "aten::clamp_min", share, value_float(atol));
+}
+
+static Status spectral_check(Compose *c, const char *name)
+{
+        const TensorMeta *a = compose_meta(c, NAMED(c, "self"));
+        TRY(linalg_matrix(a, name));
+        if (compose_bool(c, "hermitian"))
+                return fail(STATUS_UNSUPPORTED, "%s with hermitian=True is not supported", name);
+        return STATUS_OK;
+}
+
+static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        TRY(spectral_check(&c, "linalg.pinv"));
+        const TensorMeta *a = compose_meta(&c, self);
+        if (meta_numel(a) == 0) {
+                TensorMeta turned = linalg_turned(a);
+                return compose_end(&c,
+                                   OP(&c, "aten::zeros", compose_ints(&c, turned.size, turned.rank),
+                                      value_dtype(a->dtype)),
+                                   out);
+        }
+        Value all = OP(&c, "aten::_linalg_svd", self, value_bool(false), value_bool(true));
+        Value values = compose_item(&c, all, 1);
+        Value kept = OP(&c, "aten::gt.Tensor", values, threshold(&c, values, a));
+        Value inverse =
+                OP(&c, "aten::where.ScalarOther", kept, OP(&c, "aten::reciprocal", values), value_int(0));
+        Value right = OP(&c, "aten::mul.Tensor", OP(&c, "aten::mT", compose_item(&c, all, 2)),
+                         OP(&c, "aten::unsqueeze", inverse, value_int(-2)));
+        return compose_end(&c, OP(&c, "aten::matmul", right, OP(&c, "aten::mT", compose_item(&c, all, 0))),
+                           out);
+}
+
+static Status matrix_rank_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        TRY(spectral_check(&c, "torch.linalg.matrix_rank"));
+        const TensorMeta *a = compose_meta(&c, self);
+        if (meta_numel(a) == 0)
+                return compose_end(
+                        &c,
+                        OP(&c, "aten::zeros", compose_ints(&c, a->size, a->rank - 2), value_dtype(DTYPE_I64)),
+                        out);
+        Value values = OP(&c, "aten::linalg_svdvals", self);
+        Value counted = OP(&c, "aten::gt.Tensor", values, threshold(&c, values, a));
+        return compose_end(&c, OP(&c, "aten::sum.dim_IntList", counted, INTS(&c, -1)), out);
+}
+
+// ---- chains of products ----
+static Status multi_dot_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value list = NAMED(&c, "tensors");
+        uint32_t n = compose_length(list);
+        if (n < 2)
+                return fail(STATUS_VALUE, "multi_dot(): expected at least 2 tensors but got %u", n);
+        for (uint32_t i = 0; i < n; i++) {
+                int rank = compose_meta(&c, compose_item(&c, list, i))->rank;
+                if (rank != 2 && !((i == 0 || i == n - 1) && rank == 1))
+                        return fail(STATUS_SHAPE, "multi_dot(): tensor %u must be 2D but got %dD", i, rank);
+        }
+        Value product = compose_item(&c, list, 0);
+        for (uint32_t i = 1; i < n; i++)
+                product = OP(&c, "aten::matmul", product, compose_item(&c, list, i));
+        return compose_end(&c, product, out);
+}
+
+#define MADE(schema, name)                                                                                   \
+        {                                                                                                    \
+                "aten::" schema, 0, .expand = name##_expand, .traits = TRAIT_FRESH                           \
+        }
+const OpDef linalg_compose_ops[] = {
+        MADE("linalg_matrix_power(Tensor self, int n) -> Tensor", matrix_power),
+        MADE("matrix_power(Tensor self, int n) -> Tensor", matrix_power),
+        MADE("logdet(Tensor self) -> Tensor", logdet),
+        MADE("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", cholesky_solve),
+        MADE("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse),
+        MADE("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", old_qr),
+        MADE("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, "
+             "Tensor "
+             "Vh)",
+             svd_pair),
+        MADE("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals),
+        { "aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", 0,
+          .expand = old_svd_expand, .traits = TRAIT_MAY_SHARE },
+        MADE("linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
+             "hermitian=False) -> Tensor",
+             pinv),
+        MADE("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
+             "hermitian=False) -> Tensor",
+             matrix_rank),
+        MADE("linalg_multi_dot(Tensor[] tensors) -> Tensor", multi_dot),
+};
+OP_FILE(linalg_compose_ops);

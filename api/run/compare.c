@@ -116,13 +116,26 @@ static Status derive(CompareRun *run, int at)
         return run_derive(run->context, call);
 }
 
+// Both sides draw the same random numbers, with a seed of the request or of the system.
+static Status take_seed(CompareRun *run, int at)
+{
+        Generator *generator = &run->calls[0].task.generator;
+        if (at == 0 && run->body->seed >= 0)
+                run_take_seed(&run->calls[0], run->body->seed);
+        if (at == 0) {
+                TRY(generator_start(generator));
+                generator_rewind(generator);
+        }
+        run_take_seed(&run->calls[at], (int64_t)generator->seed);
+        return STATUS_OK;
+}
+
 static Status open_side(CompareRun *run, int at)
 {
         RunTask *task = &run->calls[at].task;
         const RunContext *outer = run->context->ctx;
         task->mode = run->body->sides[at].mode;
-        if (run->body->seed >= 0)
-                run_take_seed(&run->calls[at], run->body->seed);
+        TRY(take_seed(run, at));
         task->ctx.within = outer;
         task->ctx.deadline_ns = run->context->deadline_ns == 0
                                         ? 0

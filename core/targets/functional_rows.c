@@ -3,8 +3,10 @@
 // Signatures are Python's (argument order, `inplace`, `_stacklevel`); most rows only forward.
 #include "core/base/number.h"
 #include "core/targets/operators.h"
+#include "core/ops/compose.h"
 #include "core/targets/refuse.h"
 
+#include <math.h>
 #include <string.h>
 
 // ---- softmax ----
@@ -41,40 +43,55 @@ static Status softmin_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- dropout ----
-static Status dropout_with(Emitter *emitter, const OpCall *call, const char *base, Value *out)
+Status dropout_call(Emitter *emitter, const DropoutCall *call, Value *out)
 {
-        double p;
-        TRY(arg_double(call, PY_DROPOUT_P, &p));
+        Compose c;
+        double p = value_is_number(call->p) ? python_float(call->p) : NAN;
         if (!(p >= 0 && p <= 1))
                 return fail(STATUS_VALUE, "dropout probability has to be between 0 and 1, but got %g", p);
-        if (!arg_bool(call, PY_DROPOUT_TRAINING, true) || p == 0) {
-                *out = value_ref(call->args[SELF]);
+        int rank = call->input.kind == VALUE_TENSOR ? call->input.tensor->meta.rank : 0;
+        if (call->batched_rank == 3 && rank != 2 && rank != 3)
+                return fail(STATUS_SHAPE, "dropout1d: Expected 2D or 3D input, but received a %dD input.",
+                            rank);
+        if (!call->training || p == 0 || call->input.kind != VALUE_TENSOR) {
+                *out = value_ref(call->input);
                 return STATUS_OK;
         }
-        const Value args[] = { call->args[SELF], call->args[PY_DROPOUT_P], call->args[PY_DROPOUT_TRAINING] };
-        return arg_bool(call, PY_DROPOUT_INPLACE, false) ? aten_inplace(emitter, base, args, 3, out)
-                                                         : aten_call(emitter, base, args, 3, out);
+        bool unbatched = call->batched_rank != 0 && rank != call->batched_rank;
+        compose_begin_bare(&c, emitter, call->base);
+        Value batch = unbatched ? OP(&c, "aten::unsqueeze", call->input, value_int(0)) : call->input;
+        const Value args[] = { batch, call->p, value_bool(true) };
+        Value result = value_none();
+        compose_check(&c, call->inplace ? aten_inplace(emitter, call->base, args, 3, &result)
+                                        : aten_call(emitter, call->base, args, 3, &result));
+        result = compose_keep(&c, result);
+        if (unbatched)
+                result = call->inplace ? call->input : OP(&c, "aten::squeeze.dim", result, value_int(0));
+        return compose_end(&c, result, out);
 }
 
-static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
+static Status dropout_with(Emitter *emitter, const OpCall *call, const char *base, int batched, Value *out)
 {
-        return dropout_with(emitter, call, "aten::dropout", out);
+        const DropoutCall dropout = { .base = base,
+                                      .input = call->args[SELF],
+                                      .p = call->args[PY_DROPOUT_P],
+                                      .training = arg_bool(call, PY_DROPOUT_TRAINING, true),
+                                      .inplace = arg_bool(call, PY_DROPOUT_INPLACE, false),
+                                      .batched_rank = batched };
+        return dropout_call(emitter, &dropout, out);
 }
 
-static Status feature_dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        return dropout_with(emitter, call, "aten::feature_dropout", out);
-}
-
-static Status alpha_dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        return dropout_with(emitter, call, "aten::alpha_dropout", out);
-}
-
-static Status feature_alpha_dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        return dropout_with(emitter, call, "aten::feature_alpha_dropout", out);
-}
+#define DROPOUT_EXPAND(name, base, batched)                                                                  \
+        static Status name##_expand(Emitter *emitter, const OpCall *call, Value *out)                        \
+        {                                                                                                    \
+                return dropout_with(emitter, call, base, batched, out);                                      \
+        }
+DROPOUT_EXPAND(dropout, "aten::dropout", 0)
+DROPOUT_EXPAND(dropout1d, "aten::feature_dropout", 3)
+DROPOUT_EXPAND(feature_dropout, "aten::feature_dropout", 0)
+DROPOUT_EXPAND(dropout3d, "aten::feature_dropout", 5)
+DROPOUT_EXPAND(alpha_dropout, "aten::alpha_dropout", 0)
+DROPOUT_EXPAND(feature_alpha_dropout, "aten::feature_alpha_dropout", 0)
 
 // ---- activations made of others ----
 static Status softsign_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -98,17 +115,12 @@ static Status gelu_expand(Emitter *emitter, const OpCall *call, Value *out)
         return EMIT(emitter, "aten::gelu", out, call->args[SELF], call->args[PY_GELU_APPROXIMATE]);
 }
 
-// Outside training the slope is the mean of lower and upper.
 static Status rrelu_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        double lower, upper;
-        TRY(arg_double(call, PY_RRELU_LOWER, &lower));
-        TRY(arg_double(call, PY_RRELU_UPPER, &upper));
-        TRY(refuse_rrelu(call));
-        const Value args[] = { call->args[SELF], value_float((lower + upper) / 2) };
-        return arg_bool(call, PY_RRELU_INPLACE, false)
-                       ? aten_inplace(emitter, "aten::leaky_relu", args, 2, out)
-                       : aten_call(emitter, "aten::leaky_relu", args, 2, out);
+        const Value args[] = { call->args[SELF], call->args[PY_RRELU_LOWER], call->args[PY_RRELU_UPPER],
+                               value_bool(arg_bool(call, PY_RRELU_TRAINING, false)) };
+        return arg_bool(call, PY_RRELU_INPLACE, false) ? aten_inplace(emitter, "aten::rrelu", args, 4, out)
+                                                       : aten_call(emitter, "aten::rrelu", args, 4, out);
 }
 
 // ---- normalisation ----
@@ -312,7 +324,7 @@ static const PyRow rows[] = {
         { "F.rrelu",
           "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool "
           "training=False, " INPLACE,
-          .expand = rrelu_expand, .needs = "aten::leaky_relu" },
+          .expand = rrelu_expand, .needs = "aten::rrelu" },
         { "F.glu", "py::glu(Tensor input, int dim=-1) -> Tensor", .emits = "aten::glu a0 a1" },
         { "F.gelu", "py::gelu(Tensor input, *, str approximate='none') -> Tensor", .expand = gelu_expand,
           .needs = "aten::gelu" },
@@ -327,8 +339,12 @@ static const PyRow rows[] = {
           .needs = "aten::log_softmax", .traits = TRAIT_FRESH },
         { "F.softmin", "py::softmin" SOFTMAX, .expand = softmin_expand, .needs = "aten::softmax aten::neg" },
         { "F.dropout", "py::dropout" DROPOUT, .expand = dropout_expand, .needs = "aten::dropout" },
-        { "F.dropout1d F.dropout2d F.dropout3d", "py::feature_dropout" DROPOUT,
-          .expand = feature_dropout_expand, .needs = "aten::feature_dropout" },
+        { "F.dropout1d", "py::dropout1d" DROPOUT, .expand = dropout1d_expand,
+          .needs = "aten::feature_dropout" },
+        { "F.dropout2d", "py::feature_dropout" DROPOUT, .expand = feature_dropout_expand,
+          .needs = "aten::feature_dropout" },
+        { "F.dropout3d", "py::dropout3d" DROPOUT, .expand = dropout3d_expand,
+          .needs = "aten::feature_dropout" },
         { "F.alpha_dropout", "py::alpha_dropout" ALPHA, .expand = alpha_dropout_expand,
           .needs = "aten::alpha_dropout" },
         { "F.feature_alpha_dropout", "py::feature_alpha_dropout" ALPHA,

@@ -17,25 +17,12 @@ static Status gelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
         return EMIT(emitter, "aten::gelu", out, call->args[SELF], call->config[NN_GELU_APPROXIMATE]);
 }
 
-static Status rrelu_refuse(const ModuleCall *call)
-{
-        if (call->module->training)
-                return fail(STATUS_UNSUPPORTED, "torch.nn.RReLU in training mode draws random slopes, which "
-                                                "this version does not do; call "
-                                                "model.eval() before exporting");
-        return STATUS_OK;
-}
-
 static Status rrelu_run(Emitter *emitter, const ModuleCall *call, Value *out)
 {
-        TRY(rrelu_refuse(call));
-        const Value slope = value_float(
-                (python_float(call->config[NN_RRELU_LOWER]) + python_float(call->config[NN_RRELU_UPPER])) /
-                2);
-        return call->config[NN_RRELU_INPLACE].b
-                       ? aten_inplace(emitter, "aten::leaky_relu", (const Value[]){ call->args[SELF], slope },
-                                      2, out)
-                       : ATEN(emitter, "aten::leaky_relu", out, call->args[SELF], slope);
+        const Value args[] = { call->args[SELF], call->config[NN_RRELU_LOWER], call->config[NN_RRELU_UPPER],
+                               value_bool(call->module->training) };
+        return call->config[NN_RRELU_INPLACE].b ? aten_inplace(emitter, "aten::rrelu", args, 4, out)
+                                                : aten_call(emitter, "aten::rrelu", args, 4, out);
 }
 
 #define INPUT   "nn::forward(Tensor input) -> Tensor"
@@ -49,7 +36,7 @@ static const ModuleClass rows[] = {
         { "torch.nn.PReLU", "nn::PReLU(int num_parameters=1, float init=0.25) -> ()", "weight", INPUT,
           .emits = "aten::prelu a0 s0", .shapes = "num_parameters" },
         { "torch.nn.RReLU", "nn::RReLU(float lower=0.125, float upper=0.3333333333333333, " INPLACE, "",
-          INPUT, .run = rrelu_run, .refuse = rrelu_refuse, .needs = "aten::leaky_relu" },
+          INPUT, .run = rrelu_run, .needs = "aten::rrelu" },
         { "torch.nn.ELU", "nn::ELU(float alpha=1.0, " INPLACE, "", INPUT, .emits = "aten::elu a0 c0 !c1" },
         { "torch.nn.SELU", "nn::SELU(" INPLACE, "", INPUT, .emits = "aten::selu a0 !c0" },
         { "torch.nn.CELU", "nn::CELU(float alpha=1.0, " INPLACE, "", INPUT, .emits = "aten::celu a0 c0 !c1" },

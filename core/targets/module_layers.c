@@ -275,24 +275,29 @@ static Status identity_run(Emitter *emitter, const ModuleCall *call, Value *out)
         return STATUS_OK;
 }
 
-static Status dropout_refuse(const ModuleCall *call)
+static Status dropout_with(Emitter *emitter, const ModuleCall *call, const char *base, int batched,
+                           Value *out)
 {
-        Value p = call->config[NN_DROPOUT_P];
-        if (call->module->training && value_is_number(p) && python_float(p) != 0)
-                return fail(STATUS_UNSUPPORTED,
-                            "%s in training mode draws random numbers, which this version does not do; call "
-                            "model.eval() before exporting",
-                            call->module->type);
-        return STATUS_OK;
+        const DropoutCall dropout = { .base = base,
+                                      .input = call->args[SELF],
+                                      .p = call->config[NN_DROPOUT_P],
+                                      .training = call->module->training,
+                                      .inplace = call->config[NN_DROPOUT_INPLACE].b,
+                                      .batched_rank = batched };
+        return dropout_call(emitter, &dropout, out);
 }
 
-static Status dropout_run(Emitter *emitter, const ModuleCall *call, Value *out)
-{
-        (void)emitter;
-        TRY(dropout_refuse(call));
-        *out = value_ref(call->args[SELF]);
-        return STATUS_OK;
-}
+#define DROPOUT_RUN(name, base, batched)                                                                     \
+        static Status name##_run(Emitter *emitter, const ModuleCall *call, Value *out)                       \
+        {                                                                                                    \
+                return dropout_with(emitter, call, base, batched, out);                                      \
+        }
+DROPOUT_RUN(dropout, "aten::dropout", 0)
+DROPOUT_RUN(dropout1d, "aten::feature_dropout", 3)
+DROPOUT_RUN(feature_dropout, "aten::feature_dropout", 0)
+DROPOUT_RUN(dropout3d, "aten::feature_dropout", 5)
+DROPOUT_RUN(alpha_dropout, "aten::alpha_dropout", 0)
+DROPOUT_RUN(feature_alpha_dropout, "aten::feature_alpha_dropout", 0)
 
 static Status embedding_refuse(const ModuleCall *call)
 {
@@ -413,17 +418,17 @@ static const ModuleClass rows[] = {
           "nn::forward(Tensor input, Tensor? offsets=None, Tensor? per_sample_weights=None) -> Tensor",
           .emits = "F.embedding_bag a0 s0 a1 c2 c3 c4 c5 c6 a2 c7 c8",
           .shapes = "num_embeddings,embedding_dim" },
-        { "torch.nn.Dropout", "nn::Dropout" DROPOUT, "", INPUT, .run = dropout_run, .refuse = dropout_refuse,
+        { "torch.nn.Dropout", "nn::Dropout" DROPOUT, "", INPUT, .run = dropout_run,
           .needs = "aten::dropout" },
-        { "torch.nn.Dropout1d", "nn::Dropout1d" DROPOUT, "", INPUT, .run = dropout_run,
-          .refuse = dropout_refuse, .needs = "aten::feature_dropout" },
-        { "torch.nn.Dropout2d", "nn::Dropout2d" DROPOUT, "", INPUT, .run = dropout_run,
-          .refuse = dropout_refuse, .needs = "aten::feature_dropout" },
-        { "torch.nn.Dropout3d", "nn::Dropout3d" DROPOUT, "", INPUT, .run = dropout_run,
-          .refuse = dropout_refuse, .needs = "aten::feature_dropout" },
-        { "torch.nn.AlphaDropout", "nn::AlphaDropout" DROPOUT, "", INPUT, .run = dropout_run,
-          .refuse = dropout_refuse, .needs = "aten::alpha_dropout" },
-        { "torch.nn.FeatureAlphaDropout", "nn::FeatureAlphaDropout" DROPOUT, "", INPUT, .run = dropout_run,
-          .refuse = dropout_refuse, .needs = "aten::feature_alpha_dropout" },
+        { "torch.nn.Dropout1d", "nn::Dropout1d" DROPOUT, "", INPUT, .run = dropout1d_run,
+          .needs = "aten::feature_dropout" },
+        { "torch.nn.Dropout2d", "nn::Dropout2d" DROPOUT, "", INPUT, .run = feature_dropout_run,
+          .needs = "aten::feature_dropout" },
+        { "torch.nn.Dropout3d", "nn::Dropout3d" DROPOUT, "", INPUT, .run = dropout3d_run,
+          .needs = "aten::feature_dropout" },
+        { "torch.nn.AlphaDropout", "nn::AlphaDropout" DROPOUT, "", INPUT, .run = alpha_dropout_run,
+          .needs = "aten::alpha_dropout" },
+        { "torch.nn.FeatureAlphaDropout", "nn::FeatureAlphaDropout" DROPOUT, "", INPUT,
+          .run = feature_alpha_dropout_run, .needs = "aten::feature_alpha_dropout" },
 };
 const ModuleTable layer_classes = MODULE_TABLE(rows);

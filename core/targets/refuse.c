@@ -50,14 +50,6 @@ Status refuse_cuda(const OpCall *call)
                     "cuda() needs a GPU: fxserve runs on the CPU; export the graph for \"cpu\"");
 }
 
-Status refuse_rrelu(const OpCall *call)
-{
-        if (!is_on(call, "training"))
-                return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "rrelu with training=True draws random slopes, which this version "
-                                        "does not do; export the model in eval mode");
-}
-
 Status refuse_embedding(const OpCall *call)
 {
         if (constant_named(call, "max_norm") == NULL)
@@ -100,18 +92,6 @@ static Status refuse_antialias(const OpCall *call)
                     "interpolate with antialias=True is not supported by this version (it lacks %s)", op);
 }
 
-static Status refuse_dropout(const OpCall *call)
-{
-        double p;
-        if (!(is_on(call, "train") || is_on(call, "training")) || !draws(call, "p", &p))
-                return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED,
-                    "%s(p=%g) in training mode draws random numbers, which are not supported; call "
-                    "model.eval() before tracing or "
-                    "exporting, or set p=0",
-                    call->schema->name, p);
-}
-
 static Status refuse_attention(const OpCall *call)
 {
         double p;
@@ -128,21 +108,11 @@ static const struct {
         const char *ns, *name; // of the schema
         Status (*refuse)(const OpCall *call);
 } rows[] = {
-        { "aten", "alpha_dropout", refuse_dropout },
-        { "aten", "dropout", refuse_dropout },
-        { "aten", "feature_alpha_dropout", refuse_dropout },
-        { "aten", "feature_dropout", refuse_dropout },
-        { "aten", "native_dropout", refuse_dropout },
         { "aten", "scaled_dot_product_attention", refuse_attention },
-        { "py", "alpha_dropout", refuse_dropout },
         { "py", "cuda", refuse_cuda },
-        { "py", "dropout", refuse_dropout },
         { "py", "embedding", refuse_embedding },
-        { "py", "feature_alpha_dropout", refuse_dropout },
-        { "py", "feature_dropout", refuse_dropout },
         { "py", "interpolate", refuse_antialias },
         { "py", "norm", refuse_norm },
-        { "py", "rrelu", refuse_rrelu },
         { "py", "tensor", refuse_device },
         { "py", "to", refuse_device },
 };

@@ -12,7 +12,6 @@ Status module_refuse(const Module *module);
 
 // Checks that rows also make when they run.
 Status refuse_cuda(const OpCall *call);
-Status refuse_rrelu(const OpCall *call);
 Status refuse_embedding(const OpCall *call);
 Status refuse_norm(const OpCall *call);
 // The operator that resizes with antialiasing in this mode (shape_rows.c); NULL: there is none.

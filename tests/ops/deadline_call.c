@@ -56,7 +56,9 @@ static void fill(Tensor *tensor, int64_t below)
                 else if (dtype == DTYPE_BOOL)
                         data[i] = (char)(noise >> 3 & 1);
                 else if (dtype_is_float(dtype))
-                        element_from_f64(dtype, data + i * bytes, (double)(noise % 20011) / 10000.0 - 1.0);
+                        element_from_f64(dtype, data + i * bytes,
+                                         below > 0 ? (double)below * (noise % 20011) / 20011.0
+                                                   : (double)(noise % 20011) / 10000.0 - 1.0);
                 else
                         element_from_i64(dtype, data + i * bytes,
                                          (int64_t)(noise % (uint32_t)(below > 0 ? below : 100)));

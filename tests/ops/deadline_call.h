@@ -4,7 +4,8 @@
 #include "core/ops/emitter.h"
 
 // "f32[4,N]": dense noise; a letter behind it: T the last two dimensions exchanged, L
-// channels_last; "i64[N]<9": 0..8. `dtype:f64` is a dtype. Tensors hold real bytes.
+// channels_last; "i64[N]<9": 0..8, floats: from 0 to below 9. `dtype:f64` is a dtype. Tensors hold
+// real bytes.
 typedef struct DeadlineCall {
         Value args, kwargs; // tuple, dict
 } DeadlineCall;

@@ -6,8 +6,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/eval/eager.h"
+#include "core/kernels/random/generator.h"
 #include "tests/ops/golden_file.h"
 
 typedef struct Tally {
@@ -71,6 +73,16 @@ static bool values_match(const GoldenCase *golden, const Tensor *got, const Tens
             tensor_contiguous((Tensor *)(uintptr_t)want, NULL, &b) != STATUS_OK)
                 return differs("out of memory");
         return elements_match(golden, a->meta.dtype, tensor_data(a), tensor_data(b), meta_numel(&a->meta));
+}
+
+static bool hash_matches(const char *want, const Tensor *got)
+{
+        _cleanup_(tensor_unrefp) Tensor *dense = NULL;
+        if (tensor_contiguous((Tensor *)(uintptr_t)got, NULL, &dense) != STATUS_OK)
+                return differs("out of memory");
+        HashHex hash = sha256_of(tensor_data(dense),
+                                 (size_t)meta_numel(&dense->meta) * dtype_info[dense->meta.dtype].bytes);
+        return strcmp(hash.hex, want) == 0 ? true : differs("the elements' hash is %s", hash.hex);
 }
 
 static bool strides_match(const TensorMeta *got, const TensorMeta *want)
@@ -140,6 +152,9 @@ static bool matches(const GoldenCase *golden, const Want *want, Value got, const
                                 return false;
                 }
                 return true;
+        case WANT_HASH:
+                return got.kind == VALUE_TENSOR ? hash_matches(want->hash, got.tensor)
+                                                : differs("is no Tensor");
         case WANT_TENSOR:
                 break;
         }
@@ -170,7 +185,8 @@ static bool mutations_match(const GoldenCase *golden, const Schema *schema, cons
                         i++;
                 if (i == schema->n_args || args[i].kind != VALUE_TENSOR)
                         return differs("no tensor argument %s", want->name);
-                if (!values_match(golden, args[i].tensor, want->tensor))
+                if (want->kind == WANT_HASH ? !hash_matches(want->hash, args[i].tensor)
+                                            : !values_match(golden, args[i].tensor, want->tensor))
                         return false;
         }
         return true;
@@ -192,6 +208,7 @@ static bool run_case(Emitter *emitter, const GoldenCase *golden)
         if (schema_bind(&overload->schema, &call, BIND_NUMBERS, args, &given) != STATUS_OK)
                 return differs("does not bind: %.400s", failure_current()->message);
         Value result = value_none();
+        generator_seed(emitter->ctx->generator, (uint64_t)golden->seed);
         Status status = emit(emitter, overload, args, given, &result);
         bool good = status == STATUS_OK ? outs_match(golden, &overload->schema, result, args) &&
                                                   mutations_match(golden, &overload->schema, args)
@@ -239,7 +256,9 @@ static void run_group(const char *group, Report *report)
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         RunContext ctx;
         bool more = true;
+        Generator generator;
         run_context_init(&ctx);
+        ctx.generator = &generator;
         snprintf(path, sizeof(path), "%s/%s", GOLDEN_DIR, group);
         cr_assert_eq(ops_init(), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);

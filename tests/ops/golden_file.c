@@ -355,6 +355,9 @@ static Status read_want_object(GoldenFile *file, JsonReader *json, Want *out)
                 TRY(json_read_int(json, &arg));
                 out->kind = WANT_ARG;
                 out->arg = (int)arg;
+        } else if (strcmp(key, "$sha256") == 0) {
+                out->kind = WANT_HASH;
+                TRY(json_read_string(json, &out->hash, NULL));
         } else if (strcmp(key, "$complex") == 0) {
                 TRY(read_complex(json, &out->value));
         } else {
@@ -435,6 +438,8 @@ static Status read_member(GoldenFile *file, JsonReader *json, const char *key, G
                 return read_mutated(file, json, &golden->mutated);
         if (strcmp(key, "rtol") == 0)
                 return json_read_number(json, &kind, &whole, &golden->rtol);
+        if (strcmp(key, "seed") == 0)
+                return json_read_int(json, &golden->seed);
         if (strcmp(key, "atol") == 0)
                 return json_read_number(json, &kind, &whole, &golden->atol);
         return json_skip(json);

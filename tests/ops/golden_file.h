@@ -6,11 +6,12 @@
 #include "core/tensor/value.h"
 
 // What a result must be.
-typedef enum WantKind { WANT_TENSOR, WANT_ARG, WANT_VALUE, WANT_LIST } WantKind;
+typedef enum WantKind { WANT_TENSOR, WANT_HASH, WANT_ARG, WANT_VALUE, WANT_LIST } WantKind;
 typedef struct Want Want;
 struct Want {
         WantKind kind;
-        Tensor *tensor; // WANT_TENSOR: values and geometry
+        Tensor *tensor;   // WANT_TENSOR: values and geometry
+        const char *hash; // WANT_HASH: SHA-256 of the contiguous elements
         int64_t offset;
         int alias;   // argument whose storage is shared; -1: none
         int arg;     // WANT_ARG
@@ -26,6 +27,7 @@ typedef struct GoldenCase {
         Value args, kwargs; // tuple, dict
         Want outs, mutated; // lists
         double rtol, atol;
+        int64_t seed; // of random operators
 } GoldenCase;
 
 typedef struct GoldenFile {

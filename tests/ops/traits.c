@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/eval/eager.h"
+#include "core/kernels/random/generator.h"
 #include "core/ops/fused_conv.h"
 #include "core/ops/fused_tail.h"
 #include "tests/ops/golden_file.h"
@@ -34,7 +35,7 @@ typedef struct Trial {
         uint32_t n_wrong;
         // how often each was tried
         uint32_t n_fresh, n_aliased, n_layout, n_near, n_in_place, n_copies, n_views, n_rows, n_activations,
-                n_unwritten, n_statistics;
+                n_unwritten, n_statistics, n_draws;
         StringMap layouts; // overloads whose layout was tried
 } Trial;
 
@@ -117,7 +118,17 @@ static void drop_call(Bound *bound)
 static Status run(Trial *trial, const Bound *bound, Value *out)
 {
         *out = value_none();
-        return emit(trial->emitter, bound->overload, bound->args, bound->given, out);
+        // Each call draws the same numbers.
+        Generator *generator = trial->emitter->ctx->generator;
+        const OpDef *op = bound->overload->op;
+        generator_seed(generator, 5);
+        Status status = emit(trial->emitter, bound->overload, bound->args, bound->given, out);
+        if (generator->started && (op->flags & OP_RANDOM) == 0)
+                wrong(trial, "draws random numbers without OP_RANDOM");
+        if (generator->started && (op->traits & TRAIT_DRAWS_NOTHING) != 0)
+                wrong(trial, "draws random numbers and claims to draw none");
+        trial->n_draws += generator->started;
+        return status;
 }
 
 // ---- comparing ----
@@ -681,7 +692,9 @@ Test(traits, of_every_row_hold_on_its_golden_cases, .timeout = 300)
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         RunContext ctx;
+        Generator generator;
         run_context_init(&ctx);
+        ctx.generator = &generator;
         cr_assert_eq(ops_init(), STATUS_OK, "%s", failure_current()->message);
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         cr_assert_eq(eager_open(graph, &ctx, &eager), STATUS_OK);
@@ -690,13 +703,14 @@ Test(traits, of_every_row_hold_on_its_golden_cases, .timeout = 300)
                 try_group(&trial, groups[g]);
         fprintf(stderr,
                 "tried: fresh %u, aliased %u, layout %u, near %u, in place %u, copies %u, views %u, rows %u, "
-                "activations %u, unwritten %u, statistics %u\n",
+                "activations %u, unwritten %u, statistics %u, draws %u\n",
                 trial.n_fresh, trial.n_aliased, trial.n_layout, trial.n_near, trial.n_in_place,
                 trial.n_copies, trial.n_views, trial.n_rows, trial.n_activations, trial.n_unwritten,
-                trial.n_statistics);
+                trial.n_statistics, trial.n_draws);
         cr_expect(trial.n_fresh > 0 && trial.n_aliased > 0 && trial.n_layout > 0 && trial.n_near > 0 &&
                   trial.n_in_place > 0 && trial.n_copies > 0 && trial.n_views > 0 && trial.n_rows > 0 &&
-                  trial.n_activations > 0 && trial.n_unwritten > 0 && trial.n_statistics > 0);
+                  trial.n_activations > 0 && trial.n_unwritten > 0 && trial.n_statistics > 0 &&
+                  trial.n_draws > 0);
         cr_expect_eq(n_layouts_untried(&trial), 0);
         string_map_deinit(&trial.layouts);
         cr_assert_eq(trial.n_wrong, 0, "%u claims do not hold", trial.n_wrong);

@@ -599,15 +599,6 @@ Test(resolve, constant_arguments_that_no_run_can_serve_are_refused)
 {
         expect_word(OP_CALL_FUNCTION, FUNCTIONAL "interpolate",
                     "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, true]", "antialias");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, true]",
-                    "model.eval()");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "feature_alpha_dropout", "[\"%x\", {\"f\": \"0.5\"}, true]",
-                    "model.eval()");
-        expect_word(OP_CALL_FUNCTION, "torch.ops.aten.native_dropout.default",
-                    "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
-        expect_word(OP_CALL_FUNCTION, "torch.dropout_", "[\"%x\", {\"f\": \"0.5\"}, true]", "model.eval()");
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "rrelu",
-                    "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, true]", "eval mode");
         expect_word(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, {\"f\": \"1.0\"}]",
                     "max_norm");
         expect_word(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention",
@@ -624,7 +615,12 @@ Test(resolve, the_same_calls_with_constants_that_can_be_served_are_accepted)
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "interpolate",
                         "[\"%x\", {\"list\": [5, 5]}, null, \"%y\", null, null, true]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, false]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, true]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.0\"}, true]");
+        expect_accepted(OP_CALL_FUNCTION, "torch.ops.aten.native_dropout.default",
+                        "[\"%x\", {\"f\": \"0.5\"}, true]");
+        expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "rrelu",
+                        "[\"%x\", {\"f\": \"0.1\"}, {\"f\": \"0.3\"}, true]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"1.0\"}, true]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", {\"f\": \"0.5\"}, \"%y\"]");
         expect_accepted(OP_CALL_FUNCTION, FUNCTIONAL "dropout", "[\"%x\", \"%y\", true]");
@@ -642,7 +638,7 @@ Test(resolve, the_same_calls_with_constants_that_can_be_served_are_accepted)
                         "[\"cpu\", null, true, true, \"%y\", \"%x\"]");
 }
 
-Test(resolve, modules_in_training_mode_that_draw_are_refused)
+Test(resolve, modules_that_draw_in_training_mode_are_accepted)
 {
         for (int training = 0; training < 2; training++) {
                 Build build;
@@ -652,8 +648,7 @@ Test(resolve, modules_in_training_mode_that_draw_are_refused)
                         training == 1;
                 add(&build, OP_CALL_MODULE, "n", "drop", "[\"%x\"]");
                 finish(&build);
-                cr_expect_eq(resolve(&build), training == 1 ? STATUS_UNSUPPORTED : STATUS_OK, "%s",
-                             failure_current()->message);
+                cr_expect_eq(resolve(&build), STATUS_OK, "%s", failure_current()->message);
                 graph_unref(build.graph);
         }
 }

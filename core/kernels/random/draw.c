@@ -286,6 +286,8 @@ static FillTile filler_for(const Draw *draw, Dtype dtype)
 
 Status draw_fill(const RunContext *ctx, const Draw *draw, const TensorMeta *meta, void *data)
 {
+        if (meta_numel(meta) == 0)
+                return STATUS_OK;
         TRY(generator_start(ctx->generator));
         if (draw->kind == DRAW_NORMAL && meta_numel(meta) >= NORMAL_BLOCK && meta_is_contiguous(meta))
                 return normal_blocks(ctx, draw->a, draw->b, meta, data);

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Golden cases of random operators: tests/golden/random.jsonl and .safetensors, in the form of
+tests/golden/README.md, with the "seed" of each case. Results must have PyTorch's bits; of large ones
+only the hash is kept.
+
+    python tools/generate/make_random_goldens.py
+
+On a processor made by Intel PyTorch draws bernoulli and exponential numbers with MKL's generators,
+which fxserve does not: the program ends there.
+"""
+
+import hashlib
+import itertools
+import json
+import pathlib
+import sys
+
+from needed import need
+
+need("torch==2.13.0", "safetensors")
+
+import torch
+
+import make_goldens
+from count_goldens import TABLE, counted, table
+from expected import write_safetensors
+from golden_hand import bf16, f16, f32, f64, i8, i32, i64, ramp, u8
+from make_goldens import Candidate, encode_case, find_overload
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
+SEEDS, SIZES = (0, 1, 42), (1, 15, 16, 17, 1000, 100003)
+FLOATS, INTS = (f32, f64, f16, bf16), (i64, i32, torch.int16, i8, u8)
+HASHED = 100  # elements from which on only the hash is kept
+seeds = itertools.cycle(SEEDS)
+make_goldens.MAX_ELEMENTS = max(SIZES)
+make_goldens.TAKEN = {*make_goldens.TAKEN, torch.complex64, torch.int16}
+
+
+class Drawn(Candidate):
+    """A call after torch.manual_seed."""
+
+    def __init__(self, name, args, kwargs=None, seed=None):
+        self.seed = next(seeds) if seed is None else seed
+        torch.manual_seed(self.seed)
+        super().__init__(find_overload(name), args, kwargs or {}, "hand")
+
+    def _refuse_random(self):
+        pass
+
+
+def factories():
+    for seed, size in itertools.product(SEEDS, SIZES):
+        for dtype in FLOATS:
+            for name in ("rand", "randn"):
+                yield Drawn(f"aten.{name}.default", [[size]], {"dtype": dtype}, seed)
+        for dtype in (i64, i32, u8, f32):
+            yield Drawn("aten.randint.default", [97, [size]], {"dtype": dtype}, seed)
+            yield Drawn("aten.randint.low", [3, 90, [size]], {"dtype": dtype}, seed)
+        yield Drawn("aten.normal.float_float", [0.5, 2.5, [size]], {}, seed)
+        yield Drawn("aten.randperm.default", [size], {}, seed)
+    yield Drawn("aten.rand.default", [[3, 0, 2]])
+    yield Drawn("aten.rand.default", [[2, 3, 4]], {"dtype": torch.complex64})
+    yield Drawn("aten.randn.default", [[2, 3, 4]], {"dtype": torch.complex64})
+    yield Drawn("aten.randn.default", [[]])
+    for high in (1 << 28, 1 << 31, (1 << 63) - 1):
+        yield Drawn("aten.randint.default", [high, [9]])
+        yield Drawn("aten.randint.low", [-7, high, [9]])
+    for dtype in (i32, i8, u8, f16, f32):
+        yield Drawn("aten.randperm.default", [50], {"dtype": dtype})
+
+
+def strided(dtype):
+    yield ramp(4, 6, dtype=dtype).t()
+    yield ramp(4, 6, dtype=dtype)[1:3, ::2]
+    yield ramp(2, 3, 4, 5, dtype=dtype).to(memory_format=torch.channels_last)
+
+
+def likes():
+    for dtype in FLOATS:
+        for x in (ramp(3, 5, dtype=dtype), ramp(17, dtype=dtype), ramp(1000, dtype=dtype), *strided(dtype)):
+            yield Drawn("aten.rand_like.default", [x])
+            yield Drawn("aten.randn_like.default", [x])
+            yield Drawn("aten.randint_like.default", [x, 30])
+            yield Drawn("aten.randint_like.low_dtype", [x, 4, 30])
+
+
+FILLS = (
+    ("uniform_.default", ([], [-3.5, 7.25]), FLOATS),
+    ("uniform.default", ([], [0.1, 0.7]), FLOATS),
+    ("normal_.default", ([], [1.3, 0.7]), FLOATS),
+    ("normal_functional.default", ([], [1.3, 0.7]), FLOATS),
+    ("log_normal_.default", ([], [0.1, 0.25]), FLOATS),
+    ("log_normal.default", ([0.1, 0.25],), FLOATS),
+    ("exponential_.default", ([], [2.5]), FLOATS),
+    ("exponential.default", ([2.5],), FLOATS),
+    ("cauchy_.default", ([], [0.3, 1.7]), FLOATS),
+    ("cauchy.default", ([0.3, 1.7],), FLOATS),
+    ("geometric_.default", ([0.3],), FLOATS + INTS),
+    ("geometric.default", ([0.3],), FLOATS + INTS),
+    ("random_.default", ([],), FLOATS + INTS + (torch.bool,)),
+    ("random.default", ([],), FLOATS + INTS),
+    ("random_.to", ([17],), FLOATS + INTS),
+    ("random.to", ([17],), FLOATS + INTS),
+    ("random_.from", ([3, 100], [5, None]), FLOATS + INTS),
+    ("random.from", ([3, 100],), FLOATS + INTS),
+    ("bernoulli_.float", ([], [0.3]), FLOATS + INTS + (torch.bool,)),
+    ("bernoulli.p", ([0.3],), FLOATS + INTS),
+)
+
+
+def fills():
+    for name, numbers, dtypes in FILLS:
+        for dtype in dtypes:
+            sizes = SIZES[:5] if dtype == f32 else (3, 17)
+            tensors = [torch.zeros(size, dtype=dtype) for size in sizes]
+            tensors += strided(dtype) if dtype in (f32, f64, i64) else ()
+            for tensor, given in itertools.product(tensors, numbers):
+                yield Drawn(f"aten.{name}", [tensor, *given])
+    for tensor in (torch.zeros(20, dtype=i64), torch.zeros(20), torch.zeros(20, dtype=f64)):
+        yield Drawn("aten.random_.from", [tensor, -(1 << 63), None])
+        yield Drawn("aten.random_.from", [tensor, -100, 1 << 40])
+
+
+def probabilities():
+    for dtype in FLOATS:
+        p = torch.linspace(0, 1, 30).to(dtype)
+        for x in (p, p.reshape(5, 6).t(), p[::3], p[:0], p[7]):
+            yield Drawn("aten.bernoulli.default", [x])
+            yield Drawn("aten.bernoulli.Tensor", [x, torch.tensor(0.4)])
+        for size in SIZES[:4]:
+            yield Drawn("aten.bernoulli_.Tensor", [torch.zeros(size, dtype=i32), p[:size].clone()])
+    yield Drawn("aten.bernoulli_.Tensor", [torch.zeros(5, 7).t(), torch.linspace(0, 1, 7)[:, None]])
+
+
+def samples():
+    for dtype in (f32, f64):
+        weights = (torch.arange(17) * 7 % 11).to(dtype)
+        rows = torch.stack([weights + 1, weights.flip(0) + 0.5, (weights - 3).abs() + 0.25])
+        for w in (weights, rows, rows.t().contiguous().t(), rows[:0], weights[3:4]):
+            n = w.shape[-1]
+            for count, again in ((1, False), (min(n, 5), False), (40, True)):
+                yield Drawn("aten.multinomial.default", [w, count, again])
+    for dtype in FLOATS:
+        yield Drawn("aten.multinomial.default", [torch.arange(1, 9).to(dtype), 30, True])
+    for dtype, size in itertools.product(FLOATS, (1, 15, 17)):
+        mean, deviation = torch.linspace(-3, 3, size).to(dtype), torch.linspace(0, 2, size).to(dtype)
+        yield Drawn("aten.normal.Tensor_float", [mean, 0.7])
+        yield Drawn("aten.normal.float_Tensor", [0.3, deviation])
+        yield Drawn("aten.normal.Tensor_Tensor", [mean, deviation])
+    yield Drawn("aten.normal.Tensor_Tensor", [torch.zeros(4, 1), torch.ones(5)])
+
+
+def layers():
+    for dtype, size in itertools.product(FLOATS, (1, 15, 16, 40)):
+        x = torch.linspace(-2, 3, size).to(dtype)
+        for p in (0.1, 0.5):
+            yield Drawn("aten.dropout.default", [x, p, True])
+            yield Drawn("aten.dropout_.default", [x, p, True])
+            yield Drawn("aten.alpha_dropout.default", [x, p, True])
+            yield Drawn("aten.native_dropout.default", [x, p, True])
+    for shape in ((2, 3, 4), (4, 5), (2, 2, 3, 3)):
+        x = torch.linspace(-2, 3, torch.Size(shape).numel()).reshape(shape)
+        for y in (x, x.transpose(0, 1)):
+            yield Drawn("aten.feature_dropout.default", [y, 0.5, True])
+            yield Drawn("aten.feature_alpha_dropout.default", [y, 0.5, True])
+            yield Drawn("aten.native_dropout.default", [y, 0.5, True])
+    for dtype, size in itertools.product((f32, f64, bf16), (1, 15, 40)):
+        x = torch.linspace(-2, 1, size).to(dtype)
+        for training in (True, False):
+            yield Drawn("aten.rrelu.default", [x, 0.1, 0.9, training])
+            yield Drawn("aten.rrelu_.default", [x, 0.1, 0.9, training])
+            for form in ("", "_functional"):
+                noise = torch.zeros_like(x)
+                yield Drawn(f"aten.rrelu_with_noise{form}.default", [x, noise, 0.1, 0.3, training])
+
+
+def with_hashes(case, tensors):
+    """Large results are replaced by their hashes."""
+    def shorten(entry):
+        if isinstance(entry, list):
+            return [shorten(item) for item in entry]
+        if "$tensor" not in entry or tensors[entry["$tensor"]].numel() <= HASHED:
+            return entry
+        raw = tensors.pop(entry["$tensor"]).contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+        return {"$sha256": hashlib.sha256(raw).hexdigest()}
+
+    case["outs"] = shorten(case["outs"])
+    if "mutated" in case:
+        case["mutated"] = {name: shorten(entry) for name, entry in case["mutated"].items()}
+    return case
+
+
+def main():
+    torch.manual_seed(0)
+    plain = (torch.rand(100, dtype=f64) < 0.5).float()
+    torch.manual_seed(0)
+    if not torch.equal(torch.empty(100).bernoulli_(0.5), plain):
+        sys.exit("PyTorch draws with MKL's generators on this processor")
+    lines, tensors = [], {}
+    for number, drawn in enumerate(itertools.chain(factories(), likes(), fills(), probabilities(), samples(),
+                                                   layers())):
+        case = with_hashes(encode_case(drawn, tensors, number), tensors)
+        case |= {"opinfo": "hand", "seed": drawn.seed, "rtol": 0.0, "atol": 0.0}
+        lines.append(json.dumps(case, separators=(",", ":"), allow_nan=False))
+    (FOLDER / "random.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_safetensors(FOLDER / "random.safetensors", tensors, {"format": "pt"})
+    TABLE.write_text(table(counted()), encoding="utf-8")
+    print(f"{len(lines)} cases")
+
+
+if __name__ == "__main__":
+    main()

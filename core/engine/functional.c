@@ -150,13 +150,27 @@ static Status keep_literal(Functional *f, const Recorded *value, const char **ou
         return edit_set_state(f->edit, *out_path, own);
 }
 
+// Paths are those of the graph that reads the state, which may be a child graph.
+static bool is_own_state(const Functional *f, const Recorded *value)
+{
+        const State *state = value->path == NULL ? NULL : graph_state(f->graph, value->path);
+        const Storage *storage =
+                recorded_is_constant(value) ? value->tensor.storage : recorded_buffer(value)->origin;
+        return state != NULL && state->tensor->storage == storage &&
+               state->tensor->offset == value->tensor.offset;
+}
+
 // State that no node reads yet, or a tensor that belongs to the graph's text.
 static Status read_constant(Functional *f, const Recorded *value, Node **out_node)
 {
         const char *path = value->path;
         Node *node;
-        if (path == NULL)
+        if (!is_own_state(f, value)) {
+                if (!recorded_is_constant(value))
+                        return fail(STATUS_UNSUPPORTED, "the state \"%.200s\" of a child graph is written",
+                                    path);
                 TRY(keep_literal(f, value, &path));
+        }
         EditNew new = { .op = OP_GET_ATTR, .target = path, .origin = f->authored };
         TRY(edit_insert_before(f->edit, f->at, &new, &node));
         functional_hold_first(f, value, node);

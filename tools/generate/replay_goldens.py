@@ -23,11 +23,17 @@ from make_goldens import find_overload
 import observed_stats  # noqa: F401: defines torch.ops.fxserve
 
 
+def stored(entry, tensors):
+    """The values of {"$tensor": key}. complex128 stands there as float64, at any address: the copy is
+    aligned."""
+    values = tensors[entry["$tensor"]]
+    return torch.view_as_complex(values.clone()) if entry.get("complex") else values
+
+
 def build_tensor(entry, tensors):
     """The tensor of {"$tensor": key, "stride", "offset"} in a fresh storage with these strides and
     this offset."""
-    values = tensors[entry["$tensor"]]
-    values = torch.view_as_complex(values) if entry.get("complex") else values
+    values = stored(entry, tensors)
     return place_tensor(values, entry.get("stride", values.contiguous().stride()), entry.get("offset", 0))
 
 
@@ -59,8 +65,7 @@ def check_output(name, got, want, case, args, tensors):
     elif isinstance(want, dict) and "$arg" in want:
         assert got is args[want["$arg"]], f"{name} is not argument {want['$arg']}"
     elif isinstance(want, dict) and "$tensor" in want:
-        expected = tensors[want["$tensor"]]
-        expected = torch.view_as_complex(expected) if want.get("complex") else expected
+        expected = stored(want, tensors)
         compare(name, got, expected, case)
         stride = want.get("stride", list(expected.contiguous().stride()))
         if expected.numel():
@@ -90,7 +95,7 @@ def run_case(case, tensors):
     check_output("outs", list(results), case["outs"], case, named, tensors)
     for index, argument in enumerate(overload._schema.arguments):
         if argument.name in case.get("mutated", {}):
-            compare(argument.name, named[index], tensors[case["mutated"][argument.name]["$tensor"]], case)
+            compare(argument.name, named[index], stored(case["mutated"][argument.name], tensors), case)
 
 
 def main():

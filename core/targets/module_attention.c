@@ -18,7 +18,7 @@ static int64_t width(const Value *config, int which)
 
 static int64_t thrice(int64_t n)
 {
-        return n > INT64_MAX / 3 ? INT64_MAX : 3 * n;
+        return n < 0 || n > INT64_MAX / 3 ? INT64_MAX : 3 * n; // no size fits either
 }
 
 static bool attention_state(const Value *config, uint32_t index, ModuleStateEntry *out)

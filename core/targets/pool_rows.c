@@ -80,12 +80,12 @@ static void read_sizes(Compose *c, const char *name, int n, int64_t out[3])
 
 static int64_t least_size(const Window *window, const TensorMeta *input, int d)
 {
-        int64_t size = input->size[input->rank - window->n + d] - 1, wanted;
-        return __builtin_mul_overflow(size, window->stride[d], &wanted) ||
-                               __builtin_add_overflow(wanted, window->kernel[d], &wanted) ||
-                               __builtin_sub_overflow(wanted, 2 * window->padding[d], &wanted)
-                       ? -1
-                       : wanted;
+        int64_t size = input->size[input->rank - window->n + d] - 1, wanted, both;
+        bool fits = !__builtin_mul_overflow(size, window->stride[d], &wanted) &&
+                    !__builtin_add_overflow(wanted, window->kernel[d], &wanted) &&
+                    !__builtin_mul_overflow(window->padding[d], 2, &both) &&
+                    !__builtin_sub_overflow(wanted, both, &wanted);
+        return fits ? wanted : -1;
 }
 
 // The sizes that the pooling had, as `output_size` says or the window implies.
@@ -102,12 +102,14 @@ static Value unpooled_sizes(Compose *c, const Window *window, const TensorMeta *
                                 window->n, window->n + 2, n));
         for (int d = 0; d < window->n && !compose_failed(c); d++) {
                 const int64_t least = least_size(window, input, d);
+                // as numbers of a size that adds without overflow
+                const int64_t step = MAX(MIN(window->stride[d], INT32_MAX), -INT32_MAX),
+                              middle = MAX(MIN(least, INT64_MAX / 2), -1);
                 sizes[d] = n > 0 ? given[skip + d] : least;
-                if (n > 0 && (sizes[d] <= least - window->stride[d] || sizes[d] >= least + window->stride[d]))
+                if (n > 0 && (sizes[d] <= middle - step || sizes[d] >= middle + step))
                         compose_check(c, fail(STATUS_VALUE,
                                               "invalid output_size (dim %d must be between %ld and %ld)", d,
-                                              (long)(least - window->stride[d]),
-                                              (long)(least + window->stride[d])));
+                                              (long)(middle - step), (long)(middle + step)));
                 else if (sizes[d] < 0)
                         compose_check(c, fail(STATUS_VALUE,
                                               "max_unpooling: output_size must contain non-negative spatial "

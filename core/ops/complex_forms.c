@@ -14,6 +14,16 @@ static bool is_complex(Value value)
         return value.kind == VALUE_TENSOR && point_is_complex(value.tensor->meta.dtype);
 }
 
+// Forms that compute with the parts of the first argument: if only another one were complex, the
+// row would come back to its form without end.
+static Status check_first(const OpCall *call)
+{
+        if (is_complex(call->args[SELF]))
+                return STATUS_OK;
+        return fail(STATUS_DTYPE, "%s: '%s' is real, other tensors are complex", call->schema->name,
+                    call->schema->args[SELF].name);
+}
+
 // The name of the functional row, which an in-place call's parts go to.
 static const char *row_name(const OpDef *op, char *out, size_t n_out)
 {
@@ -60,6 +70,7 @@ static Status linear_form(Emitter *emitter, const OpCall *call, Value *out)
         Compose c;
         Value args[SCHEMA_MAX_ARGS];
         compose_begin(&c, emitter, call);
+        compose_check(&c, check_first(call));
         memcpy(args, call->args, call->n_args * sizeof(*args));
         for (uint32_t i = 1; i < call->n_args; i++) {
                 if (args[i].kind != VALUE_DTYPE)
@@ -159,6 +170,7 @@ static Status addmv_form(Emitter *emitter, const OpCall *call, Value *out)
 static Value with_self(Compose *c, Value self)
 {
         Value args[SCHEMA_MAX_ARGS];
+        compose_check(c, check_first(c->call));
         memcpy(args, c->call->args, c->call->n_args * sizeof(*args));
         for (uint32_t i = 1; i < c->call->n_args; i++) {
                 if (args[i].kind == VALUE_DTYPE || args[i].kind == VALUE_COMPLEX)

@@ -2,6 +2,7 @@
 // What operators on batches of matrices share. The last two dimensions are a matrix's, the others
 // count them. Numbers are computed in float64 and rounded once.
 #pragma once
+#include <string.h>
 #include "core/kernels/dense.h"
 #include "core/ops/emitter.h"
 
@@ -39,6 +40,13 @@ Status linalg_open(const OpRun *run, const TensorMeta *read, int64_t n_scratch, 
 // Stores the results, unless the run stopped.
 Status linalg_store(const OpRun *run, LinalgIo *io);
 void linalg_io_deinit(LinalgIo *io);
+
+// The n numbers of matrix b. Empty matrices have no address, which memcpy must not see.
+static inline void linalg_copy(double *to, const void *numbers, int64_t b, int64_t n)
+{
+        if (n > 0)
+                memcpy(to, (const double *)numbers + b * n, (size_t)n * sizeof(double));
+}
 
 // "(Batch element 3): ", or nothing for a single matrix.
 typedef struct BatchWords {

@@ -40,7 +40,7 @@ static Status cholesky_run(const OpRun *run)
         Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < count && !work_stops(&work, n * n); b++) {
                 double *l = (double *)io.out[0].data + b * n * n;
-                memcpy(l, (const double *)io.in.data + b * n * n, (size_t)(n * n) * sizeof(double));
+                linalg_copy(l, io.in.data, b, n * n);
                 int32_t info = cholesky_factor(&work, l, n);
                 if (info != 0 && checks && !work.stops)
                         return fail(STATUS_VALUE,
@@ -167,9 +167,9 @@ static Status qr_run(const OpRun *run)
         Work work = { .ctx = run->ctx };
         double *factors = io.numbers, *tau = io.numbers + m * n, *r = io.out[1].data;
         for (int64_t b = 0; b < count && !work_stops(&work, m * n); b++, r += k * n) {
-                memcpy(factors, (const double *)io.in.data + b * m * n, (size_t)(m * n) * sizeof(double));
+                linalg_copy(factors, io.in.data, b, m * n);
                 qr_factor(&work, factors, m, n, tau);
-                for (int64_t i = 0; i < k; i++) {
+                for (int64_t i = 0; n > 0 && i < k; i++) {
                         memset(r + i * n, 0, (size_t)n * sizeof(double));
                         if (i < n)
                                 memcpy(r + i * n + i, factors + i * n + i, (size_t)(n - i) * sizeof(double));

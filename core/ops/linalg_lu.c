@@ -181,7 +181,7 @@ static void inverses(LuRun *lu, Work *work)
 {
         const int64_t n = lu->n;
         double *inverse = output(lu, 'v')->data;
-        for (int64_t b = 0; b < lu->n_matrices && !work->stops; b++, inverse += n * n) {
+        for (int64_t b = 0; n > 0 && b < lu->n_matrices && !work->stops; b++, inverse += n * n) {
                 memset(inverse, 0, (size_t)(n * n) * sizeof(double));
                 for (int64_t i = 0; i < n; i++)
                         inverse[i * n + i] = 1;
@@ -243,8 +243,8 @@ static Status run_factored(LuRun *lu)
         for (int64_t i = 0; i < lu->n_matrices && info != NULL && !work_stops(&work, 1); i++)
                 ((int64_t *)info->data)[i] = lu->infos[i];
         for (int64_t i = 0; i < lu->n_matrices && factors != NULL && !work_stops(&work, lu->m * lu->n); i++) {
-                const int64_t at = i * lu->m * lu->n;
-                memcpy((double *)factors->data + at, lu->lu + at, (size_t)(lu->m * lu->n) * sizeof(double));
+                const int64_t n = lu->m * lu->n;
+                linalg_copy((double *)factors->data + i * n, lu->lu, i, n);
         }
         TRY(run_poll(lu->run->ctx));
         for (uint32_t k = 0; k < lu->run->n_out; k++)

@@ -175,7 +175,7 @@ static Status svd_run(const OpRun *run)
         double *left = io.out[tall ? 0 : 2].data, *right = io.out[tall ? 2 : 0].data;
         Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < count && !work_stops(&work, block); b++) {
-                memcpy(svd.rows, (const double *)io.in.data + b * block, (size_t)block * sizeof(double));
+                linalg_copy(svd.rows, io.in.data, b, block);
                 if (!all_finite(&work, svd.rows, block))
                         return fail(STATUS_VALUE,
                                     "linalg.svd: %sThe algorithm failed to converge because the input matrix "

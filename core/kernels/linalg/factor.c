@@ -153,7 +153,7 @@ void qr_factor(Work *work, double *a, int64_t m, int64_t n, double *tau)
 void qr_make_q(Work *work, const QrFactors *factors, double *q, int64_t k)
 {
         const int64_t m = factors->m, n = factors->n;
-        for (int64_t i = 0; i < m && !work_stops(work, k); i++) {
+        for (int64_t i = 0; k > 0 && i < m && !work_stops(work, k); i++) {
                 memset(q + i * k, 0, (size_t)k * sizeof(double));
                 if (i < k)
                         q[i * k + i] = 1;

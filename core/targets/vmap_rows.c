@@ -2,6 +2,7 @@
 // vmap_rows.c: torch._functorch.predispatch.*, where a region of torch.vmap begins and ends in an
 // exported graph. core/eval/batch.h says what happens between the two.
 #include "core/ops/arguments.h"
+#include <string.h>
 #include "core/targets/py.h"
 
 static Status items_new(Emitter *emitter, int64_t n, const char *name, Seq **out)
@@ -88,12 +89,23 @@ static Status nothing_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
+static Status begin_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const char *randomness = arg_text(call, PY_NESTING_RANDOMNESS);
+        if (randomness == NULL || strcmp(randomness, "error") != 0)
+                return fail(STATUS_UNSUPPORTED,
+                            "torch.vmap(randomness=\"%s\") is not supported: draw random "
+                            "numbers outside of the mapped function",
+                            randomness == NULL ? "None" : randomness);
+        return nothing_expand(emitter, call, out);
+}
+
 #define PREDISPATCH "torch._functorch.predispatch."
 static const PyRow rows[] = {
         { PREDISPATCH "lazy_load_decompositions", "py::lazy_load_decompositions() -> Any",
           .expand = nothing_expand },
         { PREDISPATCH "_vmap_increment_nesting",
-          "py::_vmap_increment_nesting(Any batch_size, Any randomness) -> Any", .expand = nothing_expand },
+          "py::_vmap_increment_nesting(Any batch_size, Any randomness) -> Any", .expand = begin_expand },
         { PREDISPATCH "_vmap_decrement_nesting", "py::_vmap_decrement_nesting() -> Any",
           .expand = nothing_expand },
         { PREDISPATCH "_add_batch_dim", "py::_add_batch_dim(Any self, Any batch_dim, Any level) -> Any",

@@ -58,7 +58,7 @@ static Status make_graph(const GoldenCase *golden, CaseGraph *made)
         // Edits that observe make such nodes, by the name without an overload.
         bool internal = strncmp(golden->op, "fxserve.", strlen("fxserve.")) == 0;
         char target[128];
-        snprintf(target, sizeof(target), "%s", golden->op);
+        snprintf(target, sizeof(target), "%s%s", internal ? "" : "torch.ops.", golden->op);
         if (internal)
                 *strrchr(target, '.') = '\0';
         TRY(graph_new(GRAPH_FX_JSON, &made->graph));

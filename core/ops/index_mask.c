@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // index_mask.c: operators whose result's shape depends on the data: nonzero, argwhere,
-// masked_select; one_hot without num_classes.
+// masked_select, bincount; one_hot without num_classes.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
 #include "core/ops/arguments.h"
@@ -160,6 +160,70 @@ static Status one_hot_run(const OpRun *run)
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
+// ---- bincount ----
+static Status check_counted(const OpCall *call, int64_t *out_n)
+{
+        const TensorMeta *self = arg_meta(call, SELF), *weights = arg_meta(call, BINCOUNT_WEIGHTS);
+        TRY(arg_int(call, BINCOUNT_MINLENGTH, out_n));
+        if (*out_n < 0)
+                return fail(STATUS_VALUE, "minlength should be >= 0");
+        if (dtype_is_float(self->dtype))
+                return fail(STATUS_DTYPE, "\"bincount_cpu\" not implemented for '%s'",
+                            dtype_info[self->dtype].name);
+        if (self->rank != 1)
+                return fail(STATUS_SHAPE, "bincount only supports 1-d non-negative integral inputs.");
+        if (weights != NULL && self->size[0] > 0 && (weights->rank != 1 || weights->size[0] != self->size[0]))
+                return fail(STATUS_SHAPE, "weights should be 1-d and have the same length as input");
+        return STATUS_OK;
+}
+
+static Status bincount_infer(OpCall *call)
+{
+        const TensorMeta *weights = arg_meta(call, BINCOUNT_WEIGHTS);
+        const Tensor *self;
+        int64_t n, low, high;
+        TRY(check_counted(call, &n));
+        TRY(arg_data(call, SELF, &self));
+        TRY(class_range(self, call->emitter->ctx, &low, &high));
+        if (low < 0)
+                return fail(STATUS_VALUE, "bincount only supports 1-d non-negative integral inputs.");
+        if (!add_i64(high, 1, &high))
+                return fail(STATUS_TOO_LARGE, "bincount: too many bins");
+        n = MAX(n, high);
+        TensorMeta out;
+        meta_init(&out,
+                  weights == NULL || self->meta.size[0] == 0 ? DTYPE_I64
+                  : weights->dtype == DTYPE_F32              ? DTYPE_F32
+                                                             : DTYPE_F64,
+                  1, &n);
+        return out_fresh(call, 0, &out);
+}
+
+static Status bincount_run(const OpRun *run)
+{
+        const TensorMeta *out = run->out_meta[0];
+        int64_t n_bins = out->size[0], n = meta_numel(run->in_meta[0]);
+        _cleanup_(dense_deinit) Dense bins = { 0 }, weights = { 0 };
+        TRY(dense_init(&bins, run->ctx, run->in[0], run->in_meta[0], DTYPE_I64));
+        if (out->dtype != DTYPE_I64)
+                TRY(dense_init(&weights, run->ctx, run->in[1], run->in_meta[1], out->dtype));
+        Region to = region_of(out, run->out[0]);
+        TRY(fill_region(run->ctx, &to, &(int64_t){ 0 }));
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, 4); i++) {
+                int64_t bin = ((const int64_t *)bins.data)[i];
+                if (bin < 0 || bin >= n_bins)
+                        return fail(STATUS_VALUE, "bincount only supports 1-d non-negative integral inputs.");
+                if (out->dtype == DTYPE_I64)
+                        ((int64_t *)run->out[0])[bin]++;
+                else if (out->dtype == DTYPE_F32)
+                        ((float *)run->out[0])[bin] += ((const float *)weights.data)[i];
+                else
+                        ((double *)run->out[0])[bin] += ((const double *)weights.data)[i];
+        }
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
+}
+
 const OpDef index_mask_ops[] = {
         { "aten::nonzero(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run,
           .traits = TRAIT_FRESH },
@@ -169,5 +233,8 @@ const OpDef index_mask_ops[] = {
           .run = masked_select_run, .traits = TRAIT_FRESH },
         { "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", DTYPES_ALL, OP_CHECKS,
           .infer = one_hot_infer, .run = one_hot_run, .traits = TRAIT_FRESH },
+        { "aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
+          DTYPES_INTS | DTYPES_FLOATS, OP_CHECKS, .infer = bincount_infer, .run = bincount_run,
+          .traits = TRAIT_FRESH },
 };
 OP_FILE(index_mask_ops);

@@ -1317,6 +1317,13 @@ def search():
         yield "searchsorted.Scalar", [edges, 2.0], {"side": side}
         yield "searchsorted.Scalar", [edges, -3], {"side": side}
         yield "bucketize.Scalar", [2.5, ints(5).sort().values]
+    for dtype in (i64, i32, u8):
+        yield "bincount.default", [ints(9, dtype=dtype, low=0)]
+        yield "bincount.default", [ints(9, dtype=dtype, low=0), ramp(9)], {"minlength": 40}
+        yield "bincount.default", [ints(0, dtype=dtype, low=0), ramp(0)], {"minlength": 3}
+    yield "bincount.default", [ints(9, low=0), ints(9)]
+    yield "bincount.default", [ints(9, low=0), ramp(9, dtype=f16)]
+    yield "bincount.default", [ints(8, low=0)[::2], t([nan, inf, -0.0, 1.0])]
     yield "searchsorted.Tensor", [ramp(0), ramp(3)]
     yield "bucketize.Tensor", [ramp(2, 0), edges]
     yield "bucketize.Scalar", [100, edges]

@@ -22,7 +22,7 @@
         DTYPE(BF16, "bfloat16", "bf16", 2, FLOAT, "BF16", NULL)                                              \
         DTYPE(F32, "float32", "f32", 4, FLOAT, "F32", "<f4")                                                 \
         DTYPE(F64, "float64", "f64", 8, FLOAT, "F64", "<f8")                                                 \
-        DTYPE(C64, "complex64", "c64", 8, COMPLEX, NULL, "<c8")                                              \
+        DTYPE(C64, "complex64", "c64", 8, COMPLEX, "C64", "<c8")                                             \
         DTYPE(C128, "complex128", "c128", 16, COMPLEX, NULL, "<c16")
 
 typedef enum Dtype {

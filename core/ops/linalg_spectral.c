@@ -141,7 +141,8 @@ static void left_vectors(Work *work, const Svd *svd, double *out)
         int64_t r = 0;
         while (r < n && !all_zero_row(svd->rows + r * m, m))
                 r++;
-        memcpy(out, svd->rows, (size_t)(r * m) * sizeof(double));
+        if (r > 0)
+                memcpy(out, svd->rows, (size_t)(r * m) * sizeof(double));
         if (r == svd->wanted)
                 return;
         for (int64_t i = 0; i < m && !work_stops(work, r); i++) {

@@ -18,23 +18,23 @@ void meta_init(TensorMeta *meta, Dtype dtype, int rank, const int64_t *size)
 
 void meta_set_contiguous(TensorMeta *meta)
 {
-        int64_t stride = 1;
+        uint64_t stride = 1; // wraps, as in PyTorch, where a tensor without elements has huge sizes
         for (int d = meta->rank - 1; d >= 0; d--) {
-                meta->stride[d] = stride;
-                stride *= MAX(meta->size[d], 1);
+                meta->stride[d] = (int64_t)stride;
+                stride *= (uint64_t)MAX(meta->size[d], 1);
         }
 }
 
 bool meta_is_contiguous(const TensorMeta *meta)
 {
-        int64_t expected = 1;
+        uint64_t expected = 1; // wraps where a size is 0 only
         bool contiguous = true;
         for (int d = meta->rank - 1; d >= 0; d--) {
                 if (meta->size[d] == 0)
                         return true;
-                if (meta->size[d] != 1 && meta->stride[d] != expected)
+                if (meta->size[d] != 1 && (uint64_t)meta->stride[d] != expected)
                         contiguous = false;
-                expected *= meta->size[d];
+                expected *= (uint64_t)meta->size[d];
         }
         return contiguous;
 }
@@ -55,10 +55,10 @@ bool meta_same_places(const TensorMeta *a, const TensorMeta *b)
 
 int64_t meta_numel(const TensorMeta *meta)
 {
-        int64_t numel = 1;
+        uint64_t numel = 1; // wraps on the way to 0 only
         for (int d = 0; d < meta->rank; d++)
-                numel *= meta->size[d];
-        return numel;
+                numel *= (uint64_t)meta->size[d];
+        return (int64_t)numel;
 }
 
 typedef struct Strides {

@@ -25,7 +25,7 @@ def main():
         subprocess.run([sys.executable, os.path.join(HERE, "seeds.py"), folder], check=True)
         for name in names:
             inputs = [place for place in (os.path.join(HERE, "corpus", name), os.path.join(folder, name))
-                      if os.path.isdir(place)]
+                      if os.path.isdir(place) and os.listdir(place)]
             if only not in (None, name):
                 continue
             for place in inputs:

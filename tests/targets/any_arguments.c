@@ -333,7 +333,11 @@ static bool run_module(const char *type, const Schema *config)
         }
         if (status == STATUS_OK) {
                 Value out = value_none(), x = roll(8) == 0 ? any_value(2) : any_tensor();
+                Generator generator;
                 run_context_init(&context);
+                generator_init(&generator);
+                generator_seed(&generator, 0);
+                context.generator = &generator;
                 cr_assert_eq(eager_open(graph, &context, &eager), STATUS_OK);
                 WalkOptions options = { .inputs = { &x, 1 } };
                 status = walk_graph(eager_emitter(eager), graph, &options, &out, NULL);

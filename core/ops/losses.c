@@ -386,16 +386,19 @@ static Status bce_with_logits_expand(Emitter *emitter, const OpCall *call, Value
         Compose c;
         compose_begin(&c, emitter, call);
         Value input = NAMED(&c, "self"), target = NAMED(&c, "target");
-        Value loss = OP(&c, "aten::mul.Tensor", OP(&c, "aten::rsub.Scalar", target, value_int(1)), input);
+        // PyTorch computes in place of 1 - target, in its dtype.
+        Value loss = OP(&c, "aten::rsub.Scalar", target, value_int(1));
+        Dtype as = compose_failed(&c) ? DTYPE_F32 : compose_meta(&c, loss)->dtype;
+        loss = compose_cast(&c, OP(&c, "aten::mul.Tensor", loss, input), as);
         Value logs = OP(&c, "aten::log_sigmoid", input);
         if (compose_has(&c, "pos_weight")) {
                 Value factor = OP(&c, "aten::sub.Scalar", NAMED(&c, "pos_weight"), value_int(1));
                 factor = OP(&c, "aten::add.Scalar", OP(&c, "aten::mul.Tensor", factor, target), value_int(1));
                 logs = OP(&c, "aten::mul.Tensor", factor, logs);
         }
-        loss = OP(&c, "aten::sub.Tensor", loss, logs);
+        loss = compose_cast(&c, OP(&c, "aten::sub.Tensor", loss, logs), as);
         if (compose_has(&c, "weight"))
-                loss = OP(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight"));
+                loss = compose_cast(&c, OP(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight")), as);
         return compose_end(&c, reduced(&c, loss), out);
 }
 

@@ -522,7 +522,10 @@ static Value to_levels(Compose *c, Value x, Value scale, Value zero_point, Value
         Value level;
         if (by_tensor) {
                 level = OP(c, "aten::mul.Tensor", x, OP(c, "aten::reciprocal", scale));
-                level = OP(c, "aten::add.Tensor", OP(c, "aten::round", level), zero_point);
+                // Whole zero points are added to whole numbers, others before rounding.
+                bool whole = !dtype_is_float(compose_meta(c, zero_point)->dtype);
+                level = whole ? OP(c, "aten::add.Tensor", OP(c, "aten::round", level), zero_point)
+                              : OP(c, "aten::round", OP(c, "aten::add.Tensor", level, zero_point));
         } else {
                 double inverse = scale.kind == VALUE_FLOAT ? (double)(1.0f / (float)scale.f) : 1;
                 level = OP(c, "aten::mul.Scalar", x, value_float(inverse));
@@ -568,8 +571,10 @@ static Status fake_quantize_expand(Emitter *emitter, const OpCall *call, Value *
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self"), level = value_none();
         TRY(check_levels(&c, compose_meta(&c, self)));
-        Value result =
-                to_levels(&c, compose_wide(&c, self), NAMED(&c, "scale"), NAMED(&c, "zero_point"), &level);
+        Value zero_point = NAMED(&c, "zero_point");
+        if (zero_point.kind == VALUE_TENSOR)
+                zero_point = compose_cast(&c, zero_point, DTYPE_I64);
+        Value result = to_levels(&c, compose_wide(&c, self), NAMED(&c, "scale"), zero_point, &level);
         return end_levels(&c, result, level, out);
 }
 

@@ -39,6 +39,13 @@ KNOWN = {
     "PyTorch's maximum drops NaN beyond whole vectors of keys, and takes the row for one without keys",
     r"differs.*scaled_dot_product_attention.*: \w+ \[\d+, .*PyTorch has \w+ \[1, ": "PyTorch's kernel takes "
     "the batch of the query, and of larger keys and values only the first item",
+    r"differs.*_weight_norm_interface": "PyTorch's kernel takes weights of any strides for contiguous ones",
+    r"differs.*grid_sampler.*PyTorch has nan": "positions at infinity: PyTorch multiplies what lies "
+    "outside by their distance",
+    r"accepted, .*logspace.*value cannot be converted": "powers that overflow: they are infinite here",
+    r"accepted, .*soft_margin_loss.*result type Float": "integers: PyTorch refuses to write the result",
+    r"refused with 400, aten\.cumulative_trapezoid\.x": "positions that broadcast to more than the values",
+    r"refused with 400, aten\.affine_grid_generator.*same dtype": "matrices of integers",
     r"accepted, .*scaled_dot_product_attention.*not support dropout > 0": "a negative dropout_p, which draws "
     "nothing",
     r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't "

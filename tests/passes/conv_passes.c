@@ -9,121 +9,9 @@
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 #include "tests/compile/both.h"
+#include "tests/passes/made_graph.h"
 
-// ---- graphs from text: nodes as FX JSON, states "name:4,3" and inputs "1,3,8,8" filled with noise
-// ----
-typedef struct Made {
-        Graph *graph;
-        Value inputs[4];
-        uint32_t n_inputs;
-} Made;
-
-static uint64_t noise;
-static float noise_next(void)
-{
-        noise = noise * 6364136223846793005u + 1442695040888963407u;
-        return (float)((double)(noise >> 11) / 4503599627370496.0 - 1);
-}
-
-static void start(void)
-{
-        cr_assert_eq(ops_init(), STATUS_OK);
-        cr_assert_eq(targets_init(), STATUS_OK);
-        noise = 7;
-}
-
-TestSuite(conv_passes, .init = start, .timeout = 60);
-
-static int read_sizes(const char *text, int64_t *size)
-{
-        int rank = 0;
-        for (const char *at = text; at != NULL && *at != '\0';
-             at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1)
-                size[rank++] = atol(at);
-        return rank;
-}
-
-static Storage *storage_of(const void *bytes, size_t n)
-{
-        Storage *storage;
-        cr_assert_eq(storage_new(n, false, NULL, &storage), STATUS_OK);
-        memcpy(storage->data, bytes, n);
-        return storage;
-}
-
-// Names that end in "var" are positive.
-static Storage *make_weights(const char *const *states)
-{
-        Text header = { 0 }, data = { 0 };
-        text_add(&header, "{");
-        for (; *states != NULL; states++) {
-                int64_t size[MAX_RANK], n = 1;
-                char name[64];
-                sscanf(*states, "%63[^:]", name);
-                int rank = read_sizes(strchr(*states, ':') + 1, size);
-                text_addf(&header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", header.n > 1 ? "," : "", name);
-                for (int d = 0; d < rank; d++) {
-                        n *= size[d];
-                        text_addf(&header, "%s%ld", d > 0 ? "," : "", (long)size[d]);
-                }
-                text_addf(&header, "],\"data_offsets\":[%zu,%zu]}", data.n, data.n + (size_t)n * 4);
-                for (int64_t i = 0; i < n; i++) {
-                        float value = strstr(name, "var") != NULL ? 1.2f + noise_next() : noise_next() * 0.3f;
-                        text_add_n(&data, (const char *)&value, 4);
-                }
-        }
-        text_add(&header, "}");
-        Text file = { 0 };
-        uint64_t n = header.n;
-        text_add_n(&file, (const char *)&n, 8);
-        text_add_n(&file, header.data, header.n);
-        text_add_n(&file, data.data, data.n);
-        Storage *storage = storage_of(file.data, file.n);
-        text_deinit(&header);
-        text_deinit(&data);
-        text_deinit(&file);
-        return storage;
-}
-
-static Made make(const char *const *inputs, const char *const *states, const char *nodes)
-{
-        Made made = { 0 };
-        Text text = { 0 };
-        text_add(&text, "{\"format\": \"fx/1\", \"nodes\": [");
-        for (; inputs[made.n_inputs] != NULL; made.n_inputs++) {
-                int64_t size[MAX_RANK];
-                TensorMeta meta;
-                Tensor *tensor;
-                meta_init(&meta, DTYPE_F32, read_sizes(inputs[made.n_inputs], size), size);
-                cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
-                for (int64_t i = 0; i < meta_numel(&meta); i++)
-                        ((float *)tensor_data(tensor))[i] = noise_next();
-                made.inputs[made.n_inputs] = value_tensor_take(tensor);
-                text_addf(&text, "{\"op\": \"placeholder\", \"name\": \"x%u\", \"target\": \"x%u\"},",
-                          made.n_inputs, made.n_inputs);
-        }
-        for (const char *const *state = states; *state != NULL; state++) {
-                int n = (int)strcspn(*state, ":");
-                text_addf(&text, "{\"op\": \"get_attr\", \"name\": \"%.*s\", \"target\": \"%.*s\"},", n,
-                          *state, n, *state);
-        }
-        text_addf(&text, "%s]}", nodes);
-        UploadPart parts[] = { { .name = "graph", .bytes = storage_of(text.data, text.n) },
-                               { .name = "weights", .bytes = make_weights(states) } };
-        cr_assert_eq(upload_decode(parts, states[0] == NULL ? 1 : 2, NULL, true, &made.graph), STATUS_OK,
-                     "%s", failure_current()->message);
-        storage_unref(parts[0].bytes);
-        storage_unref(parts[1].bytes);
-        text_deinit(&text);
-        return made;
-}
-
-static void made_deinit(Made *made)
-{
-        for (uint32_t i = 0; i < made->n_inputs; i++)
-                value_unref(made->inputs[i]);
-        graph_unref(made->graph);
-}
+TestSuite(conv_passes, .init = made_start, .timeout = 60);
 
 // Numbers as eagerly, and as many instructions as wanted.
 static void check(Made *made, uint32_t n_code, const char *what)
@@ -152,17 +40,11 @@ static void check(Made *made, uint32_t n_code, const char *what)
 static void try_graph(const char *what, const char *const *inputs, const char *const *states,
                       const char *nodes, uint32_t n_code)
 {
-        Made made = make(inputs, states, nodes);
+        Made made = made_graph(inputs, states, nodes);
         check(&made, n_code, what);
         made_deinit(&made);
 }
 
-#define LIST(...) ((const char *const[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
-#define CALL(name, target, ...)                                                                              \
-        "{\"name\": \"" name "\", \"op\": \"call_function\", \"target\": \"torch.ops.aten." target           \
-        "\", \"args\": [" __VA_ARGS__ "]},"
-#define OUTPUT(...)                                                                                          \
-        "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [" __VA_ARGS__ "]}"
 #define CONV(name, in, weight)                                                                               \
         CALL(name, "conv2d.default", "\"%" in "\", \"%" weight "\", null, [1, 1], [1, 1]")
 #define NORM(name, in)                                                                                       \
@@ -250,8 +132,8 @@ Test(conv_passes, constants_per_channel_go_into_the_convolution)
 
 Test(conv_passes, statistics_that_overflow_stay_as_they_are)
 {
-        Made made = make(LIST("1,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
-                         CONV("c", "x0", "w") NORM("n", "c") OUTPUT("\"%n\""));
+        Made made = made_graph(LIST("1,4,9,9"), LIST("w:6,4,3,3", NORM_STATES),
+                               CONV("c", "x0", "w") NORM("n", "c") OUTPUT("\"%n\""));
         Tensor *g = graph_state(made.graph, "g")->tensor;
         ((float *)tensor_data(g))[0] = INFINITY;
         check(&made, 2, "infinite weight");
@@ -280,7 +162,8 @@ Test(conv_passes, zeros_around_an_image_become_padding_of_the_convolution)
         try_graph("cut", LIST(sizes), LIST(weight), PAD("-1, 1", "") CONV("c", "p", "w") OUTPUT("\"%c\""), 2);
         try_graph("two readers", LIST(sizes), LIST(weight),
                   PAD("1, 1", "") CONV("c", "p", "w") OUTPUT("[\"%c\", \"%p\"]"), 2);
-        Made made = make(LIST(sizes), LIST(weight), PAD("1, 1", "") CONV("c", "p", "w") OUTPUT("\"%c\""));
+        Made made =
+                made_graph(LIST(sizes), LIST(weight), PAD("1, 1", "") CONV("c", "p", "w") OUTPUT("\"%c\""));
         ((float *)tensor_data(graph_state(made.graph, "w")->tensor))[3] = INFINITY;
         check(&made, 2, "infinite weight");
         made_deinit(&made);
@@ -307,7 +190,7 @@ Test(conv_passes, activations_become_part_of_the_product)
                 snprintf(nodes, sizeof(nodes),
                          "%s{\"name\": \"a\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.%s},%s",
                          CONV("c", "x0", "w"), calls[i], OUTPUT("\"%a\""));
-                Made made = make(LIST("1,4,9,9"), LIST("w:6,4,3,3"), nodes);
+                Made made = made_graph(LIST("1,4,9,9"), LIST("w:6,4,3,3"), nodes);
                 ((float *)tensor_data(made.inputs[0].tensor))[40] = NAN;
                 ((float *)tensor_data(made.inputs[0].tensor))[200] = INFINITY;
                 check(&made, 1, calls[i]);
@@ -374,9 +257,10 @@ Test(conv_passes, products_that_somebody_else_reads_stay)
 
 Test(conv_passes, a_product_does_not_move_behind_a_write_to_its_input)
 {
-        Made made = make(LIST("4,6"), LIST("w:6,6"),
-                         CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("z", "zero_.default", "\"%x0\"")
-                                 CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%r\", \"%z\"]"));
+        Made made = made_graph(
+                LIST("4,6"), LIST("w:6,6"),
+                CALL("c", "linear.default", "\"%x0\", \"%w\"") CALL("z", "zero_.default", "\"%x0\"")
+                        CALL("r", "relu.default", "\"%c\"") OUTPUT("[\"%r\", \"%z\"]"));
         char words[600];
         CompileOptions options = { .n_threads = 1 };
         cr_expect_eq(run_both(made.graph, (ValueSpan){ made.inputs, 1 }, &options, 1e-5, 1e-5, words),
@@ -481,176 +365,6 @@ Test(conv_passes, all_twenty_batch_norms_of_resnet18_are_folded)
         made_deinit(&made);
 }
 
-// ---- tune records ----
-// A convolution that every algorithm but depthwise can take.
-static const char *const tuned_inputs[] = { "1,32,14,14", NULL }, *const tuned_states[] = { "w:32,32,3,3",
-                                                                                            "b:32", NULL };
-static const char tuned_nodes[] =
-        "{\"op\": \"call_function\", \"name\": \"c\", \"target\": \"torch.ops.aten.conv2d.default\", "
-        "\"args\": [\"%x0\", \"%w\", \"%b\", "
-        "[1, 1], [1, 1]]},"
-        "{\"op\": \"call_function\", \"name\": \"r\", \"target\": \"torch.ops.aten.relu.default\", \"args\": "
-        "[\"%c\"]},"
-        "{\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [\"%r\"]}";
-
-static Value tuned_run(const Made *made, TuneRecord *record, ProgramId *out_id, char kernel[64])
-{
-        Program *program;
-        Frame frame;
-        RunContext ctx;
-        Value out = value_none();
-        CompileOptions options = { .n_threads = 1, .tune = record };
-        ValueSpan inputs = { made->inputs, made->n_inputs };
-        cr_assert_eq(compile_graph(made->graph, inputs, &options, NULL, &program), STATUS_OK, "%s",
-                     failure_current()->message);
-        *out_id = program->id;
-        kernel[0] = '\0';
-        for (uint32_t i = 0; i < program->n_code; i++) {
-                if (program->code[i].call != NULL &&
-                    strstr(program->code[i].call->overload->name, "conv") != NULL)
-                        snprintf(kernel, 64, "%s", program->code[i].name);
-        }
-        frame_init(&frame);
-        run_context_init(&ctx);
-        cr_assert_eq(program_run(program, &frame, &(ProgramRun){ .inputs = inputs }, &ctx, &out, NULL),
-                     STATUS_OK);
-        frame_deinit(&frame);
-        program_unref(program);
-        return out;
-}
-
-static bool equal_bits(Value a, Value b)
-{
-        return memcmp(tensor_data(a.tensor), tensor_data(b.tensor),
-                      (size_t)meta_numel(&a.tensor->meta) * sizeof(float)) == 0;
-}
-
-static TuneRecord *record_for(const char *key, const char *algorithm)
-{
-        char text[400];
-        TuneRecord *record = NULL;
-        int n = snprintf(text, sizeof(text), "%s\t%s\n", key, algorithm);
-        cr_assert_eq(tune_parse(text, (size_t)n, &record), STATUS_OK);
-        return record;
-}
-
-// The key of the one convolution, as learning writes it.
-static void learn_key(const Made *made, char key[300])
-{
-        TuneRecord *record;
-        Text text = { 0 };
-        ProgramId id;
-        char kernel[64];
-        cr_assert_eq(tune_new(true, &record), STATUS_OK);
-        value_unref(tuned_run(made, record, &id, kernel));
-        tune_print(record, &text);
-        cr_assert_eq(tune_count(record), 1, "%s", text.data);
-        snprintf(key, 300, "%.*s", (int)strcspn(text.data, "\t"), text.data);
-        text_deinit(&text);
-        tune_free(record);
-}
-
-Test(conv_passes, a_tune_record_decides_the_algorithm_and_the_id)
-{
-        static const struct {
-                const char *algorithm, *kernel;
-        } cases[] = { { "direct", "direct:" },
-                      { "winograd_4x4", "winograd_4x4:" },
-                      { "winograd_2x2", "winograd_2x2:" },
-                      { "onednn", "" } };
-        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
-        ProgramId plain_id, id;
-        char key[300], kernel[64];
-        learn_key(&made, key);
-        Value plain = tuned_run(&made, NULL, &plain_id, kernel);
-        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
-                TuneRecord *record = record_for(key, cases[i].algorithm);
-                Value out = tuned_run(&made, record, &id, kernel),
-                      again = tuned_run(&made, record, &id, kernel);
-                cr_expect_eq(strncmp(kernel, cases[i].kernel, strlen(cases[i].kernel)), 0, "%s ran %s",
-                             cases[i].algorithm, kernel);
-                cr_expect(strcmp(cases[i].algorithm, "onednn") != 0 ||
-                                  (strstr(kernel, "direct") == NULL && strstr(kernel, "winograd") == NULL),
-                          "%s ran %s", cases[i].algorithm, kernel);
-                cr_expect_str_neq(id.hex, plain_id.hex);
-                cr_expect(equal_bits(out, again));
-                for (int64_t k = 0; k < meta_numel(&out.tensor->meta); k++) {
-                        float a = ((float *)tensor_data(out.tensor))[k],
-                              b = ((float *)tensor_data(plain.tensor))[k];
-                        cr_assert_leq(fabsf(a - b), 1e-5f + 1e-4f * fabsf(b), "%s", cases[i].algorithm);
-                }
-                value_unref(out);
-                value_unref(again);
-                tune_free(record);
-        }
-        value_unref(plain);
-        made_deinit(&made);
-}
-
-Test(conv_passes, what_was_learnt_gives_the_same_program_when_given_back)
-{
-        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
-        TuneRecord *learning, *record;
-        Text text = { 0 };
-        ProgramId id, again_id;
-        char kernel[64], again_kernel[64];
-        cr_assert_eq(tune_new(true, &learning), STATUS_OK);
-        Value out = tuned_run(&made, learning, &id, kernel);
-        tune_print(learning, &text);
-        cr_assert_eq(tune_parse(text.data, text.n, &record), STATUS_OK);
-        Value again = tuned_run(&made, record, &again_id, again_kernel);
-        cr_expect_str_eq(id.hex, again_id.hex);
-        cr_expect_str_eq(kernel, again_kernel);
-        cr_expect(equal_bits(out, again));
-        value_unref(out);
-        value_unref(again);
-        text_deinit(&text);
-        tune_free(learning);
-        tune_free(record);
-        made_deinit(&made);
-}
-
-Test(conv_passes, what_one_node_may_not_cost_is_not_timed)
-{
-        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
-        const Limits usual = limits;
-        ProgramId id;
-        char kernel[64];
-        for (int i = 0; i < 3; i++) {
-                TuneRecord *record;
-                limits = usual;
-                *(i == 0   ? &limits.max_node_bytes
-                  : i == 1 ? &limits.max_node_flops
-                           : &limits.max_run_memory) = 80000;
-                cr_assert_eq(tune_new(true, &record), STATUS_OK);
-                value_unref(tuned_run(&made, record, &id, kernel));
-                cr_expect_eq(tune_count(record), 0, "case %d", i);
-                tune_free(record);
-        }
-        limits = usual;
-        made_deinit(&made);
-}
-
-Test(conv_passes, a_record_that_does_not_fit_leaves_the_rule)
-{
-        Made made = make(tuned_inputs, tuned_states, tuned_nodes);
-        ProgramId id;
-        char key[300], kernel[64], plain_kernel[64];
-        learn_key(&made, key);
-        Value plain = tuned_run(&made, NULL, &id, plain_kernel);
-        static const char *const names[] = { "depthwise", "no_such_algorithm" };
-        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-                TuneRecord *record = record_for(key, names[i]);
-                Value out = tuned_run(&made, record, &id, kernel);
-                cr_expect_str_eq(kernel, plain_kernel);
-                cr_expect(equal_bits(out, plain));
-                value_unref(out);
-                tune_free(record);
-        }
-        value_unref(plain);
-        made_deinit(&made);
-}
-
 // ---- cat made in place ----
 #define POOL(name, kind, in) CALL(name, kind "_pool2d.default", "\"%" in "\", [3, 3], [1, 1], [1, 1]")
 #define CAT(name, list, dim) CALL(name, "cat.default", "[" list "], " dim)
@@ -658,7 +372,7 @@ Test(conv_passes, a_record_that_does_not_fit_leaves_the_rule)
 static void check_arena(const char *what, const char *input, const char *nodes, size_t arena_bytes)
 {
         char words[600];
-        Made made = make(LIST(input), LIST("unused:1"), nodes);
+        Made made = made_graph(LIST(input), LIST("unused:1"), nodes);
         CompileOptions options = { .n_threads = 1 };
         ValueSpan inputs = { made.inputs, made.n_inputs };
         Program *program;

@@ -240,7 +240,7 @@ Test(pt2, reads_state_with_tied_weights_and_constants)
 Test(pt2, ignores_nulls_and_unknown_keys)
 {
         static const Pt2Edit edits[] = {
-                { "models/model.json", "{\"as_int\": 1}",
+                { MODEL, "{\"as_int\": 1}",
                   "{\"as_tensor\": null, \"as_prompt\": null, \"as_int\": 1, \"as_none\": false}", NULL },
                 { "weights_config.json", "{\"path_name\"", "{\"future\": {\"a\": [1]}, \"path_name\"", NULL },
         };
@@ -266,7 +266,7 @@ Test(pt2, takes_keys_in_any_order)
         text_add_n(&document, node_end + sizeof(name) - 1, (size_t)(single - node_end) - sizeof(name) + 1);
         text_add_n(&document, at, (size_t)(end - at)); // the inputs, behind the nodes
         text_add(&document, single);
-        const Pt2Edit edit = { "models/model.json", NULL, document.data, NULL };
+        const Pt2Edit edit = { MODEL, NULL, document.data, NULL };
         Graph *graph = read_small(&edit, 1);
         expect_text(graph, small_graph);
         graph_unref(graph);
@@ -298,7 +298,7 @@ Test(pt2, takes_arguments_by_name_where_the_schema_is_known)
         for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
                 Text find = { 0 }, line = { 0 };
                 text_addf(&find, "%s, %s", input, weight);
-                const Pt2Edit edit = { "models/model.json", find.data, cases[i].inputs, NULL };
+                const Pt2Edit edit = { MODEL, find.data, cases[i].inputs, NULL };
                 Graph *graph = read_small(&edit, 1);
                 node_print(graph_node(graph, "linear"), &line);
                 cr_expect(strstr(line.data, cases[i].printed) != NULL, "%s", line.data);
@@ -307,8 +307,8 @@ Test(pt2, takes_arguments_by_name_where_the_schema_is_known)
                 text_deinit(&line);
         }
         Graph *graph = NULL;
-        const Pt2Edit twice = { "models/model.json", INPUT("weight", TENSOR("p_l_w")),
-                                INPUT("input", TENSOR("p_l_w")), NULL };
+        const Pt2Edit twice = { MODEL, INPUT("weight", TENSOR("p_l_w")), INPUT("input", TENSOR("p_l_w")),
+                                NULL };
         expect_failure("twice", read_pt2(&twice, 1, NULL, &graph), STATUS_MALFORMED,
                        "\"input\" is given twice");
 }

@@ -5,6 +5,11 @@
 #include "tests/api/formats/zip_maker.h"
 #include "api/readers/pt2.h"
 
+// Members of the archive.
+#define MODEL     "models/model.json"
+#define WEIGHTS   "weights_config.json"
+#define CONSTANTS "constants_config.json"
+
 // JSON within C strings, laid out as JSON is.
 // clang-format off
 #define F32_META(sizes, strides)                                                                             \

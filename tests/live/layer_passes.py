@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
 
 from rewriting import text_of, trace, transform
-from service import Server, Tally
+from service import serving
 
 
 class Layers(nn.Module):
@@ -212,24 +212,21 @@ def main():
         return 2
     word = sys.argv[2] if len(sys.argv) == 3 else ""
     torch.manual_seed(0)
-    server, tally = Server(sys.argv[1], ["--data", "none", "--quiet"]), Tally()
-    server.start()
-    passes = (("remove_dropout", dropout_graphs, lambda gm: optimization.remove_dropout(gm).graph),
-              ("fuse", fuse_graphs, lambda gm: optimization.fuse(gm).graph),
-              ("constant_fold", constant_graphs, folded))
-    for kind, graphs, apply in passes:
-        for name, module in graphs():
-            if word in f"{kind}: {name}":
-                gm = trace(module.eval())
-                check_text(server, tally, f"{kind}: {name}", gm, [{"pass": kind}], apply(gm))
-    for row in bounds():
-        if word in f"extract_subgraph: {row[0]}":
-            check_part(server, tally, row)
-    for name, module in shape_graphs():
-        if word in f"shape_prop: {name}":
-            check_shapes(server, tally, name, module)
-    tally.check("the server's end", "\n".join(server.stop()))
-    server.clean_up()
+    with serving(sys.argv[1]) as (server, tally):
+        passes = (("remove_dropout", dropout_graphs, lambda gm: optimization.remove_dropout(gm).graph),
+                  ("fuse", fuse_graphs, lambda gm: optimization.fuse(gm).graph),
+                  ("constant_fold", constant_graphs, folded))
+        for kind, graphs, apply in passes:
+            for name, module in graphs():
+                if word in f"{kind}: {name}":
+                    gm = trace(module.eval())
+                    check_text(server, tally, f"{kind}: {name}", gm, [{"pass": kind}], apply(gm))
+        for row in bounds():
+            if word in f"extract_subgraph: {row[0]}":
+                check_part(server, tally, row)
+        for name, module in shape_graphs():
+            if word in f"shape_prop: {name}":
+                check_shapes(server, tally, name, module)
     return tally.end()
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import fx, nn
 
 from overrides import Block, Nested
-from service import Server, Tally
+from service import serving
 
 from export_fx import dumps, export_fx
 
@@ -119,9 +119,7 @@ def attempt(server, name, model, leaf, is_leaf):
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(5)
-    tally = Tally()
-    server = Server(sys.argv[1], ["--data", "none", "--quiet"]).start()
-    try:
+    with serving(sys.argv[1]) as (server, tally):
         for name, model in (("nested", Nested().eval()), ("shared", Shared().eval())):
             document = dumps(export_fx(with_children(model), inline=True)[0])
             reply = server.call("PUT", f"/v1/graphs/{name}", document.encode())
@@ -132,11 +130,7 @@ def main():
                     tally.ok()
                 except AssertionError as error:
                     tally.bad(f"{name}, {json.dumps(leaf)}", str(error)[:800])
-    finally:
-        for problem in server.stop():
-            tally.bad("the server", problem)
-    print(f"{tally.passed} passed, {tally.failed} failed")
-    return tally.failed != 0
+    return tally.end()
 
 
 if __name__ == "__main__":

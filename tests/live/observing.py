@@ -13,7 +13,7 @@ import torch
 from torch import fx, nn
 
 from overrides import SIGMOID, graphs, interpreter
-from service import Server, Tally
+from service import serving
 
 BINS = 32
 
@@ -306,11 +306,10 @@ def attempt(tally, name, check, *args):
 
 def main():
     torch.set_num_threads(1)
-    tally, word = Tally(), sys.argv[2] if len(sys.argv) > 2 else ""
-    for says, so in slips():
-        tally.ok() if so else tally.bad("docs/seed-notes.md", f"not so: {says}")
-    server = Server(sys.argv[1], ["--data", "none", "--quiet"]).start()
-    try:
+    word = sys.argv[2] if len(sys.argv) > 2 else ""
+    with serving(sys.argv[1]) as (server, tally):
+        for says, so in slips():
+            tally.check("docs/seed-notes.md", "" if so else f"not so: {says}")
         for name, gm, path in graphs():
             regions = name == "nested_export"  # its nodes have other names than the traced graph's
             reply = server.call("PUT", f"/v1/graphs/{name}", path.read_bytes())
@@ -322,11 +321,7 @@ def main():
                     if word in f"{name} {check.__name__}":
                         with torch.no_grad():
                             attempt(tally, f"{name}, {mode}: {check.__name__}", check, graph)
-    finally:
-        for problem in server.stop():
-            tally.bad("the server", problem)
-    print(f"{tally.passed} passed, {tally.failed} failed")
-    return tally.failed != 0
+    return tally.end()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service")]
 
 from export_fx import dumps, export_fx
-from service import Server, Tally
+from service import serving
 
 aten = torch.ops.aten
 # What a node means, in each of its spellings.
@@ -436,9 +436,8 @@ def difference(reply, want):
 
 def main():
     torch.set_num_threads(1)
-    tally, word = Tally(), sys.argv[2] if len(sys.argv) > 2 else ""
-    server = Server(sys.argv[1], ["--data", "none", "--quiet"]).start()
-    try:
+    word = sys.argv[2] if len(sys.argv) > 2 else ""
+    with serving(sys.argv[1]) as (server, tally):
         for name, function in CALLED.items():
             text = dumps(export_fx(fx.symbolic_trace(function), inline=True)[0])
             reply = server.call("PUT", f"/v1/graphs/{name}", text.encode())
@@ -459,12 +458,8 @@ def main():
                 for mode in ("eager", "compiled"):
                     reply = server.call("POST", f"/v1/graphs/{graph}/run?mode={mode}", body)
                     problem = difference(reply, want)
-                    (tally.bad(f"{graph}: {name} ({mode})", problem) if problem else tally.ok())
-    finally:
-        for problem in server.stop():
-            tally.bad("the server", problem)
-    print(f"{tally.passed} passed, {tally.failed} failed")
-    return tally.failed != 0
+                    tally.check(f"{graph}: {name} ({mode})", problem)
+    return tally.end()
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT /
 
 from export_fx import import_fx
 from rewriting import transform, with_data
-from service import Server, Tally
+from service import serving
 
 FACTORY = re.compile(r"(, )?(layout|device|pin_memory): [\w.]+")
 
@@ -302,14 +302,11 @@ def main():
         return 2
     word = sys.argv[2] if len(sys.argv) == 3 else ""
     torch.manual_seed(0)
-    server, tally = Server(sys.argv[1], ["--data", "none", "--quiet"]), Tally()
-    server.start()
-    for kind, cases in (("functionalise", functional_cases()), ("decompose", decomposed_cases())):
-        for case in cases:
-            if word in f"{kind}: {case[0]}":
-                check_case(server, tally, kind, case)
-    tally.check("the server's end", "\n".join(server.stop()))
-    server.clean_up()
+    with serving(sys.argv[1]) as (server, tally):
+        for kind, cases in (("functionalise", functional_cases()), ("decompose", decomposed_cases())):
+            for case in cases:
+                if word in f"{kind}: {case[0]}":
+                    check_case(server, tally, kind, case)
     return tally.end()
 
 

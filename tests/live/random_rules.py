@@ -30,7 +30,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT /
 
 from recipes import Maker
 from rewriting import document_of
-from service import Server, Tally
+from service import serving
 
 aten = torch.ops.aten
 # What a node means, and how rules may write it.
@@ -384,22 +384,20 @@ def main():
     parser.add_argument("--graphs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    server, tally, n_rules, n_run = Server(options.binary, ["--data", "none", "--quiet"]), Tally(), 0, 0
-    server.start()
-    upload_called(server)
-    for number in range(options.graphs):
-        seed = options.seed * 1000003 + number
-        trial = Trial(server, seed)
-        try:
-            n_run += bool(trial.check() and trial.rules)
-            n_rules += len(trial.rules)
-            tally.ok()
-        except AssertionError as problem:
-            tally.bad(f"seed {seed}", f"{problem}\n  {json.dumps(trial.rules)}\n  {trial.gm.graph}")
-    tally.check(f"{n_run} of {options.graphs} trials ran with {n_rules} rules",
-                "" if n_run > 0.6 * options.graphs else "too few to say much")
-    tally.check("the server's end", "\n".join(server.stop()))
-    server.clean_up()
+    n_rules, n_run = 0, 0
+    with serving(options.binary) as (server, tally):
+        upload_called(server)
+        for number in range(options.graphs):
+            seed = options.seed * 1000003 + number
+            trial = Trial(server, seed)
+            try:
+                n_run += bool(trial.check() and trial.rules)
+                n_rules += len(trial.rules)
+                tally.ok()
+            except AssertionError as problem:
+                tally.bad(f"seed {seed}", f"{problem}\n  {json.dumps(trial.rules)}\n  {trial.gm.graph}")
+        tally.check(f"{n_run} of {options.graphs} trials ran with {n_rules} rules",
+                    "" if n_run > 0.6 * options.graphs else "too few to say much")
     return tally.end()
 
 

@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT /
 
 from export_fx import import_fx
 from rewriting import document_of, with_data
-from service import Server, Tally
+from service import serving
 
 UNARY = [torch.relu, torch.sigmoid, torch.tanh, torch.neg, torch.abs]
 BINARY = [torch.add, torch.mul, torch.sub, torch.maximum, operator.add, operator.mul, operator.sub]
@@ -185,28 +185,26 @@ def main():
     parser.add_argument("--graphs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    server, tally, carried_out = Server(options.binary, ["--data", "stored", "--quiet"]), Tally(), []
-    server.start()
-    for number in range(options.graphs):
-        seed = options.seed * 1000003 + number
-        torch.manual_seed(seed)
-        trial = Trial(server, random.Random(seed), number)
-        try:
-            if trial.run():
-                carried_out.append(trial)
-            tally.ok()
-        except AssertionError as problem:
-            tally.bad(f"seed {seed}", f"{problem}\n  {json.dumps(trial.steps)}\n  {trial.gm.graph}")
-    tally.check("the server's end", "\n".join(server.stop()))
-    server.start()
-    for trial in carried_out[::10]:
-        same = outputs(server, f"made{trial.number}", trial.inputs) == trial.kept
-        tally.check(f"made{trial.number} after a restart", "" if same else "other bits")
-    share = len(carried_out) / max(1, options.graphs)
-    tally.check(f"{len(carried_out)} of {options.graphs} recipes were carried out",
-                "" if share > 0.7 else "too few to say much")
-    tally.check("the server's second end", "\n".join(server.stop()))
-    server.clean_up()
+    carried_out = []
+    with serving(options.binary, "--data", "stored") as (server, tally):
+        for number in range(options.graphs):
+            seed = options.seed * 1000003 + number
+            torch.manual_seed(seed)
+            trial = Trial(server, random.Random(seed), number)
+            try:
+                if trial.run():
+                    carried_out.append(trial)
+                tally.ok()
+            except AssertionError as problem:
+                tally.bad(f"seed {seed}", f"{problem}\n  {json.dumps(trial.steps)}\n  {trial.gm.graph}")
+        tally.check("the server's end", "\n".join(server.stop()))
+        server.start()
+        for trial in carried_out[::10]:
+            same = outputs(server, f"made{trial.number}", trial.inputs) == trial.kept
+            tally.check(f"made{trial.number} after a restart", "" if same else "other bits")
+        share = len(carried_out) / max(1, options.graphs)
+        tally.check(f"{len(carried_out)} of {options.graphs} recipes were carried out",
+                    "" if share > 0.7 else "too few to say much")
     return tally.end()
 
 

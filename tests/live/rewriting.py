@@ -32,7 +32,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service")]
 
 from export_fx import dumps, export_fx, import_fx
-from service import Server, Tally
+from service import serving
 
 aten = torch.ops.aten
 
@@ -467,22 +467,19 @@ def main():
         return 2
     word = sys.argv[2] if len(sys.argv) == 3 else ""
     torch.manual_seed(0)
-    server, tally = Server(sys.argv[1], ["--data", "none", "--quiet"]), Tally()
-    server.start()
-    for row in rewrites():
-        if word in row[0]:
-            check_rewrite(server, tally, row)
-    for name, graph in cse_graphs():
-        if word in name:
-            check_pass(server, tally, name, "cse", graph, merge)
-    for name, graph in dce_graphs():
-        if word in name:
-            check_pass(server, tally, name, "eliminate_dead_code", graph, eliminate)
-    for name, graph in normal_graphs():
-        if word in name:
-            check_normal(server, tally, name, graph)
-    tally.check("the server's end", "\n".join(server.stop()))
-    server.clean_up()
+    with serving(sys.argv[1]) as (server, tally):
+        for row in rewrites():
+            if word in row[0]:
+                check_rewrite(server, tally, row)
+        for name, graph in cse_graphs():
+            if word in name:
+                check_pass(server, tally, name, "cse", graph, merge)
+        for name, graph in dce_graphs():
+            if word in name:
+                check_pass(server, tally, name, "eliminate_dead_code", graph, eliminate)
+        for name, graph in normal_graphs():
+            if word in name:
+                check_normal(server, tally, name, graph)
     return tally.end()
 
 

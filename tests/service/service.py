@@ -9,6 +9,7 @@ replies in order.
 """
 import array
 import base64
+import contextlib
 import io
 import json
 import math
@@ -494,3 +495,15 @@ class Tally:
     def end(self):
         print(f"{self.passed} passed, {self.failed} failed", flush=True)
         return 1 if self.failed or self.passed == 0 else 0
+
+
+@contextlib.contextmanager
+def serving(binary, *flags):
+    """A running server with these flags, by default one that stores nothing, and a Tally. The
+    server's end is one of the checks."""
+    server, tally = Server(binary, [*(flags or ("--data", "none")), "--quiet"]), Tally()
+    try:
+        yield server.start(), tally
+    finally:
+        tally.check("the server's end", "\n".join(server.stop()))
+        server.clean_up()

@@ -11,6 +11,7 @@ import argparse
 import json
 import operator
 import pathlib
+import random
 import sys
 import warnings
 
@@ -25,7 +26,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests" / "service"), str(ROOT /
 
 from export_fx import dumps, export_fx
 from modules import received, sent
-from service import Server, Tally
+from service import serving
 
 SEEDS = (0, 1, 42)
 SIZES = (1, 15, 16, 17, 1000, 100003)
@@ -289,11 +290,56 @@ TABLES = (factory_rows, fill_rows, integer_rows, probability_rows, dropout_rows,
           normal_rows, module_rows)
 
 
+# ---- random graphs -----------------------------------------------------------------------------
+# Each makes a new float tensor of one axis from an earlier one.
+
+
+CALM = (
+    lambda g, x, y: g(torch.clamp, x, 0, 1),
+    lambda g, x, y: g(torch.mul, x, 1.5),
+    lambda g, x, y: g(torch.cat, [x, y]),
+    lambda g, x, y: g(operator.getitem, x, slice(None, None, 2)),
+    lambda g, x, y: g(torch.masked_select, x, g(torch.gt, x, 0.3)),  # its size is known when it has run
+    lambda g, x, y: g(torch.flip, x, [0]),
+)
+DRAWS = (
+    lambda g, x, y: g(torch.rand_like, x),
+    lambda g, x, y: g(torch.randn, g("size", x, 0)),
+    lambda g, x, y: g("float", g(torch.randint_like, x, 3, 9)),
+    lambda g, x, y: g("uniform_", g("clone", x), -1.0, 2.0),
+    lambda g, x, y: g("normal_", g("clone", x), 0.2, 0.7),
+    lambda g, x, y: g("float", g(torch.randperm, g("size", x, 0))),
+    lambda g, x, y: g(torch.normal, x, 0.5),
+    lambda g, x, y: g("float", g(torch.multinomial, g(torch.cat, [g(torch.abs, x), g(torch.ones, 2)]),
+                                 5, True)),
+)
+MKL_DRAWS = (
+    lambda g, x, y: g(torch.bernoulli, g(torch.clamp, x, 0, 1)),
+    lambda g, x, y: g(F.dropout, x, 0.4),
+    lambda g, x, y: g(F.rrelu, x, training=True),
+    lambda g, x, y: g("exponential_", g("clone", x), 1.5),
+)
+
+
+def random_drawing(seed, mkl):
+    """Draws between operators that draw nothing; a fifth of the results is read by nobody."""
+    choose, g = random.Random(seed), Drawing()
+    torch.manual_seed(seed)
+    values = [g.input(torch.rand(choose.choice((1, 3, 17, 40)))) for _ in range(2)]
+    draws = DRAWS if mkl else DRAWS + MKL_DRAWS
+    for _ in range(choose.randint(2, 12)):
+        make = choose.choice(draws if choose.random() < 0.6 else CALM)
+        made = make(g, choose.choice(values), choose.choice(values))
+        if choose.random() < 0.8:
+            values.append(made)
+    return g.close(tuple(values))
+
+
 # ---- one graph ---------------------------------------------------------------------------------
 
 
 def bits(tensor):
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
+    return tensor.flatten().clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
 
 def problem_of(server, drawing, seed, mode):
@@ -331,11 +377,10 @@ def main():
     parser.add_argument("fxserve")
     parser.add_argument("word", nargs="?", default="")
     parser.add_argument("--graphs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    tally, mkl, left_out = Tally(), uses_mkl(), 0
-    server = Server(options.fxserve, ["--data", "none", "--quiet"]).start()
-    try:
+    mkl, left_out = uses_mkl(), 0
+    with serving(options.fxserve) as (server, tally):
         for table in TABLES:
             for name, drawing, may_use_mkl in table():
                 if options.word not in name:
@@ -344,8 +389,9 @@ def main():
                     left_out += 1
                     continue
                 try_row(server, tally, name, drawing, SEEDS)
-    finally:
-        server.stop()
+        for seed in range(options.seed * 1000003, options.seed * 1000003 + options.graphs):
+            if options.word in f"graph {seed}":
+                try_row(server, tally, f"graph {seed}", random_drawing(seed, mkl), SEEDS[:1])
     print(f"{left_out} rows left out: PyTorch draws them with MKL's generators here" if left_out else "",
           end="\n" if left_out else "")
     return tally.end()

@@ -68,15 +68,6 @@ typedef int32_t PlainWhole __attribute__((vector_size(16)));
 #define PLAIN_PICK(a, b, mask) ((__typeof__(a))(((PlainWhole)(a) & (mask)) | ((PlainWhole)(b) & ~(mask))))
 #define AT_MAX(a, b)           PLAIN_PICK(a, b, (a) > (b))
 #include "core/kernels/attention/panel.inc"
-#undef AT
-#undef AT_TARGET
-#undef AT_BYTES
-#undef AT_VECTORS
-#undef AT_KEYS_2
-#undef AT_MOST_KEYS
-#undef AT_TURN
-#undef AT_FMA
-#undef AT_MAX
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -90,15 +81,6 @@ typedef int32_t PlainWhole __attribute__((vector_size(16)));
 #define AT_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define AT_MAX(a, b)    _mm256_max_ps(a, b)
 #include "core/kernels/attention/panel.inc"
-#undef AT
-#undef AT_TARGET
-#undef AT_BYTES
-#undef AT_VECTORS
-#undef AT_KEYS_2
-#undef AT_MOST_KEYS
-#undef AT_TURN
-#undef AT_FMA
-#undef AT_MAX
 
 #define AT(x)           avx512_##x
 #define AT_TARGET       TARGET_AVX512

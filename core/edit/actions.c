@@ -180,6 +180,14 @@ static Status insert_behind(Edit *edit, Node *at, const Node *origin, const char
         return edit_insert_after(edit, at, &new, out_node);
 }
 
+Status edit_copy_before(Edit *edit, Node *before, Node *node, Node **out_copy)
+{
+        Value own = { .kind = VALUE_NODE, .node = node };
+        TRY(edit_check_node(edit, before));
+        return insert_behind(edit, edit_previous(before), before, "torch.ops.aten.clone.default",
+                             (ValueSpan){ &own, 1 }, out_copy);
+}
+
 // ---- nodes that are no calls ----
 
 static Status count_reads(void *context, const Value *leaf)

@@ -8,6 +8,8 @@
 // placeholder or get_attr it reads the value, and the node's readers read it. Of an output it
 // stands between the graph's only result and the output.
 Status edit_identity(Edit *edit, Node *node, Node **out_call);
+// A copy of the value of `node`, made in front of `before`.
+Status edit_copy_before(Edit *edit, Node *before, Node *node, Node **out_copy);
 // The readers get argument `index` of the call; the node goes. In a module or function call 0 is
 // the first argument, of a method its object.
 Status edit_passthrough(Edit *edit, Node *node, uint32_t index);

@@ -21,6 +21,12 @@ typedef struct Standing {
         Node *last;               // of what rules put behind the value's node; NULL: nothing
 } Standing;
 
+// What CONSTANT and PATCH put into the graph.
+typedef struct RuleValue {
+        Node *node;  // a hidden input, or state
+        bool copied; // CONSTANT: for several hits
+} RuleValue;
+
 typedef struct Matched {
         Node **nodes; // of regions: their exits
         EditRegions regions;
@@ -242,10 +248,14 @@ static Status pass_through(Applying *applying, const EditRule *rule, Standing *s
         return status;
 }
 
-static Status put_constant(Applying *applying, Node *hidden, Standing *standing)
+// The graph may write to the tensor: each of several hits gets a copy of its own.
+static Status put_constant(Applying *applying, RuleValue constant, Standing *standing)
 {
-        TRY(edit_substitute(applying->edit, standing->call, value_of_node(hidden)));
-        move_call(standing, NULL, value_of_node(hidden));
+        Node *node = constant.node;
+        if (constant.copied)
+                TRY(edit_copy_before(applying->edit, standing->call, constant.node, &node));
+        TRY(edit_substitute(applying->edit, standing->call, value_of_node(node)));
+        move_call(standing, NULL, value_of_node(node));
         return STATUS_OK;
 }
 
@@ -290,9 +300,9 @@ static Status wrap(Applying *applying, const EditRule *rule, Standing *standing)
         return STATUS_OK;
 }
 
-static Status patch(Applying *applying, const EditRule *rule, Node *hidden, Standing *standing)
+static Status patch(Applying *applying, const EditRule *rule, Node *value, Standing *standing)
 {
-        EditPatch patch = { .kind = rule->patch, .index = rule->index, .value = value_of_node(hidden) };
+        EditPatch patch = { .kind = rule->patch, .index = rule->index, .value = value_of_node(value) };
         Node *result, *copy;
         TRY(result_node(applying, standing, &result));
         patch.behind = standing->last;
@@ -341,7 +351,7 @@ static Status leave_region(Applying *applying, const EditRule *rule, Standing *s
         return STATUS_OK;
 }
 
-static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Standing *standing)
+static Status act_on(Applying *applying, const EditRule *rule, RuleValue value, Standing *standing)
 {
         Edit *edit = applying->edit;
         TRY(check_untouched(standing, (uint32_t)(standing - applying->standing) + 1));
@@ -365,9 +375,9 @@ static Status act_on(Applying *applying, const EditRule *rule, Node *hidden, Sta
         case EDIT_PASSTHROUGH:
                 return pass_through(applying, rule, standing);
         case EDIT_CONSTANT:
-                return put_constant(applying, hidden, standing);
+                return put_constant(applying, value, standing);
         case EDIT_PATCH:
-                return patch(applying, rule, hidden, standing);
+                return patch(applying, rule, value.node, standing);
         case EDIT_CALL:
                 return call_graph(applying, rule, standing);
         case EDIT_WRAP:
@@ -396,12 +406,12 @@ static Status value_node(Edit *edit, const EditRule *rule, bool on_inputs, Node 
 
 static Status act(Applying *applying, const EditRule *rule, const Matched *matched)
 {
-        Node *value = NULL;
+        RuleValue value = { .copied = matched->n > 1 };
         bool on_inputs = false;
         for (uint32_t i = 0; i < matched->n; i++)
                 on_inputs |= matched->nodes[i]->op == OP_PLACEHOLDER;
         if (rule->action == EDIT_CONSTANT || rule->action == EDIT_PATCH)
-                TRY(value_node(applying->edit, rule, on_inputs, &value));
+                TRY(value_node(applying->edit, rule, on_inputs, &value.node));
         for (uint32_t i = 0; i < matched->n && rule->action != EDIT_NO_ACTION; i++) {
                 TRY(edit_visit(applying->edit, VISITS_PER_HIT));
                 TRY(act_on(applying, rule, value, &applying->standing[matched->standing[i]]));

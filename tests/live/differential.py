@@ -525,7 +525,7 @@ def ops_of(server):
     connection.request("GET", "/v1/ops")
     listed = json.loads(connection.getresponse().read())["ops"]
     return [entry["target"].removeprefix("torch.ops.") for entry in listed
-            if entry["target"].startswith("torch.ops.aten.")]
+            if entry["target"].startswith("torch.ops.")]
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ from export_fx import Unsupported, encode_value
 from golden_variants import DTYPES, overlaps, place_tensor, variants
 
 warnings.filterwarnings("ignore")
+with contextlib.suppress(ImportError, OSError, RuntimeError):  # its cases are recorded where it loads
+    import torchvision  # noqa: F401  defines torchvision.*
 
 TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
     torch.float16: (1e-3, 1e-5),
@@ -735,6 +737,9 @@ def main():
     if options.new:
         groups = without_cases(groups, options.out)
     targets = {name: find_overload(name) for names in groups.values() for name in names}
+    if options.hand:
+        targets = {name: target for name, target in targets.items() if target is not None}
+        groups = {group: [name for name in names if name in targets] for group, names in groups.items()}
     if unknown := [name for name, overload in targets.items() if overload is None]:
         raise SystemExit(f"PyTorch {torch.__version__} has no {', '.join(unknown)}")
 

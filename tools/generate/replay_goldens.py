@@ -104,6 +104,8 @@ def run_case(case, tensors):
             return
         torch.manual_seed(case["seed"])
     overload = find_overload(case["op"])
+    if overload is None:  # of a library that is not there
+        return
     args = decode(case["args"], tensors)
     kwargs = {name: decode(value, tensors) for name, value in case.get("kwargs", {}).items()}
     with torch.no_grad():

@@ -84,9 +84,8 @@ static Status fail_region(const StackEntry *call, const char *reason, const Node
         const char *again = strchr(call->key, '@'); // "@1": which call of the module
         return failure_at_node(fail(STATUS_UNSUPPORTED,
                                     "module %.200s%.20s (%.200s) cannot be one call: %s %.100s", call->path,
-                                    again == NULL ? "" : again, call->type, reason,
-                                    node == NULL ? "" : node->name),
-                               node == NULL ? NULL : node->name);
+                                    again == NULL ? "" : again, call->type, reason, node->name),
+                               node->name);
 }
 
 static Status fail_write(const StackEntry *call, const Node *node)
@@ -137,8 +136,8 @@ static Status judge(const Graph *base, Judging *judging)
                 }
                 TRY(node_visit_inputs(node, judge_input, judging));
         }
-        if (judging->exit == NULL)
-                return fail_region(judging->call, "nobody reads a value of it", NULL);
+        if (judging->exit == NULL) // nobody reads a value of it
+                judging->exit = last;
         // other nodes in between must bear to stand before all of them
         for (uint32_t i = first->index; i < last->index; i++) {
                 uint32_t effects = judging->inside[i] ? 0 : node_effects(base, base->nodes[i]);

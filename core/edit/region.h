@@ -3,8 +3,9 @@
 // with the calls it was made in (nn_module_stack). The nodes of one call are a region, on which
 // rules act as on a call_module node.
 //
-// A region has one exit: the node whose value is read outside. Its arguments are the tensors that
-// it reads from outside, in order of first use. Parameters, buffers, attributes and sizes are none.
+// A region has one exit: the node whose value is read outside; the last node if none is. Its
+// arguments are the tensors that it reads from outside, in order of first use. Parameters, buffers,
+// attributes and sizes are none.
 #pragma once
 #include "core/edit/actions.h"
 #include "core/edit/match.h"

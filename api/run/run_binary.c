@@ -115,10 +115,8 @@ static bool safetensors_reads(const ApiCall *call, ByteSpan body)
 // The file's tensors are shared and read-only; a run wants shells of its own.
 static Status take_entry(const SafetensorsEntry *entry, RunCall *run)
 {
-        _cleanup_(storage_unrefp) Storage *shell = NULL;
         Tensor *tensor;
-        TRY(storage_shell(entry->tensor->storage, &run->task.budget, &shell));
-        TRY(tensor_new_view(shell, &entry->tensor->meta, entry->tensor->offset, &tensor));
+        TRY(tensor_new_shell(entry->tensor, &run->task.budget, &tensor));
         return run_take_tensor(run, entry->name, tensor);
 }
 

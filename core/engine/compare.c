@@ -27,11 +27,6 @@ typedef struct Walking {
 } Walking;
 
 // ---- sides ----
-static ValueSpan inputs_of(const CompareSide *side)
-{
-        return (ValueSpan){ side->task->plan.inputs, side->task->plan.n_inputs };
-}
-
 // With `fetch` another program. NULL: it cannot be compiled as a whole or in part. A program that
 // is ready is used, and one that is made here is kept for the next to ask; not those for a part of
 // the nodes, which would push out the programs that serve.
@@ -67,31 +62,79 @@ void compare_close(CompareSide *side)
         side->program = program_unref(side->program);
 }
 
-static Status run_eagerly(CompareSide *side, WalkOptions *options, Value *out_value, Value *out_fetched)
+// Both sides run several times, and a run may write to its inputs: each sees them through shells of
+// its own.
+static Status shell_leaf(void *context, const Value *leaf, Value *out)
+{
+        Tensor *tensor;
+        if (leaf->kind != VALUE_TENSOR) {
+                *out = value_ref(*leaf);
+                return STATUS_OK;
+        }
+        TRY(tensor_new_shell(leaf->tensor, context, &tensor));
+        *out = value_tensor_take(tensor);
+        return STATUS_OK;
+}
+
+static void drop_inputs(Value *inputs, uint32_t n)
+{
+        for (uint32_t i = 0; inputs != NULL && i < n; i++)
+                value_unref(inputs[i]);
+        free(inputs);
+}
+
+static Status take_inputs(const CompareSide *side, Value **out_inputs)
+{
+        const PlannedRun *plan = &side->task->plan;
+        Value *inputs = new_array(plan->n_inputs, sizeof(*inputs));
+        Status status = inputs == NULL ? fail_memory() : STATUS_OK;
+        for (uint32_t i = 0; status == STATUS_OK && i < plan->n_inputs; i++)
+                status = value_map(plan->inputs[i], shell_leaf, side->task->ctx.budget, &inputs[i]);
+        if (status != STATUS_OK)
+                drop_inputs(inputs, plan->n_inputs);
+        else
+                *out_inputs = inputs;
+        return status;
+}
+
+static Status walk_eagerly(CompareSide *side, WalkOptions *options, Value *out_value, Value *out_fetched)
 {
         RunTask *task = side->task;
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
-        options->inputs = inputs_of(side);
         TRY(eager_open(task->graph, &task->ctx, &eager));
         return walk_graph(eager_emitter(eager), task->graph, options, out_value, out_fetched);
 }
 
-static Status run_compiled(CompareSide *side, Program *program, Value *out_value, Value *out_fetched)
+static Status run_program(CompareSide *side, Program *program, ProgramRun *run, Value *out_value,
+                          Value *out_fetched)
 {
         Frame frame;
         frame_init(&frame);
-        ProgramRun run = { .inputs = inputs_of(side) };
-        Status status = program_run(program, &frame, &run, &side->task->ctx, out_value, out_fetched);
+        Status status = program_run(program, &frame, run, &side->task->ctx, out_value, out_fetched);
         frame_deinit(&frame);
+        return status;
+}
+
+// Without a program eagerly, with these options (NULL: none).
+static Status run_side(CompareSide *side, Program *program, WalkOptions *options, Value *out_value,
+                       Value *out_fetched)
+{
+        WalkOptions own = { .visit = NULL };
+        Value *inputs;
+        uint32_t n = side->task->plan.n_inputs;
+        TRY(take_inputs(side, &inputs));
+        ProgramRun run = { .inputs = { inputs, n } };
+        options = options == NULL ? &own : options;
+        options->inputs = run.inputs;
+        Status status = program != NULL ? run_program(side, program, &run, out_value, out_fetched)
+                                        : walk_eagerly(side, options, out_value, out_fetched);
+        drop_inputs(inputs, n);
         return status;
 }
 
 Status compare_result(CompareSide *side, Value *out_value)
 {
-        WalkOptions options = { .visit = NULL };
-        if (side->is_compiled)
-                return run_compiled(side, side->program, out_value, NULL);
-        return run_eagerly(side, &options, out_value, NULL);
+        return run_side(side, side->program, NULL, out_value, NULL);
 }
 
 // ---- values ----
@@ -197,7 +240,7 @@ static Status look_on(Walking *it, CompareSide *side, Status (*see)(void *, cons
         it->visit = (WalkVisit){ .see = see, .context = it };
         it->n_runs++;
         WalkOptions options = { .visit = &it->visit };
-        Status status = run_eagerly(side, &options, &value, NULL);
+        Status status = run_side(side, NULL, &options, &value, NULL);
         value_clear(&value);
         return status;
 }
@@ -226,8 +269,7 @@ static Status fetch_group(Engine *engine, CompareSide *side, const Node *const *
         if (side->is_compiled)
                 TRY(build(engine, side, fetch, n, is_all, &program));
         WalkOptions options = { .fetch = fetch, .n_fetch = n };
-        Status status = program != NULL ? run_compiled(side, program, &value, out_values)
-                                        : run_eagerly(side, &options, &value, out_values);
+        Status status = run_side(side, program, &options, &value, out_values);
         value_clear(&value);
         return status;
 }

@@ -142,13 +142,6 @@ Status engine_keep(Engine *engine, const RunTask *task)
 
 // ---- using ----
 
-static Status view_of(const Tensor *kept, Budget *budget, Tensor **out_tensor)
-{
-        _cleanup_(storage_unrefp) Storage *shell = NULL;
-        TRY(storage_shell(kept->storage, budget, &shell));
-        return tensor_new_view(shell, &kept->meta, kept->offset, out_tensor);
-}
-
 Status engine_kept(Engine *engine, const char *run, const char *node, Budget *budget, Tensor **out_tensor)
 {
         KeptRing *ring = engine->kept;
@@ -166,5 +159,5 @@ Status engine_kept(Engine *engine, const char *run, const char *node, Budget *bu
         const Tensor *tensor = string_map_get(&found->tensors, node);
         if (tensor == NULL)
                 return fail(STATUS_NOT_FOUND, "run \"%.64s\" kept no tensor of node \"%.100s\"", run, node);
-        return view_of(tensor, budget, out_tensor);
+        return tensor_new_shell(tensor, budget, out_tensor);
 }

@@ -26,6 +26,13 @@ void run_task_empty(RunTask *task)
         task->authored = graph_unref(task->authored);
 }
 
+Status tensor_new_shell(const Tensor *tensor, Budget *budget, Tensor **out_tensor)
+{
+        _cleanup_(storage_unrefp) Storage *shell = NULL;
+        TRY(storage_shell(tensor->storage, budget, &shell));
+        return tensor_new_view(shell, &tensor->meta, tensor->offset, out_tensor);
+}
+
 void run_task_deinit(RunTask *task)
 {
         run_task_empty(task);

@@ -44,6 +44,9 @@ void run_task_deinit(RunTask *task);
 // Lets go of the graph and of all values, but for the version: what the reply does not need.
 void run_task_empty(RunTask *task);
 
+// A run may write to its inputs: a copy-on-write view for one run of a tensor that others use, too,
+// charged to `budget` if it is written.
+Status tensor_new_shell(const Tensor *tensor, Budget *budget, Tensor **out_tensor);
 // With the graph set: lists its inputs, none of them given.
 Status run_task_open(RunTask *task);
 Status run_task_fetch(RunTask *task, const Node *node);

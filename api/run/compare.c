@@ -232,6 +232,7 @@ static Status compare_output(CompareRun *run, uint32_t at)
         CompareRow *row = &run->output_rows[at];
         _cleanup_(text_deinit) Text message = { 0 };
         row->a = a->node;
+        row->name = a->node == NULL ? NULL : node_origin(a->node);
         row->name_b = b->name;
         TRY(value_close(a->value, b->value, &run->body->rule, run->context->ctx, &row->close, &message));
         run->n_output_rows = at + 1;

@@ -32,7 +32,7 @@ static bool is_equal(const CompareRun *run)
 
 static const char *name_of(const CompareRow *row)
 {
-        return row->a == NULL ? "" : node_origin(row->a);
+        return row->name == NULL ? "" : row->name;
 }
 
 static bool any_compiled(const CompareRun *run)

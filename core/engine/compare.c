@@ -6,7 +6,9 @@
 #include "core/eval/eager.h"
 
 typedef struct Kept { // a pair of nodes, or a node and its sample
+        const char *name;
         const Node *a, *b;
+        uint32_t next[2]; // pair + 1 of the same node of `a`, of `b`; 0: none
         const Tensor *sample;
         Value value; // of `a`, while kept
         bool is_kept, is_done;
@@ -19,7 +21,7 @@ typedef struct Walking {
         Kept *pairs;
         CompareRow *rows; // of the same pairs
         uint32_t n;
-        uint32_t *of[2]; // by node index of `a` and `b`: pair + 1; 0: none
+        uint32_t *of[2]; // by node index of `a` and `b`: its first pair + 1; 0: none
         int64_t n_kept_bytes;
         uint32_t n_kept;
         WalkVisit visit;
@@ -181,13 +183,8 @@ static Status compare_pair(Walking *it, uint32_t at, Value a, Value b)
 }
 
 // ---- value by value ----
-static Status keep(void *context, const Node *node, Value value)
+static Status keep_pair(Walking *it, Kept *pair, Value value)
 {
-        Walking *it = context;
-        uint32_t at = it->of[0][node->index];
-        if (at == 0 || it->pairs[at - 1].is_done)
-                return STATUS_OK;
-        Kept *pair = &it->pairs[at - 1];
         int64_t n_bytes = bytes_of(value);
         if (it->n_kept > 0 && it->n_kept_bytes + n_bytes > limits.max_compare_bytes) {
                 it->visit.done = true;
@@ -197,21 +194,33 @@ static Status keep(void *context, const Node *node, Value value)
         pair->is_kept = true;
         it->n_kept++;
         it->n_kept_bytes += n_bytes;
-        it->visit.done = at == it->n;
+        return STATUS_OK;
+}
+
+static Status keep(void *context, const Node *node, Value value)
+{
+        Walking *it = context;
+        for (uint32_t at = it->of[0][node->index]; at != 0 && !it->visit.done;
+             at = it->pairs[at - 1].next[0]) {
+                if (!it->pairs[at - 1].is_done)
+                        TRY(keep_pair(it, &it->pairs[at - 1], value));
+                it->visit.done |= at == it->n;
+        }
         return STATUS_OK;
 }
 
 static Status compare_kept(void *context, const Node *node, Value value)
 {
         Walking *it = context;
-        uint32_t at = it->of[1][node->index];
-        Kept *pair = at == 0 ? NULL : &it->pairs[at - 1];
-        if (pair == NULL || !pair->is_kept)
-                return STATUS_OK;
-        TRY(compare_pair(it, at - 1, pair->value, value));
-        value_clear(&pair->value);
-        pair->is_kept = false;
-        it->visit.done = --it->n_kept == 0;
+        for (uint32_t at = it->of[1][node->index]; at != 0; at = it->pairs[at - 1].next[1]) {
+                Kept *pair = &it->pairs[at - 1];
+                if (!pair->is_kept)
+                        continue;
+                TRY(compare_pair(it, at - 1, pair->value, value));
+                value_clear(&pair->value);
+                pair->is_kept = false;
+                it->visit.done = --it->n_kept == 0;
+        }
         return STATUS_OK;
 }
 
@@ -229,8 +238,8 @@ static Status compare_sample(void *context, const Node *node, Value value)
 static Status note_bytes(void *context, const Node *node, Value value)
 {
         Walking *it = context;
-        if (it->of[0][node->index] != 0)
-                it->pairs[it->of[0][node->index] - 1].n_bytes = bytes_of(value);
+        for (uint32_t at = it->of[0][node->index]; at != 0; at = it->pairs[at - 1].next[0])
+                it->pairs[at - 1].n_bytes = bytes_of(value);
         return STATUS_OK;
 }
 
@@ -329,7 +338,7 @@ static Status pair_with_samples(Walking *it, Comparison *out)
                 const Node *node = graph->nodes[i];
                 Tensor *tensor = string_map_get(&samples, node->name);
                 if (tensor != NULL && node->op != OP_OUTPUT)
-                        it->pairs[it->n++] = (Kept){ .a = node, .sample = tensor };
+                        it->pairs[it->n++] = (Kept){ .name = node_origin(node), .a = node, .sample = tensor };
         }
         string_map_deinit(&samples);
         (void)out;
@@ -343,7 +352,7 @@ static Status pair_graphs(Walking *it, Comparison *out)
         TRY(compare_pairs(it->a->task->graph, it->b->task->graph, &pairs, &n, out));
         it->pairs = new_array(n, sizeof(*it->pairs));
         for (uint32_t i = 0; it->pairs != NULL && i < n; i++)
-                it->pairs[it->n++] = (Kept){ .a = pairs[i].a, .b = pairs[i].b };
+                it->pairs[it->n++] = (Kept){ .name = pairs[i].name, .a = pairs[i].a, .b = pairs[i].b };
         free(pairs);
         return it->pairs == NULL ? fail_memory() : STATUS_OK;
 }
@@ -356,13 +365,17 @@ static Status index_pairs(Walking *it, Comparison *out)
         if (it->of[0] == NULL || it->of[1] == NULL || it->rows == NULL)
                 return fail_memory();
         out->n_rows = it->n;
-        for (uint32_t i = 0; i < it->n; i++) {
-                const Kept *pair = &it->pairs[i];
+        for (uint32_t i = it->n; i-- > 0;) { // backwards: chains are in order
+                Kept *pair = &it->pairs[i];
                 it->rows[i].a = pair->a;
+                it->rows[i].name = pair->name;
                 it->rows[i].name_b = pair->b == NULL ? pair->a->name : pair->b->name;
+                pair->next[0] = it->of[0][pair->a->index];
                 it->of[0][pair->a->index] = i + 1;
-                if (pair->b != NULL)
-                        it->of[1][pair->b->index] = i + 1;
+                if (pair->b == NULL)
+                        continue;
+                pair->next[1] = it->of[1][pair->b->index];
+                it->of[1][pair->b->index] = i + 1;
         }
         return STATUS_OK;
 }

@@ -28,7 +28,7 @@ typedef struct CompareSide {
 
 typedef struct CompareRow {
         const Node *a;
-        const char *name_b;
+        const char *name, *name_b; // authored, of what is compared; of the node of `b`
         Closeness close;
         char *message; // NULL: close
 } CompareRow;
@@ -57,10 +57,12 @@ Status value_close(Value a, Value b, const CloseRule *rule, const RunContext *ct
 
 // ---- between the files of this header ----
 typedef struct NodePair {
+        const char *name; // authored, of what both stand for
         const Node *a, *b;
 } NodePair;
 // Nodes of two graphs that stand for each other, in the order of `a`: by name, then by the authored
-// node that they stand for, then by structure (the same operator on partners). Outputs, values of
-// rules and what observes are left out. `out_pairs` is the caller's to free.
+// node that they stand for, then by structure (the same operator on partners). A node that rules
+// put in the place of several is in several pairs. Outputs and what observes are left out.
+// `out_pairs` is the caller's to free.
 Status compare_pairs(const Graph *a, const Graph *b, NodePair **out_pairs, uint32_t *out_n,
                      Comparison *alone);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // compare_pairs.c: which nodes of two graphs stand for each other. Names come first, because edits
-// and rules keep them. Nodes that are left over get a key of their operator and of the numbers of
-// their inputs, where partners have one number; nodes of the same key are partners in their order.
-// Both graphs are read once.
+// and rules keep them. What a rule put in a node's place may be any node, also one that has a
+// partner: it is in two pairs then. Nodes that are left over get a key of their operator and of the
+// numbers of their inputs, where partners have one number; nodes of the same key are partners in
+// their order. Both graphs are read once.
 #include <stdio.h>
 #include <string.h>
 #include "core/edit/match.h"
@@ -11,6 +12,7 @@
 typedef struct Half {
         const Graph *graph;
         StringMap named;   // the node that stands for a name, of its own or of an authored node
+        StringMap placed;  // of nodes that rules matched: what stands there by now
         uint32_t *partner; // by index: the partner's index + 1; 0: none
         uint32_t *number;  // by index, from 1; partners have the same
 } Half;
@@ -26,6 +28,8 @@ typedef struct Kind { // nodes of one key, in order
 
 typedef struct Pairing {
         Half a, b;
+        NodePair *pairs;
+        uint32_t n_pairs, capacity;
         Arena arena;
         StringMap kinds;
         uint32_t n_numbers;
@@ -46,36 +50,70 @@ static Status name_nodes(Half *half)
 {
         const Graph *graph = half->graph;
         for (uint32_t i = 0; i < graph->n_nodes; i++)
-                TRY(string_map_set(&half->named, node_origin(graph->nodes[i]), graph->nodes[i], NULL));
+                if (is_compared(graph, graph->nodes[i]))
+                        TRY(string_map_set(&half->named, node_origin(graph->nodes[i]), graph->nodes[i],
+                                           NULL));
         for (uint32_t i = 0; i < graph->n_nodes; i++)
-                TRY(string_map_set(&half->named, graph->nodes[i]->name, graph->nodes[i], NULL));
+                if (is_compared(graph, graph->nodes[i]))
+                        TRY(string_map_set(&half->named, graph->nodes[i]->name, graph->nodes[i], NULL));
         for (uint32_t r = 0; r < graph->n_rules; r++)
                 for (uint32_t i = 0; i < graph->rules[r].n_hits; i++) {
                         const RuleHit *hit = &graph->rules[r].hits[i];
                         if (hit->value != NULL)
-                                TRY(string_map_set(&half->named, hit->authored, (void *)(uintptr_t)hit->value,
+                                TRY(string_map_set(&half->placed, hit->node, (void *)(uintptr_t)hit->value,
                                                    NULL));
                 }
         return STATUS_OK;
 }
 
-static void join(Pairing *it, const Node *a, const Node *b)
+static Status add_pair(Pairing *it, const char *name, const Node *a, const Node *b)
 {
-        if (it->a.partner[a->index] != 0 || it->b.partner[b->index] != 0 || (a->op == OP_OUTPUT) ||
-            b->op == OP_OUTPUT || !is_compared(it->a.graph, a) || !is_compared(it->b.graph, b))
-                return;
-        it->a.partner[a->index] = b->index + 1;
-        it->b.partner[b->index] = a->index + 1;
+        uint32_t *partner_a = &it->a.partner[a->index], *partner_b = &it->b.partner[b->index];
+        TRY(array_reserve(&it->pairs, &it->capacity, it->n_pairs + 1, sizeof(*it->pairs)));
+        it->pairs[it->n_pairs++] = (NodePair){ .name = name, .a = a, .b = b };
+        *partner_a = *partner_a == 0 ? b->index + 1 : *partner_a;
+        *partner_b = *partner_b == 0 ? a->index + 1 : *partner_b;
+        return STATUS_OK;
 }
 
-static void join_named(Pairing *it)
+static bool is_free(const Pairing *it, const Node *a, const Node *b)
+{
+        return it->a.partner[a->index] == 0 && it->b.partner[b->index] == 0;
+}
+
+static const Node *standing_for(const Half *half, const char *name)
+{
+        const Node *node = string_map_get(&half->placed, name);
+        return node != NULL ? node : string_map_get(&half->named, name);
+}
+
+// What stands in the place of the nodes that rules of `half` matched.
+static Status join_placed(Pairing *it, const Half *half)
+{
+        for (uint32_t i = 0; i < half->placed.n; i++) {
+                const char *name = half->placed.entries[i].key;
+                if (name == NULL || (half == &it->b && string_map_get(&it->a.placed, name) != NULL))
+                        continue;
+                const Node *a = standing_for(&it->a, name), *b = standing_for(&it->b, name);
+                if (a != NULL && b != NULL)
+                        TRY(add_pair(it, name, a, b));
+        }
+        return STATUS_OK;
+}
+
+static Status join_named(Pairing *it)
 {
         for (uint32_t i = 0; i < it->a.named.n; i++) {
                 const StringMapEntry *entry = &it->a.named.entries[i];
-                const Node *b = entry->key == NULL ? NULL : string_map_get(&it->b.named, entry->key);
-                if (b != NULL)
-                        join(it, entry->value, b);
+                if (entry->key == NULL || string_map_get(&it->a.placed, entry->key) != NULL ||
+                    string_map_get(&it->b.placed, entry->key) != NULL)
+                        continue;
+                const Node *a = entry->value, *b = string_map_get(&it->b.named, entry->key);
+                if (b != NULL && is_free(it, a, b))
+                        TRY(add_pair(it, node_origin(a), a, b));
         }
+        TRY(join_placed(it, &it->a));
+        return join_placed(it, &it->b);
 }
 
 // ---- by structure ----
@@ -147,7 +185,8 @@ static Status number_b(Pairing *it, const Node *node, KeyText *key)
                 TRY(write_key(&it->b, node, key));
                 kind = string_map_get(&it->kinds, key->text.data);
                 if (kind != NULL && kind->first != NULL) {
-                        join(it, kind->first->node, node);
+                        const Node *a = kind->first->node;
+                        TRY(add_pair(it, node_origin(a), a, node));
                         kind->first = kind->first->next;
                         if (kind->first == NULL)
                                 kind->last = NULL;
@@ -184,6 +223,7 @@ static Status half_init(Half *half, const Graph *graph)
 static void half_deinit(Half *half)
 {
         string_map_deinit(&half->named);
+        string_map_deinit(&half->placed);
         free(half->partner);
         free(half->number);
 }
@@ -199,17 +239,12 @@ static Status list_alone(const Half *half, const Node ***out_nodes, uint32_t *ou
         return STATUS_OK;
 }
 
-static Status list_pairs(const Pairing *it, NodePair **out_pairs, uint32_t *out_n)
+static int in_order(const void *left, const void *right)
 {
-        NodePair *pairs = new_array(it->a.graph->n_nodes, sizeof(*pairs));
-        if (pairs == NULL)
-                return fail_memory();
-        for (uint32_t i = 0; i < it->a.graph->n_nodes; i++)
-                if (it->a.partner[i] != 0)
-                        pairs[(*out_n)++] =
-                                (NodePair){ it->a.graph->nodes[i], it->b.graph->nodes[it->a.partner[i] - 1] };
-        *out_pairs = pairs;
-        return STATUS_OK;
+        const NodePair *a = left, *b = right;
+        if (a->a->index != b->a->index)
+                return a->a->index < b->a->index ? -1 : 1;
+        return a->b->index < b->b->index ? -1 : a->b->index > b->b->index;
 }
 
 Status compare_pairs(const Graph *a, const Graph *b, NodePair **out_pairs, uint32_t *out_n, Comparison *alone)
@@ -228,8 +263,13 @@ Status compare_pairs(const Graph *a, const Graph *b, NodePair **out_pairs, uint3
                 status = list_alone(&it.a, &alone->alone[0], &alone->n_alone[0]);
         if (status == STATUS_OK)
                 status = list_alone(&it.b, &alone->alone[1], &alone->n_alone[1]);
-        if (status == STATUS_OK)
-                status = list_pairs(&it, out_pairs, out_n);
+        if (status == STATUS_OK && it.n_pairs > 0)
+                qsort(it.pairs, it.n_pairs, sizeof(*it.pairs), in_order);
+        if (status == STATUS_OK) {
+                *out_n = it.n_pairs;
+                *out_pairs = take_ptr(it.pairs);
+        }
+        free(it.pairs);
         string_map_deinit(&it.kinds);
         half_deinit(&it.a);
         half_deinit(&it.b);

@@ -44,6 +44,7 @@ const Command commands[] = {
           "\n  --sample N                    compare one graph with what its sample N recorded"
           "\n  --rtol NUMBER                 relative tolerance; both or none, as in assert_close"
           "\n  --atol NUMBER                 absolute tolerance"
+          "\n  --seed NUMBER                 of random numbers; the reply has the one that was taken"
           "\n  --nodes                       node by node even if the results are close"
           "\n  --form text|json              of what was found"
           "\n  -o FILE                       write what was found to a file"

@@ -27,7 +27,7 @@ typedef struct Remote {
         bool insecure, profile;
         Text body; // of call: the run's envelope
         // of compare
-        const char *mode, *form, *sample, *rtol, *atol;
+        const char *mode, *form, *sample, *rtol, *atol, *seed;
         bool nodes;
 } Remote;
 
@@ -46,11 +46,9 @@ static Status read_compare_flag(int argc, char **argv, int *at, Remote *remote)
 {
         const struct {
                 const char *flag, **value;
-        } flags[] = { { "--mode", &remote->mode },
-                      { "--form", &remote->form },
-                      { "--sample", &remote->sample },
-                      { "--rtol", &remote->rtol },
-                      { "--atol", &remote->atol } };
+        } flags[] = { { "--mode", &remote->mode },     { "--form", &remote->form },
+                      { "--sample", &remote->sample }, { "--rtol", &remote->rtol },
+                      { "--atol", &remote->atol },     { "--seed", &remote->seed } };
         for (size_t i = 0; i < ARRAY_LENGTH(flags); i++) {
                 const char *value = flag_value(flags[i].flag, argc, argv, at);
                 if (value == NULL)
@@ -503,6 +501,7 @@ static Status write_comparison(const Remote *remote, Text *body)
         }
         TRY(add_number("--rtol", "rtol", remote->rtol, body));
         TRY(add_number("--atol", "atol", remote->atol, body));
+        TRY(add_number("--seed", "seed", remote->seed, body));
         text_add(body, remote->nodes ? ", \"nodes\": true" : "");
         text_addf(body, ", \"form\": \"%s\"", remote->form == NULL ? "text" : remote->form);
         if (remote->n_inputs > 0) {

@@ -13,6 +13,7 @@ file beside the graph.
 
 The file holds "0.inputs.x", "0.outputs.logits", "0.nodes.relu"; 0 is the first of the inputs. Names
 of outputs are those of the graph's info: the path in the output structure, or the node's name.
+Random operators draw the numbers of torch.manual_seed(0), as the server does when it checks samples.
 Needs torch only.
 """
 import copy
@@ -27,6 +28,8 @@ from torch import fx
 DTYPES = {torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: "I16",
           torch.int32: "I32", torch.int64: "I64", torch.float16: "F16", torch.bfloat16: "BF16",
           torch.float32: "F32", torch.float64: "F64"}
+
+SEED = 0  # random operators draw what the server draws when it checks samples
 
 
 def raw(tensor):
@@ -124,10 +127,12 @@ def write_samples(model, inputs, path, nodes=False):
         named = named_inputs(module.forward, given)
         for name, value in named.items():
             tensors[f"{at}.inputs.{name}"] = value.detach().clone()
-        with torch.no_grad():  # copies: what a run writes to buffers is not kept
+        with torch.no_grad():  # copies: what a run writes to buffers and inputs is not kept
             if nodes:
-                values = node_values(copy.deepcopy(module), graph, named)
+                torch.manual_seed(SEED)
+                values = node_values(copy.deepcopy(module), graph, copy.deepcopy(named))
                 tensors.update({f"{at}.nodes.{name}": value for name, value in values.items()})
+            torch.manual_seed(SEED)
             result = called(copy.deepcopy(module), copy.deepcopy(given))
         for name, value in named_outputs(result, names).items():
             tensors[f"{at}.outputs.{name}"] = value

@@ -39,6 +39,12 @@ void compare_run_deinit(CompareRun *run)
 }
 
 // ---- sides ----
+// How many sides are runs: the second one may be a sample.
+static int n_sides(const CompareRun *run)
+{
+        return run->body->sides[1].sample >= 0 ? 1 : 2;
+}
+
 static Status find_graph(CompareRun *run, int at)
 {
         const CompareWish *wish = &run->body->sides[at];
@@ -116,12 +122,14 @@ static Status derive(CompareRun *run, int at)
         return run_derive(run->context, call);
 }
 
-// Both sides draw the same random numbers, with a seed of the request or of the system.
+// Both sides draw the same random numbers, with a seed of the request, that of samples, or one of
+// the system.
 static Status take_seed(CompareRun *run, int at)
 {
         Generator *generator = &run->calls[0].task.generator;
-        if (at == 0 && run->body->seed >= 0)
-                run_take_seed(&run->calls[0], run->body->seed);
+        int64_t seed = run->body->seed < 0 && n_sides(run) == 1 ? SAMPLES_SEED : run->body->seed;
+        if (at == 0 && seed >= 0)
+                run_take_seed(&run->calls[0], seed);
         if (at == 0) {
                 TRY(generator_start(generator));
                 generator_rewind(generator);
@@ -155,12 +163,6 @@ static Status at_side(Status status, int at)
         if (status != STATUS_OK)
                 failure_append(" (side \"%s\")", name);
         return failure_at_argument(status, name);
-}
-
-// How many sides are runs: the second one may be a sample.
-static int n_sides(const CompareRun *run)
-{
-        return run->body->sides[1].sample >= 0 ? 1 : 2;
 }
 
 static Status read_samples(CompareRun *run)
@@ -198,6 +200,7 @@ static Status run_sides(CompareRun *run)
 {
         for (int at = 0; at < n_sides(run); at++) {
                 Status status = compare_result(&run->sides[at], &run->results[at]);
+                run->drew |= run->calls[at].task.generator.started;
                 if (status == STATUS_OK)
                         status = output_list_of(run_task_authored(&run->calls[at].task), &run->results[at],
                                                 &run->outputs[at]);

@@ -49,6 +49,7 @@ typedef struct CompareRun {
         uint32_t n_output_rows;
         Comparison nodes;
         bool walked; // node by node
+        bool drew;   // random numbers, with the seed of side a
         bool has_samples;
         Samples samples;            // of a's version
         CompareSample *recorded[2]; // outputs and nodes of the sample that is side b

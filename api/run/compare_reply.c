@@ -149,6 +149,8 @@ Status compare_write_json(const CompareRun *run, Text *out)
         add_side(run, 0, out);
         text_add(out, ",\n \"b\": ");
         add_side(run, 1, out);
+        if (run->drew)
+                text_addf(out, ",\n \"seed\": %lld", (long long)run->calls[0].task.generator.seed);
         add_first(run, out);
         add_outputs(run, out);
         if (run->walked)
@@ -203,6 +205,8 @@ Status compare_write_text(const CompareRun *run, Text *out)
         const CompareRow *first = first_difference(run);
         add_side_line(run, 0, out);
         add_side_line(run, 1, out);
+        if (run->drew)
+                text_addf(out, "seed: %lld\n", (long long)run->calls[0].task.generator.seed);
         text_add(out, is_equal(run) ? "the results are close\n" : "the results differ\n");
         add_heading("output", out);
         for (uint32_t i = 0; i < run->n_output_rows; i++)

@@ -175,7 +175,7 @@ static Status verify_run(const ApiContext *context, Verify *it)
         _cleanup_(freep) CompareSample *nodes = NULL;
         task->ctx.within = context->ctx;
         task->ctx.deadline_ns = context->deadline_ns;
-        run_take_seed(it->run, 0);
+        run_take_seed(it->run, SAMPLES_SEED);
         TRY(run_task_open(task));
         TRY(samples_give_inputs(it->samples, it->at, it->run));
         it->side.task = task;

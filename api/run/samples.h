@@ -6,6 +6,8 @@
 #include "api/run/run.h"
 #include "core/engine/compare.h"
 
+enum { SAMPLES_SEED = 0 }; // of the random numbers that recorded values were made with
+
 typedef struct Samples {
         Safetensors file;
         int64_t n; // numbered from 0 on

@@ -117,7 +117,7 @@ static Status run_program(CompareSide *side, Program *program, ProgramRun *run, 
         return status;
 }
 
-// Without a program eagerly, with these options (NULL: none).
+// Without a program eagerly, with these options (NULL: none). Each run draws the same numbers.
 static Status run_side(CompareSide *side, Program *program, WalkOptions *options, Value *out_value,
                        Value *out_fetched)
 {
@@ -125,6 +125,7 @@ static Status run_side(CompareSide *side, Program *program, WalkOptions *options
         Value *inputs;
         uint32_t n = side->task->plan.n_inputs;
         TRY(take_inputs(side, &inputs));
+        generator_rewind(&side->task->generator);
         ProgramRun run = { .inputs = { inputs, n } };
         options = options == NULL ? &own : options;
         options->inputs = run.inputs;

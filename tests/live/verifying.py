@@ -51,11 +51,21 @@ class Inplace(nn.Module):
         y = x + 1
         z = y.mul_(self.weight)
         return torch.exp(-z), y
+
+class Drawing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.arange(5.0))
+
+    def forward(self, x):
+        x.mul_(2)
+        return x * self.weight + torch.rand_like(x)
 '''
 # class: (its inputs, the weight that is changed, the node of the FX graph, the node of the export)
 CASES = {"Mlp": (["x=float32[N,6]", "y=float32[N,3]"], "last.weight", "last", "linear_1"),
          "Conv": (["x=float32[N,1,7,7]"], "conv.bias", "conv", "conv2d"),
-         "Inplace": (["x=float32[N,5]"], "weight", "mul_", "mul_")}
+         "Inplace": (["x=float32[N,5]"], "weight", "mul_", "mul_"),
+         "Drawing": (["x=float32[N,5]"], "weight", "mul", "mul")}
 
 
 def run(folder, *words):

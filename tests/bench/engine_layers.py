@@ -64,6 +64,41 @@ class WrittenOut(nn.Module):
         return torch.matmul(torch.softmax(scores, -1), v)
 
 
+class T5Layer(nn.Module):
+    """Norms without means and linears without biases; scores are not scaled."""
+
+    def __init__(self, width, heads, inner):
+        super().__init__()
+        self.heads = heads
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.up, self.down = nn.Linear(width, inner, bias=False), nn.Linear(inner, width, bias=False)
+        self.norms = nn.ParameterList([nn.Parameter(torch.ones(width)), nn.Parameter(torch.ones(width))])
+
+    def norm(self, x, which):
+        return self.norms[which] * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+    def forward(self, x, bias):
+        n, length, width = x.shape
+        y = self.norm(x, 0)
+        q, k, v = (part(y).view(n, length, self.heads, width // self.heads).transpose(1, 2)
+                   for part in (self.query, self.key, self.value))
+        y = torch.matmul(torch.softmax(torch.matmul(q, k.transpose(3, 2)) + bias, -1), v)
+        x = x + self.out(y.transpose(1, 2).reshape(n, length, width))
+        return x + self.down(torch.relu(self.up(self.norm(x, 1))))
+
+
+class T5Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(T5Layer(512, 8, 2048) for _ in range(6))
+        self.bias = nn.Parameter(torch.randn(1, 8, 64, 64))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x, self.bias)
+        return x
+
+
 class Recurrent(nn.Module):
     def __init__(self, kind):
         super().__init__()
@@ -80,6 +115,7 @@ ROWS = {  # name: module, shape of the input, aim (best peer / ours)
     "vit-b/16": (lambda: layers(12, 768, 12, 197, first=True, merged=True), (1, 197, 768), 1.1),
     "gpt-2 1x64": (lambda: layers(12, 768, 12, 64, first=True, merged=True, gelu="tanh", bias="causal"),
                    (1, 64, 768), 1.0),
+    "t5-small 1x64": (T5Encoder, (1, 64, 512), 1.1),
     "windows 64x49": (lambda: layers(2, 96, 3, 49, first=True, merged=True, bias="learned"), (64, 49, 96),
                       1.1),
     "whisper-tiny": (lambda: layers(4, 384, 6, 1500, first=True), (1, 1500, 384), 1.05),

@@ -56,6 +56,7 @@ import torch
 from torch import nn
 
 import engine_layers
+import engine_vision
 
 HAS_ORT = all(importlib.util.find_spec(name) for name in ("onnxruntime", "onnx", "onnxscript"))
 HAS_OPENVINO = all(importlib.util.find_spec(name) for name in ("openvino", "onnx", "onnxscript"))
@@ -164,6 +165,7 @@ ROWS = {  # name: module, shape of the input, aim (best peer / ours)
     "resnet50": (lambda: resnet((3, 4, 6, 3), True), (1, 3, 224, 224), 1.15),
     "mobilenetv2": (mobilenet, (1, 3, 224, 224), 1.0),
     **engine_layers.ROWS,
+    **engine_vision.ROWS,
 }
 
 

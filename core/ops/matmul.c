@@ -476,6 +476,6 @@ const OpDef matmul_ops[] = {
           .run = vector_run, .pack = mm_pack, .cost = product_cost, .traits = TRAIT_FRESH },
         { "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", MATMUL_DTYPES,
           .infer = linear_infer, .run = linear_run, .pack = linear_pack, .cost = product_cost,
-          .traits = TRAIT_FRESH, .role = ROLE_LINEAR },
+          .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT, .role = ROLE_LINEAR },
 };
 OP_FILE(matmul_ops);

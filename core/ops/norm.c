@@ -325,12 +325,12 @@ const OpDef norm_ops[] = {
           "float "
           "eps=1.0000000000000001e-05, bool cudnn_enable=True) "
           "-> Tensor",
-          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .traits = TRAIT_FRESH,
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT,
           .row_end = END_BY_SHAPE },
         { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
           "float eps) -> (Tensor, Tensor, "
           "Tensor)",
-          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .traits = TRAIT_FRESH },
+          DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT },
         { "aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> "
           "Tensor",
           DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .row = &rms_row, .traits = TRAIT_FRESH,

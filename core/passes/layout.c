@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // layout.c: convolutions run on channels_last images, oneDNN's fastest layout. Match: a 2-d
-// convolution on a contiguous image, then every call whose result follows the layout of its
-// operands. Rewrite: the same call on the operands' twins (the same elements in the other layout).
-// A value may have a twin beside it. Readers that need the value itself, results among them, get
-// one copy, placed before the first of them.
+// convolution, then every call whose result follows the layout of its operands, views of images,
+// and calls that read any layout. Rewrite: the same call on the operands' twins (the same elements
+// in another layout). A value may have a twin beside it. Readers that need the value itself,
+// results among them, get one copy, placed before the first of them; views of it are made again
+// behind the copy.
 #include "core/passes/passes.h"
 #include "core/kernels/numeric_policy.h"
 
@@ -16,6 +17,7 @@ typedef struct Layout {
         RecordedCall *at; // the call that is looked at: copies go in front of it; NULL: the results
         Recorded **twins; // by original value; NULL: none
         bool *missing;    // by original value: only the twin is computed
+        Recorded **views; // room for the views between a value and its image
         uint32_t n_values;
 } Layout;
 
@@ -24,13 +26,20 @@ static Recorded *twin_of(const Layout *layout, const Recorded *value)
         return value->index < layout->n_values ? layout->twins[value->index] : NULL;
 }
 
+static bool is_channels_last(const TensorMeta *meta)
+{
+        TensorMeta image = *meta;
+        meta_set_channels_last(&image);
+        return meta_same_places(&image, meta);
+}
+
 // Images that are written once.
 static bool can_have_twin(const Layout *layout, const Recorded *value)
 {
         if (value == NULL || value->index >= layout->n_values || recorded_is_constant(value) ||
             value->tensor.meta.rank != 4 || meta_numel(&value->tensor.meta) == 0)
                 return false;
-        return !recorded_buffer(value)->written && meta_is_contiguous(&value->tensor.meta);
+        return !recorded_buffer(value)->written && !meta_is_channels_last(&value->tensor.meta);
 }
 
 static bool is_image_conv(const RecordedCall *call)
@@ -54,47 +63,146 @@ static bool follows_layout(const RecordedCall *call)
 }
 
 // ---- copies between the two ----
+static Status insert(const Layout *layout, const NewCall *new_call, Recorded **out_value)
+{
+        RecordedCall *made;
+        TRY(recording_insert(layout->recording, layout->at, new_call, &made));
+        if (made == NULL)
+                return fail(STATUS_INTERNAL, "an image cannot be copied to another layout");
+        *out_value = made->outs[0];
+        return STATUS_OK;
+}
+
 // A copy of `from` in another layout: `to`, or a new value where that is NULL.
 static Status add_copy(const Layout *layout, const Recorded *from, MemoryFormat format, Recorded *to,
                        Recorded **out_value)
 {
         Value args[] = { rewrite_tensor(from), { .kind = VALUE_MEMORY_FORMAT, .memory_format = format } };
-        RecordedCall *maker = from->call, *copy;
+        RecordedCall *maker = from->call;
         NewCall new_call = { .overload = op_for(ROLE_CLONE),
                              .take_args = args,
                              .outs = to == NULL ? NULL : &to,
                              .n_outs = 1,
                              .stands_for = &maker,
                              .n_stands_for = maker == NULL ? 0 : 1 };
-        TRY(recording_insert(layout->recording, layout->at, &new_call, &copy));
-        if (copy == NULL)
-                return fail(STATUS_INTERNAL, "an image cannot be copied to another layout");
-        *out_value = copy->outs[0];
-        return STATUS_OK;
+        return insert(layout, &new_call, out_value);
+}
+
+// The elements of `from` under another shape and strides: `to`, or a new value where that is NULL.
+static Status add_view(const Layout *layout, const Recorded *from, const TensorMeta *meta, Recorded *to,
+                       Recorded **out_value)
+{
+        Value size, stride;
+        RecordedCall *maker = from->call;
+        TRY(value_ints_new(VALUE_LIST, meta->size, meta->rank, &size));
+        Status status = value_ints_new(VALUE_LIST, meta->stride, meta->rank, &stride);
+        if (status != STATUS_OK) {
+                value_unref(size);
+                return status;
+        }
+        Value args[] = { rewrite_tensor(from), size, stride, value_int(from->tensor.offset) };
+        NewCall new_call = { .overload = op_for(ROLE_AS_STRIDED),
+                             .take_args = args,
+                             .outs = to == NULL ? NULL : &to,
+                             .n_outs = 1,
+                             .stands_for = &maker,
+                             .n_stands_for = maker == NULL ? 0 : 1 };
+        return insert(layout, &new_call, out_value);
 }
 
 static Status ask_for_twin(const Layout *layout, Recorded *value)
 {
         if (twin_of(layout, value) != NULL || !can_have_twin(layout, value))
                 return STATUS_OK;
-        return add_copy(layout, value, MEMORY_FORMAT_CHANNELS_LAST, NULL, &layout->twins[value->index]);
+        Recorded **twin = &layout->twins[value->index];
+        if (!is_channels_last(&value->tensor.meta))
+                return add_copy(layout, value, MEMORY_FORMAT_CHANNELS_LAST, NULL, twin);
+        // only strides of dimensions of size 1 differ
+        TensorMeta meta = value->tensor.meta;
+        meta_set_channels_last(&meta);
+        return add_view(layout, value, &meta, NULL, twin);
+}
+
+// The dimensions of a dense tensor, the one of the largest stride first.
+static TensorMeta in_order(const TensorMeta *meta, const TensorMeta *by)
+{
+        TensorMeta out = *meta;
+        bool taken[MAX_RANK] = { false };
+        for (int i = 0; i < meta->rank; i++) {
+                int next = -1;
+                for (int d = 0; d < meta->rank; d++) {
+                        if (!taken[d] && (next < 0 || by->stride[d] > by->stride[next]))
+                                next = d;
+                }
+                taken[next] = true;
+                out.size[i] = meta->size[next];
+                out.stride[i] = meta->stride[next];
+        }
+        return out;
+}
+
+// Computes `value`, a dense one, from its twin. One that is not contiguous is a view of the copy of
+// a view.
+static Status copy_back(const Layout *layout, Recorded *value)
+{
+        const Recorded *twin = layout->twins[value->index];
+        const TensorMeta *meta = &value->tensor.meta;
+        Recorded *ordered, *copied, *made;
+        if (meta_is_contiguous(meta))
+                return add_copy(layout, twin, MEMORY_FORMAT_CONTIGUOUS, value, &made);
+        TensorMeta from = in_order(&twin->tensor.meta, meta), to = in_order(meta, meta);
+        meta_set_contiguous(&to);
+        TRY(add_view(layout, twin, &from, NULL, &ordered));
+        TRY(recording_add_value(layout->recording, FROM_CALL, value->tensor.storage, &to, 0, &copied));
+        TRY(add_copy(layout, ordered, MEMORY_FORMAT_CONTIGUOUS, copied, &made));
+        return add_view(layout, copied, meta, value, &made);
+}
+
+// The call that made the view `value`, again.
+static Status view_again(const Layout *layout, Recorded *value)
+{
+        Value args[SCHEMA_MAX_ARGS];
+        RecordedCall *old = value->call;
+        Recorded *made;
+        for (uint32_t i = 0; i < old->call.n_args; i++)
+                args[i] = value_ref(old->call.args[i]);
+        NewCall new_call = { .overload = old->overload,
+                             .take_args = args,
+                             .given = old->call.given,
+                             .outs = &value,
+                             .n_outs = 1,
+                             .stands_for = &old,
+                             .n_stands_for = 1 };
+        return insert(layout, &new_call, &made);
+}
+
+static bool is_missing(const Layout *layout, const Recorded *value)
+{
+        return value != NULL && value->index < layout->n_values && layout->missing[value->index];
 }
 
 static Status ask_for_original(void *context, Recorded *value)
 {
-        Layout *layout = context;
-        Recorded *copied;
-        if (value == NULL || value->index >= layout->n_values || !layout->missing[value->index])
-                return STATUS_OK;
-        layout->missing[value->index] = false;
-        return add_copy(layout, layout->twins[value->index], MEMORY_FORMAT_CONTIGUOUS, value, &copied);
+        const Layout *layout = context;
+        uint32_t n_views = 0;
+        for (; is_missing(layout, value) && !value->call->computes; value = rewrite_arg(value->call, SELF))
+                layout->views[n_views++] = value;
+        if (is_missing(layout, value)) {
+                layout->missing[value->index] = false;
+                TRY(copy_back(layout, value));
+        }
+        while (n_views-- > 0) {
+                layout->missing[layout->views[n_views]->index] = false;
+                TRY(view_again(layout, layout->views[n_views]));
+        }
+        return STATUS_OK;
 }
 
 // ---- calls on twins ----
 typedef struct Operands {
         Layout *layout;
-        const TensorMeta *like;
-        bool any;
+        const TensorMeta *like, *first; // of the result; of the first operand of that shape
+        bool any, mixed;
 } Operands;
 
 static Status look_for_twin(void *context, Recorded *value)
@@ -123,17 +231,31 @@ static Status take_twin(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
+// All operands of the result's shape have its places now, and twins a place of their own.
+static Status look_for_mixture(void *context, Recorded *value)
+{
+        Operands *operands = context;
+        if (value == NULL || !meta_same_shape(&value->tensor.meta, operands->like))
+                return STATUS_OK;
+        Recorded *twin = twin_of(operands->layout, value);
+        const TensorMeta *meta = twin == NULL ? &value->tensor.meta : &twin->tensor.meta;
+        operands->mixed |= operands->first != NULL && !meta_same_places(meta, operands->first);
+        operands->first = meta;
+        return STATUS_OK;
+}
+
 static bool can_infer_again(const Layout *layout, const RecordedCall *call)
 {
         for (uint32_t k = 0; k < call->call.n_outs; k++) {
                 const Recorded *out = call->outs[k];
                 if (out == NULL || out->call != call || out->index >= layout->n_values ||
                     recorded_is_constant(out) || recorded_buffer(out)->written ||
-                    recorded_buffer(out)->kind != BUFFER_RUN || !meta_is_contiguous(&out->tensor.meta))
+                    recorded_buffer(out)->kind != BUFFER_RUN ||
+                    (call->computes && !meta_is_non_overlapping_and_dense(&out->tensor.meta)))
                         return false;
         }
-        return call->computes && !call->call.inplace &&
-               (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 && call->call.n_outs > 0;
+        return !call->call.inplace && (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) == 0 &&
+               call->call.n_outs > 0;
 }
 
 // The same operator on twins, if it accepts them. Results in the other layout become twins of the
@@ -170,18 +292,39 @@ static Status infer_again(const Layout *layout, RecordedCall *old)
         return STATUS_OK;
 }
 
+// Whether the call is to run on twins, some of its operands having one.
+static Status goes_along(Operands *operands, const RecordedCall *call, bool *out_yes)
+{
+        const OpCall *op = &call->call;
+        *out_yes = false;
+        if (!call->computes) {
+                // reads the twin's strides: else the view would be of the value
+                *out_yes =
+                        op_has(op, TRAIT_BY_SHAPE) && is_missing(operands->layout, rewrite_arg(call, SELF));
+                return STATUS_OK;
+        }
+        if ((op->op->flags & OP_ELEMENTWISE) != 0 && follows_layout(call)) {
+                TRY(recorded_visit_inputs(call, ask_for_alike, operands));
+                TRY(recorded_visit_inputs(call, look_for_mixture, operands));
+        }
+        *out_yes = (follows_layout(call) && !operands->mixed) || op_has(op, TRAIT_ANY_LAYOUT) ||
+                   is_image_conv(call);
+        return STATUS_OK;
+}
+
 static Status visit_call(Layout *layout, RecordedCall *call)
 {
         layout->at = call;
         if (can_infer_again(layout, call)) {
                 Operands operands = { .layout = layout, .like = &call->outs[0]->tensor.meta };
+                bool goes;
                 if (is_image_conv(call))
                         TRY(ask_for_twin(layout, recorded_of(call->call.args[SELF].tensor)));
                 TRY(recorded_visit_inputs(call, look_for_twin, &operands));
-                if (operands.any && (is_image_conv(call) || follows_layout(call))) {
-                        if ((call->call.op->flags & OP_ELEMENTWISE) != 0)
-                                TRY(recorded_visit_inputs(call, ask_for_alike, &operands));
-                        TRY(infer_again(layout, call));
+                if (operands.any) {
+                        TRY(goes_along(&operands, call, &goes));
+                        if (goes)
+                                TRY(infer_again(layout, call));
                 }
         }
         return call->removed ? STATUS_OK : recorded_visit_inputs(call, ask_for_original, layout);
@@ -196,7 +339,7 @@ static bool is_worth_it(const Recording *recording)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 const RecordedCall *call = recording->calls[i];
                 if (!call->removed && is_image_conv(call) &&
-                    meta_is_contiguous(&call->call.args[SELF].tensor->meta))
+                    !meta_is_channels_last(&call->call.args[SELF].tensor->meta))
                         flops += call->call.op->cost(&call->call).flops;
         }
         return flops >= FEWEST_FLOPS;
@@ -209,8 +352,10 @@ Status pass_choose_layout(Recording *recording, PassContext *context)
         Layout layout = { .recording = recording, .n_values = recording->n_values };
         _cleanup_(freep) Recorded **twins = new_array(recording->n_values, sizeof(Recorded *));
         _cleanup_(freep) bool *missing = new_array(recording->n_values, sizeof(bool));
-        if (twins == NULL || missing == NULL)
+        _cleanup_(freep) Recorded **views = new_array(recording->n_values, sizeof(Recorded *));
+        if (twins == NULL || missing == NULL || views == NULL)
                 return fail_memory();
+        layout.views = views;
         layout.twins = twins;
         layout.missing = missing;
         uint32_t n = recording->n_calls; // copies for the results come last

@@ -151,11 +151,11 @@ Status recording_add_fresh(Recording *recording, const TensorMeta *meta, Recorde
 // What the results of a new call are, given the values that other calls make now (NewCall.outs).
 typedef enum NewResults {
         // These values themselves: their readers need no change.
-        // Declined unless dtype, shape and strides are equal.
+        // Declined unless dtype, shape and strides are equal, and of views the place in the buffer.
         RESULTS_TAKEN_OVER,
         RESULTS_ALIKE, // new values; declined unless dtype, shape and strides are equal
-        // Where the strides are equal, that value; else a new one. Declined unless dtype and shape
-        // are equal and the result is dense.
+        // Where the strides are equal (of views also the place in the buffer), that value; else a
+        // new one. Declined unless dtype and shape are equal and the result is dense or a view.
         RESULTS_RESTRIDED,
 } NewResults;
 

@@ -146,9 +146,27 @@ Status recording_add_fresh(Recording *recording, const TensorMeta *meta, Recorde
         return recording_add_value(recording, FROM_CALL, buffer->storage, meta, 0, out_value);
 }
 
-static bool takes_place(const TensorMeta *result, const TensorMeta *old)
+// The result may be `old` itself.
+static bool takes_place(const OpCall *call, const OutSpec *spec, const Recorded *old)
 {
-        return result->dtype == old->dtype && meta_same_places(result, old);
+        if (spec->meta.dtype != old->tensor.meta.dtype || !meta_same_places(&spec->meta, &old->tensor.meta))
+                return false;
+        return spec->kind == OUT_FRESH || (call->args[spec->arg].tensor->storage == old->tensor.storage &&
+                                           spec->offset == old->tensor.offset);
+}
+
+static bool result_fits(const NewCall *new_call, const OpCall *call, uint32_t k)
+{
+        const OutSpec *spec = &call->outs[k];
+        const Recorded *old = new_call->outs[k];
+        bool view = spec->kind == OUT_VIEW && new_call->results != RESULTS_ALIKE;
+        if ((spec->kind != OUT_FRESH && !view) || spec->undefined)
+                return false;
+        if (takes_place(call, spec, old))
+                return true;
+        return new_call->results == RESULTS_RESTRIDED && spec->meta.dtype == old->tensor.meta.dtype &&
+               meta_same_shape(&spec->meta, &old->tensor.meta) &&
+               (view || meta_is_non_overlapping_and_dense(&spec->meta));
 }
 
 static bool results_fit(const NewCall *new_call, const OpCall *call)
@@ -156,15 +174,7 @@ static bool results_fit(const NewCall *new_call, const OpCall *call)
         if (new_call->outs != NULL && call->n_outs != new_call->n_outs)
                 return false;
         for (uint32_t k = 0; new_call->outs != NULL && k < call->n_outs; k++) {
-                const OutSpec *spec = &call->outs[k];
-                const TensorMeta *old = &new_call->outs[k]->tensor.meta;
-                if (spec->kind != OUT_FRESH || spec->undefined)
-                        return false;
-                if (new_call->results != RESULTS_RESTRIDED && !takes_place(&spec->meta, old))
-                        return false;
-                if (new_call->results == RESULTS_RESTRIDED &&
-                    (spec->meta.dtype != old->dtype || !meta_same_shape(&spec->meta, old) ||
-                     !meta_is_non_overlapping_and_dense(&spec->meta)))
+                if (!result_fits(new_call, call, k))
                         return false;
         }
         return true;
@@ -174,14 +184,14 @@ static Status make_result(Recording *recording, const NewCall *new_call, Recorde
 {
         OutSpec *spec = &added->call.outs[k];
         Recorded *old = new_call->outs == NULL ? NULL : new_call->outs[k], *made = NULL;
-        if (old != NULL && takes_place(&spec->meta, &old->tensor.meta)) {
+        if (old != NULL && takes_place(&added->call, spec, old)) {
                 spec->meta = old->tensor.meta; // strides of dimensions of size 1 may differ
                 made = new_call->results == RESULTS_ALIKE ? NULL : old;
         }
         added->computes |= spec->kind == OUT_FRESH && added->call.op->run != NULL;
         if (spec->kind == OUT_SAME)
                 made = recorded_of(added->call.args[spec->arg].tensor);
-        else if (spec->kind == OUT_VIEW)
+        else if (spec->kind == OUT_VIEW && made == NULL)
                 TRY(recording_add_value(recording, FROM_CALL, added->call.args[spec->arg].tensor->storage,
                                         &spec->meta, spec->offset, &made));
         else if (spec->kind == OUT_FRESH && !spec->undefined && made == NULL)

@@ -87,7 +87,7 @@ class Windows(nn.Module):
         if self.shift:
             bias = bias + self.mask.unsqueeze(1)
         y = functional.scaled_dot_product_attention(q, k, v, bias)
-        y = self.out(y.transpose(1, 2).reshape(-1, 49, width))
+        y = self.out(y.transpose(1, 2).contiguous().view(-1, 49, width))
         y = y.view(n, many, many, 7, 7, width).transpose(2, 3).reshape(n, side, side, width)
         return torch.roll(y, (self.shift, self.shift), (1, 2)) if self.shift else y
 
@@ -153,7 +153,7 @@ class Reduced(nn.Module):
             y = self.norm(y.flatten(2).transpose(1, 2))
         q, k, v = self.split(self.query(x)), self.split(self.key(y)), self.split(self.value(y))
         y = functional.scaled_dot_product_attention(q, k, v)
-        return self.out(y.transpose(1, 2).reshape(x.shape))
+        return self.out(y.transpose(1, 2).contiguous().view(x.shape))
 
 
 class SegLayer(nn.Module):

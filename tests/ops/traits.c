@@ -20,7 +20,7 @@ typedef struct Trial {
         uint32_t n_wrong;
         // how often each was tried
         uint32_t n_fresh, n_aliased, n_layout, n_near, n_in_place, n_copies, n_views, n_rows, n_activations,
-                n_unwritten, n_statistics, n_draws;
+                n_unwritten, n_statistics, n_draws, n_by_shape, n_any_layout;
         StringMap layouts; // overloads whose layout was tried
 } Trial;
 
@@ -162,6 +162,45 @@ static void try_layout(Trial *trial, Layout layout, bool noise)
                               layout == CHANNELS_LAST ? "channels_last" : "permuted");
                 else if (layout == CHANNELS_LAST && !is_dense(got))
                         wrong(trial, "gives a result that is not dense for channels_last operands");
+                value_clear(&got);
+        }
+        value_clear(&want);
+        drop_call(&plain);
+        drop_call(&turned);
+}
+
+static bool same_strides(Value a, Value b)
+{
+        Tensors x = tensors_of(a), y = tensors_of(b);
+        for (uint32_t k = 0; k < x.n && k < y.n; k++) {
+                if (!meta_same_places(&x.items[k]->meta, &y.items[k]->meta))
+                        return false;
+        }
+        return x.n == y.n;
+}
+
+// Views may be refused: what is a view in one layout may be none in another.
+static void try_any_layout(Trial *trial, Layout layout)
+{
+        const OpDef *op = trial->bound->overload->op;
+        bool view = (op->traits & TRAIT_BY_SHAPE) != 0;
+        Bound plain, turned;
+        Value want, got;
+        copy_call(trial->bound, CONTIGUOUS, &plain);
+        if (!view)
+                fill_with_noise(&plain);
+        copy_call(&plain, layout, &turned);
+        if (run(trial, &plain, &want) == STATUS_OK) {
+                bool ran = run(trial, &turned, &got) == STATUS_OK;
+                view ? (trial->n_by_shape += ran) : trial->n_any_layout++;
+                if (!ran && !view)
+                        wrong(trial, "refuses operands in another layout: %s", failure_current()->message);
+                else if (ran && !results_equal(got, want, view ? same_elements : near_elements))
+                        wrong(trial, "gives other elements for operands in another layout");
+                else if (ran && !view && !same_strides(got, want))
+                        wrong(trial, "lays its results out as its operands are");
+                else if (ran && view && !shares(got, &turned))
+                        wrong(trial, "gives no view of argument 0");
                 value_clear(&got);
         }
         value_clear(&want);
@@ -483,6 +522,10 @@ static void try_case(Trial *trial)
         }
         if ((op->traits & (TRAIT_LAYOUT | TRAIT_LAYOUT_NEAR)) != 0)
                 try_layouts(trial);
+        if ((op->traits & (TRAIT_BY_SHAPE | TRAIT_ANY_LAYOUT)) != 0) {
+                try_any_layout(trial, CHANNELS_LAST);
+                try_any_layout(trial, REVERSED);
+        }
         if ((op->flags & OP_ELEMENTWISE) != 0)
                 try_in_place(trial);
         if ((op->traits & TRAIT_COPIES) != 0)
@@ -570,14 +613,14 @@ Test(traits, of_every_row_hold_on_its_golden_cases, .timeout = 300)
                 try_group(&trial, groups[g]);
         fprintf(stderr,
                 "tried: fresh %u, aliased %u, layout %u, near %u, in place %u, copies %u, views %u, rows %u, "
-                "activations %u, unwritten %u, statistics %u, draws %u\n",
+                "activations %u, unwritten %u, statistics %u, draws %u, by shape %u, any layout %u\n",
                 trial.n_fresh, trial.n_aliased, trial.n_layout, trial.n_near, trial.n_in_place,
                 trial.n_copies, trial.n_views, trial.n_rows, trial.n_activations, trial.n_unwritten,
-                trial.n_statistics, trial.n_draws);
+                trial.n_statistics, trial.n_draws, trial.n_by_shape, trial.n_any_layout);
         cr_expect(trial.n_fresh > 0 && trial.n_aliased > 0 && trial.n_layout > 0 && trial.n_near > 0 &&
                   trial.n_in_place > 0 && trial.n_copies > 0 && trial.n_views > 0 && trial.n_rows > 0 &&
                   trial.n_activations > 0 && trial.n_unwritten > 0 && trial.n_statistics > 0 &&
-                  trial.n_draws > 0);
+                  trial.n_draws > 0 && trial.n_by_shape > 0 && trial.n_any_layout > 0);
         cr_expect_eq(n_layouts_untried(&trial), 0);
         string_map_deinit(&trial.layouts);
         cr_assert_eq(trial.n_wrong, 0, "%u claims do not hold", trial.n_wrong);

@@ -307,6 +307,55 @@ Test(conv_passes, images_stay_channels_last_between_convolutions_and_leave_as_th
                   6);
 }
 
+#define DEPTHWISE(name, in)                                                                                  \
+        CALL(name, "conv2d.default", "\"%" in "\", \"%w\", null, [1, 1], [1, 1], [1, 1], 8")
+#define TOKENS(image)                                                                                        \
+        CALL("f", "flatten.using_ints", "\"%" image "\", 2") CALL("t", "transpose.int", "\"%f\", 1, 2")
+
+Test(conv_passes, views_between_images_and_tokens_copy_nothing)
+{
+        // For one sample, tokens seen as an image have strides that PyTorch takes for channels first.
+        const char *image = CALL("i", "transpose.int", "\"%x0\", 1, 2")
+                CALL("y", "view.default", "\"%i\", [1, 8, 32, 32]") DEPTHWISE("c", "y") TOKENS("c");
+        static const struct {
+                const char *what, *nodes;
+                uint32_t n_code;
+        } cases[] = {
+                { "linear",
+                  CALL("g", "gelu.default", "\"%t\"") CALL("l", "linear.default", "\"%g\", \"%v\"")
+                          OUTPUT("\"%l\""),
+                  3 },
+                { "layer norm", CALL("l", "layer_norm.default", "\"%t\", [8]") OUTPUT("\"%l\""), 2 },
+                { "a view is the result", OUTPUT("\"%t\""), 2 },
+                { "the result is laid out as the view", CALL("g", "gelu.default", "\"%t\"") OUTPUT("\"%g\""),
+                  3 },
+                { "image and views are results",
+                  CALL("g", "tanh.default", "\"%t\"") CALL("u", "transpose.int", "\"%g\", 0, 1")
+                          CALL("l", "layer_norm.default", "\"%t\", [8]") OUTPUT("[\"%c\", \"%f\", \"%u\", "
+                                                                                "\"%g\", \"%l\"]"),
+                  5 },
+                { "other strides beside it", CALL("g", "add.Tensor", "\"%f\", \"%x1\"") OUTPUT("\"%g\""), 3 },
+                { "strides are read",
+                  CALL("s", "as_strided.default", "\"%f\", [2, 3], [3, 5]")
+                          CALL("g", "tanh.default", "\"%s\"") OUTPUT("\"%g\""),
+                  3 },
+        };
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+                Text nodes = { 0 };
+                text_add(&nodes, image);
+                text_add(&nodes, cases[i].nodes);
+                try_graph(cases[i].what, LIST("1,1024,8", "1,8,1024"), LIST("w:8,1,3,3", "v:4,8"), nodes.data,
+                          cases[i].n_code);
+                text_deinit(&nodes);
+        }
+        try_graph("no image at all", LIST("2,12,10,8"), LIST("w:8,8,3,3"),
+                  CALL("y", "permute.default", "\"%x0\", [0, 3, 2, 1]") CONV("c", "y", "w")
+                          CALL("p", "permute.default", "\"%c\", [0, 2, 3, 1]")
+                                  CALL("q", "permute.default", "\"%p\", [0, 3, 1, 2]") CONV("d", "q", "w")
+                                          OUTPUT("\"%d\""),
+                  4);
+}
+
 // ---- ResNet-18 ----
 static Storage *read_file(const char *path)
 {

@@ -314,7 +314,7 @@ Test(conv_passes, images_stay_channels_last_between_convolutions_and_leave_as_th
 
 Test(conv_passes, views_between_images_and_tokens_copy_nothing)
 {
-        // For one sample, tokens seen as an image have strides that PyTorch takes for channels first.
+        // For one sample, tokens seen as an image have strides that PyTorch calls channels first.
         const char *image = CALL("i", "transpose.int", "\"%x0\", 1, 2")
                 CALL("y", "view.default", "\"%i\", [1, 8, 32, 32]") DEPTHWISE("c", "y") TOKENS("c");
         static const struct {

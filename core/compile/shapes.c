@@ -5,6 +5,7 @@
 
 #include "core/compile/recorder.h"
 #include "core/eval/bind.h"
+#include "core/graph/expr.h"
 
 static const InputShape *shape_for(const InputShapes *inputs, const Node *placeholder)
 {
@@ -14,6 +15,72 @@ static const InputShape *shape_for(const InputShapes *inputs, const Node *placeh
         }
         return NULL;
 }
+
+// ---- sizes that given shapes settle ----
+
+typedef struct Sizes {
+        Arena arena;
+        StringMap symbols; // name -> int64_t *, as the given shapes have it
+} Sizes;
+
+static bool find_size(void *context, const char *symbol, ExprNumber *out)
+{
+        const Sizes *sizes = context;
+        const int64_t *value = string_map_get(&sizes->symbols, symbol);
+        if (value != NULL)
+                *out = (ExprNumber){ .i = *value };
+        return value != NULL;
+}
+
+static Status learn_size(Sizes *sizes, const char *text, int64_t size)
+{
+        Expr *expr;
+        TRY(expr_parse(text, &sizes->arena, &expr));
+        const char *symbol = expr_single_symbol(expr);
+        int64_t solved;
+        if (symbol == NULL || string_map_get(&sizes->symbols, symbol) != NULL ||
+            !expr_solve(expr, size, &solved))
+                return STATUS_OK;
+        int64_t *value = arena_alloc(&sizes->arena, sizeof(*value));
+        if (value == NULL)
+                return fail_memory();
+        *value = solved;
+        return string_map_set(&sizes->symbols, symbol, value, NULL);
+}
+
+static Status learn_sizes(Sizes *sizes, const Signature *signature, const InputShapes *shapes)
+{
+        for (uint32_t i = 0; i < signature->n_inputs && shapes->n > 0; i++) {
+                const Input *input = &signature->inputs[i];
+                const InputShape *shape = shape_for(shapes, input->placeholder);
+                for (int d = 0; shape != NULL && shape->rank == input->spec.rank && d < shape->rank; d++)
+                        if (input->spec.size[d].expr != NULL)
+                                TRY(learn_size(sizes, input->spec.size[d].expr, shape->size[d]));
+        }
+        return STATUS_OK;
+}
+
+// The input with these sizes in the place of the hints.
+static Status settle(Sizes *sizes, const Input *input, Input *out_input)
+{
+        *out_input = *input;
+        int n = input->value_kind == VALUE_INT ? 1 : input->spec.rank;
+        for (int d = 0; d < n && input->kind == INPUT_USER && sizes->symbols.n > 0; d++) {
+                SymDim *dim = &out_input->spec.size[d];
+                Expr *expr;
+                ExprNumber size;
+                bool known = false;
+                if (dim->expr == NULL)
+                        continue;
+                TRY(expr_parse(dim->expr, &sizes->arena, &expr));
+                TRY(expr_eval(expr, find_size, sizes, &size, &known));
+                if (known && !size.is_float && size.i >= 0)
+                        dim->value = size.i;
+        }
+        return STATUS_OK;
+}
+
+// ---- inputs ----
 
 static Status given_input(Recorder *recorder, const Input *input, const InputShape *shape, Value *out)
 {
@@ -31,12 +98,12 @@ static Status given_input(Recorder *recorder, const Input *input, const InputSha
         return STATUS_OK;
 }
 
-static Status one_input(Recorder *recorder, const Input *input, const InputShape *shape, Value *out)
+static Status left_out_input(Recorder *recorder, const Input *input, Sizes *sizes, Value *out)
 {
         const Node *node = input->placeholder;
-        if (shape != NULL)
-                return failure_at_node(given_input(recorder, input, shape, out), node->name);
-        TRY(recorder_input(recorder, input, out));
+        Input settled;
+        TRY(settle(sizes, input, &settled));
+        TRY(recorder_input(recorder, &settled, out));
         if (out->kind == VALUE_DYNAMIC && (node->args.seq->n > 0 || node->target[0] == '*'))
                 *out = (Value){ .kind = VALUE_ABSENT };
         if (out->kind == VALUE_DYNAMIC)
@@ -88,19 +155,35 @@ static Status check_inputs(const Graph *graph, const Value *inputs)
         return STATUS_OK;
 }
 
+static Status make_inputs(Recorder *recorder, const Graph *graph, const InputShapes *shapes, Value *inputs,
+                          uint32_t *out_n)
+{
+        const Signature *signature = &graph->signature;
+        Sizes sizes = { .symbols = { 0 } };
+        arena_init(&sizes.arena, 0);
+        Status status = learn_sizes(&sizes, signature, shapes);
+        while (*out_n < signature->n_inputs && status == STATUS_OK) {
+                const Input *input = &signature->inputs[*out_n];
+                const InputShape *shape = shape_for(shapes, input->placeholder);
+                Value *made = &inputs[(*out_n)++];
+                status = shape != NULL ? failure_at_node(given_input(recorder, input, shape, made),
+                                                         input->placeholder->name)
+                                       : left_out_input(recorder, input, &sizes, made);
+        }
+        string_map_deinit(&sizes.symbols);
+        arena_deinit(&sizes.arena);
+        return status;
+}
+
 static Status walk_inputs(Recorder *recorder, const Graph *graph, const InputShapes *shapes,
                           Value *out_values)
 {
         const Signature *signature = &graph->signature;
         uint32_t n_made = 0;
-        Status status = STATUS_OK;
         _cleanup_(freep) Value *inputs = new_array((size_t)signature->n_inputs + 1, sizeof(Value));
         if (inputs == NULL)
                 return fail_memory();
-        while (n_made < signature->n_inputs && status == STATUS_OK) {
-                const Input *input = &signature->inputs[n_made];
-                status = one_input(recorder, input, shape_for(shapes, input->placeholder), &inputs[n_made++]);
-        }
+        Status status = make_inputs(recorder, graph, shapes, inputs, &n_made);
         if (status == STATUS_OK && shapes->checked)
                 status = check_inputs(graph, inputs);
         if (status == STATUS_OK)

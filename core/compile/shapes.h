@@ -20,10 +20,10 @@ typedef struct InputShapes {
 } InputShapes;
 typedef Status (*ShapeVisit)(void *context, const Node *node, const TensorMeta *meta);
 
-// Calls `visit` for each node whose result is a tensor, in order. An input that
-// is not among `inputs` has the sizes that the graph declares (hints where they vary), or its
-// default; STATUS_INPUT if it has neither. Nodes whose sizes depend on numbers are left out, with
-// all that read them. Other failures are those of an eager run.
+// Calls `visit` for each node whose result is a tensor, in order. An input that is not among
+// `inputs` has the sizes that the graph declares, or its default; STATUS_INPUT if it has neither.
+// Sizes that vary are those that follow from `inputs`, else hints. Nodes whose sizes depend on
+// numbers are left out, with all that read them. Other failures are those of an eager run.
 Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapeVisit visit,
                     void *context);
 

@@ -158,6 +158,20 @@ static Status set_axes(const OpRun *run, const ResampleRow *row, const ResampleA
         return STATUS_OK;
 }
 
+// Both sides are images with channels innermost.
+static bool channels_last(const OpRun *run, Dtype as)
+{
+        return run->in_meta[0]->dtype == as && meta_is_channels_last(run->in_meta[0]) &&
+               meta_is_channels_last(run->out_meta[0]);
+}
+
+static Status resample_last(const OpRun *run, Resample *resample)
+{
+        resample->planes = run->in_meta[0]->size[0];
+        resample->channels = run->in_meta[0]->size[1];
+        return resample_run(run->ctx, resample, run->in[0], run->out[0]);
+}
+
 static Status resample_op_run(const OpRun *run)
 {
         const ResampleRow *row = run->call->op->row;
@@ -170,12 +184,15 @@ static Status resample_op_run(const OpRun *run)
         // fixed point with taps in float64.
         bool bytes = input->dtype == DTYPE_U8 && row->kind >= RESAMPLE_LINEAR;
         Resample resample = { .dtype = input->dtype == DTYPE_F64 || bytes ? DTYPE_F64 : DTYPE_F32,
-                              .planes = input->size[0] * input->size[1] };
+                              .planes = input->size[0] * input->size[1],
+                              .channels = 1 };
         _cleanup_(scratch_deinit) Scratch taps = { 0 };
         _cleanup_(dense_deinit) Dense in = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
         TRY(set_axes(run, row, &args, &resample, &taps));
         Dtype as = bytes ? DTYPE_U8 : resample.dtype;
+        if (!bytes && channels_last(run, as))
+                return resample_last(run, &resample);
         TRY(dense_init(&in, run->ctx, run->in[0], input, as));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
         if (bytes)

@@ -312,14 +312,25 @@ static Status goes_along(Operands *operands, const RecordedCall *call, bool *out
         return STATUS_OK;
 }
 
+// Tokens seen as an image lie as a channels_last one does. A convolution, and whatever reads and
+// keeps an image, is to know it.
+static Status ask_for_image(const Layout *layout, const RecordedCall *call)
+{
+        Recorded *image = rewrite_arg(call, SELF);
+        bool reads = is_image_conv(call) ||
+                     (follows_layout(call) && (call->call.op->flags & OP_ELEMENTWISE) == 0 &&
+                      can_have_twin(layout, image) && !meta_is_contiguous(&image->tensor.meta) &&
+                      is_channels_last(&image->tensor.meta));
+        return reads ? ask_for_twin(layout, image) : STATUS_OK;
+}
+
 static Status visit_call(Layout *layout, RecordedCall *call)
 {
         layout->at = call;
         if (can_infer_again(layout, call)) {
                 Operands operands = { .layout = layout, .like = &call->outs[0]->tensor.meta };
                 bool goes;
-                if (is_image_conv(call))
-                        TRY(ask_for_twin(layout, recorded_of(call->call.args[SELF].tensor)));
+                TRY(ask_for_image(layout, call));
                 TRY(recorded_visit_inputs(call, look_for_twin, &operands));
                 if (operands.any) {
                         TRY(goes_along(&operands, call, &goes));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/pool/resample.h"
+#include <math.h>
+#include <string.h>
 #include "tests/kernels/sample.h"
 
 // One line resampled; weights come from resample_axis.
@@ -8,7 +10,7 @@ static void resample_line(ResampleKind kind, bool align_corners, int64_t n_in, i
 {
         int64_t index[3][4 * 16];
         double weight[3][4 * 16];
-        Resample resample = { .dtype = DTYPE_F32, .planes = 1 };
+        Resample resample = { .dtype = DTYPE_F32, .planes = 1, .channels = 1 };
         for (int d = 0; d < 3; d++) {
                 resample.axis[d] = (ResampleAxis){ .in_size = d < 2 ? 1 : n_in,
                                                    .out_size = d < 2 ? 1 : n_out,
@@ -91,6 +93,40 @@ Test(resample, weights_of_every_output_add_up_to_one_and_stay_inside)
                                         cr_assert_float_eq(sum, 1, 1e-12);
                                 }
                         }
+                }
+        }
+}
+
+// 2 images of 2 x 3 x 5 pixels and 7 channels to 3 x 4 x 11: channels innermost against planes.
+Test(resample, channels_innermost_give_the_bits_of_planes)
+{
+        enum { N = 2, C = 7, IN = 2 * 3 * 5, OUT = 3 * 4 * 11 };
+        static const int64_t sizes[3][2] = { { 2, 3 }, { 3, 4 }, { 5, 11 } };
+        float planes[N * C * IN], pixels[N * C * IN], want[N * C * OUT], got[N * C * OUT];
+        for (int i = 0; i < N * C * IN; i++) {
+                planes[i] = i % 11 == 0 ? -0.0f : sinf((float)i);
+                pixels[(i / (C * IN) * IN + i % IN) * C + i / IN % C] = planes[i];
+        }
+        for (ResampleKind kind = RESAMPLE_NEAREST; kind <= RESAMPLE_CUBIC; kind++) {
+                int64_t index[3][4 * 11];
+                double weight[3][4 * 11];
+                Resample resample = { .dtype = DTYPE_F32, .planes = N * C, .channels = 1 };
+                for (int d = 0; d < 3; d++) {
+                        resample.axis[d] = (ResampleAxis){ .in_size = sizes[d][0],
+                                                           .out_size = sizes[d][1],
+                                                           .index = index[d],
+                                                           .weight = weight[d] };
+                        resample_axis(NULL, &resample.axis[d], kind, false, 0, DTYPE_F32);
+                }
+                cr_assert_eq(resample_run(NULL, &resample, planes, want), STATUS_OK);
+                resample.planes = N;
+                resample.channels = C;
+                cr_assert_eq(resample_run(NULL, &resample, pixels, got), STATUS_OK);
+                for (int i = 0; i < N * C * OUT; i++) {
+                        float one = got[(i / (C * OUT) * OUT + i % OUT) * C + i / OUT % C];
+                        cr_assert_eq(memcmp(&one, &want[i], sizeof(one)), 0,
+                                     "kind %d, element %d: %g, not %g", (int)kind, i, (double)one,
+                                     (double)want[i]);
                 }
         }
 }

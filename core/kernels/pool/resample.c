@@ -161,8 +161,9 @@ Status resample_run(const RunContext *ctx, const Resample *resample, const void 
 {
         ResampleTask task = { .ctx = ctx, .resample = resample, .in = in, .out = out };
         const ResampleAxis *axis = resample->axis;
-        int64_t work = axis[0].out_size * axis[1].out_size * (axis[2].out_size + axis[2].in_size);
-        TRY(parallel_for(ctx, resample->planes, MAX((int64_t)1, 65536 / MAX(work, (int64_t)1)),
+        int64_t work = (axis[2].out_size + axis[2].in_size) * resample->channels;
+        TRY(parallel_for(ctx, resample->planes * axis[0].out_size * axis[1].out_size,
+                         MAX((int64_t)1, 65536 / MAX(work, (int64_t)1)),
                          resample->dtype == DTYPE_F32 ? resample_planes_f32 : resample_planes_f64, &task));
         if (atomic_load(&task.failed))
                 return fail(STATUS_TOO_LARGE, "resampling has no working memory left; send smaller inputs or "

@@ -32,7 +32,7 @@ Status resample_axis(const RunContext *ctx, ResampleAxis *axis, ResampleKind kin
 typedef struct Resample {
         Dtype dtype; // F32 or F64
         int64_t planes;
-        int64_t channels; // innermost, of each element of a plane; else 1. The same bits
+        int64_t channels;     // innermost, of each element of a plane; else 1. The same bits
         ResampleAxis axis[3]; // depth, height, width
 } Resample;
 Status resample_run(const RunContext *ctx, const Resample *resample, const void *in, void *out);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // index_mask.c: operators whose result's shape depends on the data: nonzero, argwhere,
-// masked_select, bincount; one_hot without num_classes.
+// nonzero_numpy, masked_select, bincount; one_hot without num_classes.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
 #include "core/ops/arguments.h"
-#include "core/ops/emitter.h"
+#include "core/ops/compose.h"
 #include <string.h>
 
 // ---- nonzero ----
@@ -28,6 +28,17 @@ static Status nonzero_run(const OpRun *run)
                 TRY(index_nonzero(run->ctx, run->in_meta[0], run->in[0], run->out_meta[0]->size[0],
                                   run->out[0]));
         return STATUS_OK;
+}
+
+// One tensor of positions for each dimension; a number counts as a row.
+static Status nonzero_numpy_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = call->args[SELF];
+        if (compose_meta(&c, self)->rank == 0)
+                self = OP(&c, "aten::unsqueeze", self, value_int(0));
+        return compose_end(&c, OP(&c, "aten::unbind.int", OP(&c, "aten::nonzero", self), value_int(1)), out);
 }
 
 // ---- masked_select ----
@@ -228,6 +239,10 @@ const OpDef index_mask_ops[] = {
         { "aten::nonzero(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run,
           .traits = TRAIT_FRESH },
         { "aten::argwhere(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run,
+          .traits = TRAIT_FRESH },
+        { "aten::nonzero_numpy(Tensor self) -> Tensor[]", 0, .expand = nonzero_numpy_expand,
+          .traits = TRAIT_FRESH },
+        { "aten::where(Tensor condition) -> Tensor[]", 0, .expand = nonzero_numpy_expand,
           .traits = TRAIT_FRESH },
         { "aten::masked_select(Tensor self, Tensor mask) -> Tensor", DTYPES_ALL, .infer = masked_select_infer,
           .run = masked_select_run, .traits = TRAIT_FRESH },

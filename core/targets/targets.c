@@ -30,7 +30,7 @@ static struct {
         Arena arena;
         StringMap functions; // "torch.nn.functional.relu", "torch.ops.aten.relu" -> TargetEntry
         StringMap methods;   // "relu"
-        StringMap derived;   // "relu": overloads of aten::relu
+        StringMap derived;   // "relu": overloads of aten::relu; "torchvision.nms"
         StringMap overloads; // "torch.ops.aten.relu.default"
         StringMap internal;  // "fxserve.stats": not listed
         StringMap rows;      // "py::relu": all rows of PyRow by schema, left out or not
@@ -159,8 +159,13 @@ static Status add_operator(const Overload *overload)
 {
         const Schema *schema = &overload->schema;
         TRY(entry_add(&names.overloads, overload->target, overload));
-        if (strcmp(schema->ns, "aten") != 0)
-                return STATUS_OK;
+        if (strcmp(schema->ns, "aten") != 0) {
+                const char *packet = arena_format(&names.arena, "%s.%s", schema->ns, schema->name);
+                if (packet == NULL)
+                        return fail_memory();
+                return (overload->op->flags & OP_HIDDEN) != 0 ? STATUS_OK
+                                                              : entry_add(&names.derived, packet, overload);
+        }
         TRY(entry_add(&names.derived, schema->name, overload));
         if (schema->n_args > 0 && strcmp(schema->args[SELF].name, "self") == 0)
                 TRY(entry_add(&names.methods, schema->name, overload));
@@ -285,11 +290,10 @@ static const Target *find_in_modules(const char *name)
 
 const Target *target_function(const char *name)
 {
-        static const char *const derived_prefixes[] = {
-                "torch._C._nn.",  "torch._C._linalg.", "torch._C._special.",
-                "torch._C._fft.", "torch._VF.",        "torch.ops.aten.",
-                "torch."
-        };
+        static const char *const derived_prefixes[] = { "torch._C._nn.",      "torch._C._linalg.",
+                                                        "torch._C._special.", "torch._C._fft.",
+                                                        "torch._VF.",         "torch.ops.aten.",
+                                                        "torch.ops.",         "torch." };
         const Target *target = find_in(&names.functions, name);
         if (target == NULL && strncmp(name, "torch.ops.", 10) == 0)
                 target = find_in(&names.overloads, name);

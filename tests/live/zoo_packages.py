@@ -55,7 +55,36 @@ def made_on_meta(make):
 # ---- torchvision -----------------------------------------------------------------------------
 
 
+class Detector(nn.Module):
+    """What the detection models do behind their backbones, in a form that torch.export takes: boxes
+    around anchors, the best that do not overlap, and a head on the regions of the features."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 8, 3, 2, 1))
+        self.scores, self.moves = nn.Conv2d(8, 2, 1), nn.Conv2d(8, 8, 1)
+        self.head = nn.Linear(8 * 9, 5)
+
+    def forward(self, image):
+        features = self.features(image)
+        height, width = features.shape[-2:]
+        y, x = torch.meshgrid(torch.arange(height) * 4.0, torch.arange(width) * 4.0, indexing="ij")
+        corners = torch.stack([x, y, x + 12, y + 16], -1).reshape(-1, 1, 4).expand(-1, 2, 4)
+        moves = self.moves(features).permute(0, 2, 3, 1).reshape(-1, 2, 4)
+        boxes = (corners + 8 * moves).reshape(-1, 4).clamp(min=0.0)
+        scores = self.scores(features).permute(0, 2, 3, 1).reshape(-1)
+        inside = torch.where(boxes[:, 2] > boxes[:, 0] + 1)[0]
+        boxes, scores = boxes[inside], scores[inside]
+        kept = torch.ops.torchvision.nms(boxes, scores, 0.5)
+        boxes = boxes[kept]
+        rois = torch.cat([torch.zeros_like(boxes[:, :1]), boxes], 1)
+        regions = torch.ops.torchvision.roi_align(features, rois, 0.25, 3, 3, 2, True)
+        return boxes, scores[kept], self.head(regions.flatten(1)).softmax(1)
+
+
 def vision_model(name):
+    if name == "detector":
+        return Detector(), (torch.randn(1, 3, 64, 64), ), (torch.randn(1, 3, 64, 64), )
     from torchvision import models
     room = models.get_model_builder(name).__module__
     backbone = {"weights_backbone": None} if "segmentation" in room else {}
@@ -75,9 +104,10 @@ def vision_model(name):
 
 
 def vision_names():
-    """All but those whose inputs are lists of pictures and whose outputs are detections."""
+    """All but those whose inputs are lists of pictures and whose outputs are detections: torch.export
+    does not take them as they are. "detector" stands for them."""
     from torchvision import models
-    return [
+    return ["detector"] + [
         name for name in models.list_models()
         if "detection" not in str(models.get_model_builder(name).__module__) and "quantized" not in name
     ]

@@ -169,6 +169,20 @@ Test(resolve, an_unknown_overload_of_a_known_operator_is_unknown)
                        "1 of 3 nodes use operators fxserve 0.2 lacks: aten.relu.Foo (relu)");
 }
 
+Test(resolve, other_libraries_operators_need_no_overload_unless_they_are_internal)
+{
+        Build build;
+        start(&build);
+        add(&build, OP_PLACEHOLDER, "x", "x", "[]");
+        add(&build, OP_CALL_FUNCTION, "nms", "torch.ops.torchvision.nms", "[\"%x\", \"%x\", \"%x\"]");
+        expect_fine(&build);
+        start(&build);
+        add(&build, OP_PLACEHOLDER, "x", "x", "[]");
+        add(&build, OP_CALL_FUNCTION, "hidden", "torch.ops.fxserve.suppress", "[\"%x\", \"%x\", \"%x\"]");
+        expect_refused(&build, STATUS_UNSUPPORTED,
+                       "1 of 3 nodes use operators fxserve 0.2 lacks: fxserve.suppress (hidden)");
+}
+
 Test(resolve, arguments_that_fit_no_overload_are_refused_with_the_reason)
 {
         Build build;

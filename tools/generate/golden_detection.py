@@ -11,7 +11,8 @@ from golden_hand import f32, f64, inf, nan, ramp, t
 BOXES = [[0, 0, 10, 10], [1, 1, 11, 11], [20, 20, 30, 30], [0, 0, 10, 9.5], [21, 19, 31, 31], [5, 5, 5, 5],
          [8, 8, 2, 2], [0, 0, 100, 100], [-5, -5, 4, 4], [20, 20, 30, 30]]
 REGIONS = [[0, 1, 1, 6, 5], [1, 0.5, 0.25, 4.75, 3.5], [0, -2, -3, 3, 2], [1, 3, 2, 12, 11],
-           [0, 4, 4, 4, 4], [1, 5, 5, 2, 3], [0, 2.5, 1.5, 3.5, 2.5], [0, 20, 20, 30, 30], [1, 1.49, 1.5, 6.51, 5.5]]
+           [0, 4, 4, 4, 4], [1, 5, 5, 2, 3], [0, 2.5, 1.5, 3.5, 2.5], [0, 20, 20, 30, 30],
+           [1, 1.49, 1.5, 6.51, 5.5]]
 
 
 def boxes():
@@ -79,15 +80,13 @@ def deformed():
                         2, 1, dtype=dtype)
                     weight = ramp(6, 4 // groups, 3, 2, dtype=dtype)
                     yield "deform_conv2d.default", [images(4, dtype, 5, 6), weight, offset, mask,
-                                                    ramp(6, dtype=dtype),
-                                                    *stride, *padding, *dilation, groups, offset_groups, masked]
+                                                    ramp(6, dtype=dtype), *stride, *padding, *dilation,
+                                                    groups, offset_groups, masked]
         offset = t([inf, -inf, 1.0, 0.0, 2.0, 0.5, -1.0, -1.5, 100.0]).to(dtype).repeat(2, 8, 6, 1)[..., :7]
-        yield "deform_conv2d.default", [images(2, dtype), ramp(3, 2, 2, 2, dtype=dtype), offset,
-                                        torch.zeros(2, 1, dtype=dtype), torch.zeros(3, dtype=dtype), 1, 1, 0, 0,
-                                        1, 1, 1, 1, False]
-        yield "deform_conv2d.default", [images(2, dtype)[:0], ramp(3, 2, 2, 2, dtype=dtype), offset[:0],
-                                        torch.zeros(0, 1, dtype=dtype), torch.zeros(3, dtype=dtype), 1, 1, 0, 0,
-                                        1, 1, 1, 1, False]
+        weight, bias, plain = ramp(3, 2, 2, 2, dtype=dtype), torch.zeros(3, dtype=dtype), [1, 1, 0, 0, 1, 1]
+        for n in (2, 0):
+            yield "deform_conv2d.default", [images(2, dtype)[:n], weight, offset[:n],
+                                            torch.zeros(n, 1, dtype=dtype), bias, *plain, 1, 1, False]
 
 
 def detection_cases():

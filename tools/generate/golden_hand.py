@@ -1297,6 +1297,10 @@ def recurrent():
 
 def search():
     """Sorted rows, bins, sums of windows, sampled images."""
+    for tensor in (t([[0.0, 1.0, nan], [2.0, 0.0, -0.0]]), t([True, False, True]), t(3.0), t(0.0),
+                   torch.zeros(0, 3), ramp(2, 3, 2, dtype=bf16).round(), ints(3, 4, dtype=i8).t(), ints(5)):
+        yield "nonzero_numpy.default", [tensor]
+        yield "where.default", [tensor]
     edges = t([-1.0, 0.0, 0.0, 0.5, 2.0])
     for right in (False, True):
         for dtype in (f32, f64, bf16, i64, i32, u8):

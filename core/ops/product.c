@@ -139,11 +139,12 @@ static void add_sizes(Text *text, const char *label, int n, const int64_t *sizes
                 text_addf(text, "%s%ld", i == 0 ? "" : "x", (long)sizes[i]);
 }
 
-// Everything an algorithm's speed depends on; weights are the program's.
+// Everything an algorithm's speed depends on; weights are the program's. The number of samples is
+// left out: all batches take one algorithm, and a sample's result is the same in each.
 static Status key_of(const DnnlConv *conv, const DirectClamp *clamp, bool adds, Text *out)
 {
         int spatial = conv->input.rank - 2;
-        add_sizes(out, "conv ", conv->input.rank, conv->input.size);
+        add_sizes(out, "conv ", conv->input.rank - 1, conv->input.size + 1);
         add_sizes(out, " w", conv->weight.rank, conv->weight.size);
         add_sizes(out, " s", spatial, conv->stride);
         add_sizes(out, " p", spatial, conv->padding);

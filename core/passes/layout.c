@@ -342,6 +342,7 @@ static Status visit_call(Layout *layout, RecordedCall *call)
 }
 
 // ---- whether it pays ----
+// For one sample: a result's bits do not depend on how many there are.
 enum { FEWEST_FLOPS = 100000 };
 
 static bool is_worth_it(const Recording *recording)
@@ -351,7 +352,8 @@ static bool is_worth_it(const Recording *recording)
                 const RecordedCall *call = recording->calls[i];
                 if (!call->removed && is_image_conv(call) &&
                     !meta_is_channels_last(&call->call.args[SELF].tensor->meta))
-                        flops += call->call.op->cost(&call->call).flops;
+                        flops += call->call.op->cost(&call->call).flops /
+                                 MAX(call->call.args[SELF].tensor->meta.size[0], (int64_t)1);
         }
         return flops >= FEWEST_FLOPS;
 }

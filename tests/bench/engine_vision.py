@@ -87,7 +87,7 @@ class Windows(nn.Module):
         if self.shift:
             bias = bias + self.mask.unsqueeze(1)
         y = functional.scaled_dot_product_attention(q, k, v, bias)
-        y = self.out(y.transpose(1, 2).contiguous().view(-1, 49, width))
+        y = self.out(y.transpose(1, 2).clone(memory_format=torch.contiguous_format).view(-1, 49, width))
         y = y.view(n, many, many, 7, 7, width).transpose(2, 3).reshape(n, side, side, width)
         return torch.roll(y, (self.shift, self.shift), (1, 2)) if self.shift else y
 

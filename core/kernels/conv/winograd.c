@@ -10,8 +10,8 @@
 //             error is more than four times that of a plain sum.
 //   input     Rounding errors of a tile grow with its largest input and reach all its results. If
 //             some result reads only inputs that are far smaller than the tile's largest one (a
-//             marker among pixels), the whole input is convolved by the direct kernel. So it is
-//             when a result is not finite.
+//             marker among pixels), the image is convolved by the direct kernel. So it is when a
+//             result is not finite. Other images of the batch are not.
 #include "core/kernels/conv/winograd.h"
 
 #include <math.h>
@@ -124,7 +124,7 @@ struct Winograd {
         int64_t pad[2];
         int64_t rows, columns, n_tiles, block; // tiles: down and across one image, in all, per block
         DirectProducts *products;
-        DirectConv *direct;
+        DirectConv *direct; // of one image
         DirectClamp clamp;
         float *bias;
         float error; // measured by the guard, for inputs of magnitude up to 1
@@ -281,7 +281,7 @@ int winograd_rule(const DnnlConv *conv)
                 width = conv->out.size[3];
         if (n_in < 32 || n_out < 32 || height < 7 || width < 7)
                 return 0;
-        int64_t n_tiles = conv->out.size[0] * ((height + 3) / 4) * ((width + 3) / 4);
+        int64_t n_tiles = (height + 3) / 4 * ((width + 3) / 4); // of one image: the batch has no say
         return n_tiles >= 12 ? 4 : 2;
 }
 
@@ -326,7 +326,9 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
                         return fail_memory();
                 memcpy(winograd->bias, conv->bias_data, (size_t)n_out * sizeof(float));
         }
-        TRY(direct_conv_new(conv, clamp, &winograd->direct));
+        DnnlConv one = *conv;
+        one.input.size[0] = one.out.size[0] = 1;
+        TRY(direct_conv_new(&one, clamp, &winograd->direct));
         DirectPlanes product = { .n_planes = winograd->planes,
                                  .n_k = n_in,
                                  .n_columns = n_out,
@@ -383,13 +385,19 @@ static size_t taken_bytes(const Winograd *winograd, int64_t channels)
 
 static int64_t n_pixels(const Winograd *winograd)
 {
-        return winograd->in.size[0] * winograd->in.size[2] * winograd->in.size[3];
+        return winograd->in.size[2] * winograd->in.size[3];
+}
+
+// What a run works in, without the marks of images.
+static size_t work_bytes(const Winograd *winograd)
+{
+        size_t n = taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
+        return MAX(MAX(n, direct_conv_scratch(winograd->direct)), (size_t)n_pixels(winograd) * sizeof(float));
 }
 
 size_t winograd_scratch(const Winograd *winograd)
 {
-        size_t n = taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
-        return MAX(MAX(n, direct_conv_scratch(winograd->direct)), (size_t)n_pixels(winograd) * sizeof(float));
+        return work_bytes(winograd) + (size_t)winograd->in.size[0] * sizeof(atomic_bool);
 }
 
 // ---- running ----
@@ -398,8 +406,8 @@ typedef struct Block {
         const Winograd *winograd;
         const float *in, *residual;
         float *out, *taken, *products;
-        int64_t first, n; // tiles
-        atomic_bool spoiled;
+        int64_t first, n;     // tiles
+        atomic_bool *refused; // by image: some result is not finite
 } Block;
 
 static void locate(const Winograd *winograd, int64_t tile, int64_t *image, int64_t *row, int64_t *column)
@@ -417,7 +425,7 @@ static int clip(int64_t value, int most)
 // ---- the input's range ----
 // The error of a tile is proportional to its largest input. All results of the tile get it, also
 // those that do not read that input.
-typedef struct Range {
+typedef struct Range { // of one image
         const RunContext *ctx;
         const Winograd *winograd;
         const float *in;
@@ -444,7 +452,7 @@ static bool is_even(const Winograd *winograd, int32_t most, int32_t least)
         return large * winograd->error <= ABSOLUTE_TOLERANCE || large <= MOST_UNEVEN * small;
 }
 
-// `pixels`: of the tile's image. The largest magnitude of each 3x3 window is found down the
+// The largest magnitude of each 3x3 window is found down the
 // columns, then across the row.
 static bool tile_is_even(const Winograd *winograd, const int32_t *pixels, int64_t row, int64_t column)
 {
@@ -477,28 +485,42 @@ static void look_at_tiles(void *argument, int64_t begin, int64_t end)
         int64_t image, row, column;
         for (int64_t t = begin; t < end; t++) {
                 locate(winograd, t, &image, &row, &column);
-                if (!tile_is_even(winograd,
-                                  range->pixels + image * winograd->in.size[2] * winograd->in.size[3], row,
-                                  column))
+                if (!tile_is_even(winograd, range->pixels, row, column))
                         atomic_store_explicit(&range->uneven, true, memory_order_relaxed);
         }
 }
 
-static Status find_uneven(const Winograd *winograd, const RunContext *ctx, const float *in, void *scratch,
-                          bool *out_uneven)
+static Status look_at_image(Range *range)
 {
-        Range range = { .ctx = ctx, .winograd = winograd, .in = in, .pixels = scratch };
+        const Winograd *winograd = range->winograd;
         int32_t most = 0, least = INT32_MAX;
-        TRY(parallel_for(ctx, n_pixels(winograd), 512, look_at_pixels, &range));
-        Work work = { .ctx = ctx };
+        TRY(parallel_for(range->ctx, n_pixels(winograd), 512, look_at_pixels, range));
+        Work work = { .ctx = range->ctx };
         for (int64_t i = 0, n = n_pixels(winograd); i < n && !work_stops(&work, 1); i++) {
-                most = MAX(most, range.pixels[i]);
-                least = MIN(least, range.pixels[i]);
+                most = MAX(most, range->pixels[i]);
+                least = MIN(least, range->pixels[i]);
         }
         if (!is_even(winograd, most, least)) // some pixel is far from another, perhaps not in one tile
-                TRY(parallel_for(ctx, winograd->n_tiles, 32, look_at_tiles, &range));
-        *out_uneven = atomic_load_explicit(&range.uneven, memory_order_relaxed);
-        return work.stops ? run_poll(ctx) : STATUS_OK;
+                TRY(parallel_for(range->ctx, winograd->rows * winograd->columns, 32, look_at_tiles, range));
+        return work.stops ? run_poll(range->ctx) : STATUS_OK;
+}
+
+// Marks the images that are uneven.
+static Status find_uneven(const Block *block, void *scratch, int64_t *out_n)
+{
+        const Winograd *winograd = block->winograd;
+        *out_n = 0;
+        for (int64_t i = 0; i < winograd->in.size[0]; i++) {
+                Range range = { .ctx = block->ctx,
+                                .winograd = winograd,
+                                .in = block->in + i * winograd->in.stride[0],
+                                .pixels = scratch };
+                TRY(look_at_image(&range));
+                bool uneven = atomic_load_explicit(&range.uneven, memory_order_relaxed);
+                atomic_init(&block->refused[i], uneven);
+                *out_n += uneven;
+        }
+        return STATUS_OK;
 }
 
 // ---- tiles ----
@@ -532,7 +554,7 @@ static void take_tiles(void *argument, int64_t begin, int64_t end)
 
 static void give_tiles(void *argument, int64_t begin, int64_t end)
 {
-        Block *block = argument;
+        const Block *block = argument;
         const Winograd *winograd = block->winograd;
         const TensorMeta *out = &winograd->out;
         int64_t channels = out->size[1], image, row, column;
@@ -550,31 +572,46 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
                 int64_t at = image * out->stride[0] + row * out->stride[2] + column * out->stride[3];
                 task.residual = block->residual == NULL ? NULL : block->residual + at;
                 if (!winograd->kernels.give(&task, block->products + t * channels, block->out + at))
-                        atomic_store_explicit(&block->spoiled, true, memory_order_relaxed);
+                        atomic_store_explicit(&block->refused[image], true, memory_order_relaxed);
         }
+}
+
+static Status run_tiles(Block *block)
+{
+        const Winograd *winograd = block->winograd;
+        int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1];
+        for (block->first = 0; block->first < winograd->n_tiles; block->first += winograd->block) {
+                block->n = MIN(winograd->block, winograd->n_tiles - block->first);
+                TRY(parallel_for(block->ctx, block->n, 8, take_tiles, block));
+                DirectRows rows = { block->n, block->taken, block->products, block->n * n_in,
+                                    block->n * n_out };
+                TRY(direct_products_run(winograd->products, block->ctx, &rows));
+                TRY(parallel_for(block->ctx, block->n, 8, give_tiles, block));
+        }
+        return run_poll(block->ctx); // parallel_for does not poll after a single piece of tiles
 }
 
 Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float *in, const float *residual,
                     float *out, void *scratch)
 {
         char *bytes = scratch;
-        Block block = {
-                .ctx = ctx, .winograd = winograd, .in = in, .residual = residual, .out = out, .taken = scratch
-        };
-        int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1];
-        bool uneven;
-        TRY(find_uneven(winograd, ctx, in, scratch, &uneven));
-        if (uneven)
-                return direct_conv_run(winograd->direct, ctx, in, residual, out, scratch);
-        block.products = (float *)(bytes + taken_bytes(winograd, n_in));
-        for (block.first = 0; block.first < winograd->n_tiles; block.first += winograd->block) {
-                block.n = MIN(winograd->block, winograd->n_tiles - block.first);
-                TRY(parallel_for(ctx, block.n, 8, take_tiles, &block));
-                DirectRows rows = { block.n, block.taken, block.products, block.n * n_in, block.n * n_out };
-                TRY(direct_products_run(winograd->products, ctx, &rows));
-                TRY(parallel_for(ctx, block.n, 8, give_tiles, &block));
-                if (atomic_load_explicit(&block.spoiled, memory_order_relaxed))
-                        return direct_conv_run(winograd->direct, ctx, in, residual, out, scratch);
+        Block block = { .ctx = ctx,
+                        .winograd = winograd,
+                        .in = in,
+                        .residual = residual,
+                        .out = out,
+                        .taken = scratch,
+                        .products = (float *)(bytes + taken_bytes(winograd, winograd->in.size[1])),
+                        .refused = (atomic_bool *)(bytes + work_bytes(winograd)) };
+        int64_t n_images = winograd->in.size[0], n_uneven;
+        TRY(find_uneven(&block, scratch, &n_uneven));
+        if (n_uneven < n_images)
+                TRY(run_tiles(&block));
+        for (int64_t i = 0; i < n_images; i++) {
+                int64_t at = i * winograd->out.stride[0];
+                if (atomic_load_explicit(&block.refused[i], memory_order_relaxed))
+                        TRY(direct_conv_run(winograd->direct, ctx, in + i * winograd->in.stride[0],
+                                            residual == NULL ? NULL : residual + at, out + at, scratch));
         }
-        return run_poll(ctx); // parallel_for does not poll after a single piece of tiles
+        return STATUS_OK;
 }

@@ -121,26 +121,8 @@ static Status record_outs(Recorder *recorder, OpCall *call, Tensor **tensors, Re
         return call_outs_take(call, tensors, out);
 }
 
-// An in-place twin is decomposed as its functional row, whose result is then written.
-static Status record_decomposed(Emitter *emitter, OpCall *call, OpDecompose decompose, Value *out)
+static Status record_plain(Recorder *recorder, OpCall *call, Value *out)
 {
-        if (!call->inplace)
-                return decompose(emitter, call, out);
-        Tensor *self = call->args[SELF].tensor;
-        _cleanup_(value_clear) Value result = value_none();
-        TRY(decompose(emitter, call, &result));
-        TRY(record_write(emitter, self, result.tensor));
-        *out = value_tensor_take(tensor_ref(self));
-        return STATUS_OK;
-}
-
-Status record_op(Emitter *emitter, OpCall *call, Value *out)
-{
-        Recorder *recorder = recorder_of(emitter);
-        TRY(run_poll(recorder->poll));
-        OpDecompose decompose = op_decomposition(call->op, recorder->decompositions);
-        if (decompose != NULL)
-                return record_decomposed(emitter, call, decompose, out);
         if (recorder->recording->n_values >= recorder->max_values)
                 return fail(STATUS_DYNAMIC, "the graph makes more than %u values", recorder->max_values);
         size_t n = call->n_outs;
@@ -152,6 +134,71 @@ Status record_op(Emitter *emitter, OpCall *call, Value *out)
         for (size_t k = 0; k < n; k++)
                 tensor_unref(tensors[k]);
         return status;
+}
+
+// `detach` is decomposed as its argument, but it is a tensor of its own: where geometries change,
+// only one of the two may be meant.
+static bool must_be_apart(const Recorder *recorder, const OpCall *call, const Value *result)
+{
+        return recorder->moves && result->kind == VALUE_TENSOR && call->n_outs == 1 &&
+               call->outs[0].kind == OUT_VIEW && call->args[call->outs[0].arg].tensor == result->tensor;
+}
+
+// An in-place twin is decomposed as its functional row, whose result is then written.
+static Status record_decomposed(Emitter *emitter, OpCall *call, OpDecompose decompose, Value *out)
+{
+        if (!call->inplace) {
+                TRY(decompose(emitter, call, out));
+                if (!must_be_apart(recorder_of(emitter), call, out))
+                        return STATUS_OK;
+                value_clear(out);
+                return record_plain(recorder_of(emitter), call, out);
+        }
+        Tensor *self = call->args[SELF].tensor;
+        _cleanup_(value_clear) Value result = value_none();
+        TRY(decompose(emitter, call, &result));
+        TRY(record_write(emitter, self, result.tensor));
+        *out = value_tensor_take(tensor_ref(self));
+        return STATUS_OK;
+}
+
+// A schema stands inside its overload.
+static const Overload *moving_overload(const OpCall *call)
+{
+        const Overload *overload =
+                (const Overload *)((const char *)call->schema - offsetof(Overload, schema));
+        bool moves = overload->inplace && !call->inplace && call->outs[0].kind == OUT_VIEW &&
+                     call->outs[0].arg == SELF;
+        return moves ? overload : NULL;
+}
+
+// `unsqueeze_` and the like are recorded as the view that they make (emit.c).
+static Status record_move(Emitter *emitter, const Overload *overload, OpCall *call, Value *out)
+{
+        Recorded *self, *view;
+        if (overload->twin_of == NULL)
+                return fail(STATUS_INTERNAL, "%s is the twin of no view", overload->name);
+        TRY(recorder_value(recorder_of(emitter), call->args[SELF].tensor, &self));
+        call->op = overload->twin_of->op;
+        call->schema = &overload->twin_of->schema;
+        TRY(record_op(emitter, call, out));
+        TRY(recorder_value(recorder_of(emitter), out->tensor, &view));
+        if (view != self && view->call != NULL)
+                view->call->moved = self->index + 1;
+        return STATUS_OK;
+}
+
+Status record_op(Emitter *emitter, OpCall *call, Value *out)
+{
+        Recorder *recorder = recorder_of(emitter);
+        const Overload *moving = moving_overload(call);
+        if (moving != NULL)
+                return record_move(emitter, moving, call, out);
+        TRY(run_poll(recorder->poll));
+        OpDecompose decompose = op_decomposition(call->op, recorder->decompositions);
+        if (decompose != NULL)
+                return record_decomposed(emitter, call, decompose, out);
+        return record_plain(recorder, call, out);
 }
 
 // ---- writes ----

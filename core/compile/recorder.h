@@ -22,6 +22,7 @@ typedef struct Recorder {
         uint32_t n_views, views_capacity;
         uint32_t max_calls, max_values;
         Decompositions decompositions;        // that calls are expanded by
+        bool moves;                           // some node changes a tensor's geometry in place
         bool state_unknown;                   // state is recorded without reading its bytes
         uint64_t scalars;                     // bit i: placeholder i is a runtime scalar ...
         uint64_t scalars_read;                // ... whose value was read

@@ -6,6 +6,7 @@
 #include "core/compile/recorder.h"
 #include "core/eval/bind.h"
 #include "core/graph/expr.h"
+#include "core/targets/targets.h"
 
 static const InputShape *shape_for(const InputShapes *inputs, const Node *placeholder)
 {
@@ -124,16 +125,29 @@ static Status mend(void *context, const Node *node, Status status, Value *out)
         return status == STATUS_DYNAMIC ? STATUS_OK : status;
 }
 
+typedef struct Notes {
+        Recorder *recorder;
+        Value *values;
+} Notes;
+
+// Noted at once: later nodes may change the geometry of the same tensor (`unsqueeze_`).
+static Status note_value(void *context, const Node *node, Value value)
+{
+        const Notes *notes = context;
+        if (node->op == OP_OUTPUT)
+                return STATUS_OK;
+        return value_map(value, recorder_leaf, notes->recorder, &notes->values[node->index]);
+}
+
 // *out_values: one per node but the output.
 static Status walk(Recorder *recorder, const Graph *graph, ValueSpan inputs, Value *out_values)
 {
         Value result = value_none();
+        Notes notes = { recorder, out_values };
         WalkMend mender = { mend, NULL };
-        WalkOptions options = { .inputs = inputs,
-                                .mend = &mender,
-                                .fetch = (const Node *const *)graph->nodes,
-                                .n_fetch = graph->n_nodes - 1 };
-        TRY(walk_graph(&recorder->base, graph, &options, &result, out_values));
+        WalkVisit visit = { .see = note_value, .context = &notes };
+        WalkOptions options = { .inputs = inputs, .mend = &mender, .visit = &visit };
+        TRY(walk_graph(&recorder->base, graph, &options, &result, NULL));
         value_unref(result);
         return STATUS_OK;
 }
@@ -197,20 +211,17 @@ typedef struct ShapesWalk {
         const Graph *graph;
         const InputShapes *inputs;
         Decompositions decompositions;
-        bool recorded; // values are mapped to those of the recording
         ShapesThen then;
         void *context;
 } ShapesWalk;
 
-static Status map_values(Recorder *recorder, const Graph *graph, Value *values)
+static bool any_moves(const Graph *graph)
 {
-        for (uint32_t i = 0; i + 1 < graph->n_nodes; i++) {
-                Value mapped;
-                TRY(value_map(values[i], recorder_leaf, recorder, &mapped));
-                value_unref(values[i]);
-                values[i] = mapped;
-        }
-        return STATUS_OK;
+        bool moves = false;
+        for (uint32_t i = 0; i < graph->n_nodes && !moves; i++)
+                moves = node_is_call(graph->nodes[i]) &&
+                        (node_effects(graph, graph->nodes[i]) & NODE_MOVES) != 0;
+        return moves;
 }
 
 static Status run_walk(const ShapesWalk *shapes, const RunContext *poll)
@@ -224,10 +235,9 @@ static Status run_walk(const ShapesWalk *shapes, const RunContext *poll)
         TRY(recording_new(graph, &recording));
         recorder_init(&recorder, recording, poll);
         recorder.decompositions = shapes->decompositions;
+        recorder.moves = shapes->decompositions != DECOMPOSE_NOTHING && any_moves(graph);
         Status status = walk_inputs(&recorder, graph, shapes->inputs, values);
         recorder.base.node = NULL;
-        if (status == STATUS_OK && shapes->recorded)
-                status = map_values(&recorder, graph, values);
         if (status == STATUS_OK)
                 status = shapes->then(shapes->context, recording, values);
         for (uint32_t i = 0; i < graph->n_nodes; i++)
@@ -249,7 +259,6 @@ Status shapes_walk_decomposed(const Graph *graph, const InputShapes *inputs, con
         return run_walk(&(ShapesWalk){ .graph = graph,
                                        .inputs = inputs,
                                        .decompositions = decompositions,
-                                       .recorded = true,
                                        .then = then,
                                        .context = context },
                         poll);

@@ -27,11 +27,11 @@ typedef Status (*ShapeVisit)(void *context, const Node *node, const TensorMeta *
 Status graph_shapes(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapeVisit visit,
                     void *context);
 
-// The walk behind it: `then` gets what was recorded and one value per node but the output.
-// VALUE_DYNAMIC: left out.
+// The walk behind it: `then` gets what was recorded and one value per node but the output, as it
+// was when the node had run. Tensors in it are Recorded. VALUE_DYNAMIC: left out.
 typedef Status (*ShapesThen)(void *context, const Recording *recording, const Value *values);
 Status shapes_walk(const Graph *graph, const InputShapes *inputs, const RunContext *poll, ShapesThen then,
                    void *context);
-// The same with operators decomposed (core/ops/decompose.h). Tensors in the values are Recorded.
+// The same with operators decomposed (core/ops/decompose.h).
 Status shapes_walk_decomposed(const Graph *graph, const InputShapes *inputs, const RunContext *poll,
                               Decompositions decompositions, ShapesThen then, void *context);

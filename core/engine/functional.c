@@ -9,25 +9,43 @@
 #include "core/ops/emitter.h"
 #include "core/ops/write.h"
 
+static void find_last_writes(Functional *f)
+{
+        for (uint32_t i = 0; i < f->recording->n_calls; i++) {
+                const RecordedCall *call = f->recording->calls[i];
+                const Recorded *self =
+                        recorded_writes_self(call) ? recorded_of(call->call.args[SELF].tensor) : NULL;
+                if (self != NULL && !recorded_is_constant(self))
+                        f->last_write[recorded_buffer(self)->index] = i + 1;
+        }
+}
+
 Status functional_init(Functional *f, Edit *edit, const Recording *recording, const Value *values)
 {
         *f = (Functional){ .edit = edit, .graph = edit_base(edit), .recording = recording, .values = values };
         f->held = new_array((size_t)recording->n_values + 1, sizeof(*f->held));
+        f->moved = new_array((size_t)recording->n_values + 1, sizeof(*f->moved));
         f->now = new_array((size_t)recording->n_buffers + 1, sizeof(*f->now));
         f->first = new_array((size_t)recording->n_buffers + 1, sizeof(*f->first));
+        f->last_write = new_array((size_t)recording->n_buffers + 1, sizeof(*f->last_write));
         f->written = new_array((size_t)recording->n_buffers + 1, sizeof(*f->written));
         f->made_at = new_array(f->graph->n_nodes, sizeof(*f->made_at));
         f->stays = new_array(f->graph->n_nodes, sizeof(*f->stays));
-        bool all = f->held != NULL && f->now != NULL && f->first != NULL && f->written != NULL &&
-                   f->made_at != NULL && f->stays != NULL;
-        return all ? STATUS_OK : fail_memory();
+        bool all = f->held != NULL && f->moved != NULL && f->now != NULL && f->first != NULL &&
+                   f->last_write != NULL && f->written != NULL && f->made_at != NULL && f->stays != NULL;
+        if (!all)
+                return fail_memory();
+        find_last_writes(f);
+        return STATUS_OK;
 }
 
 void functional_deinit(Functional *f)
 {
         free(f->held);
+        free(f->moved);
         free(f->now);
         free(f->first);
+        free(f->last_write);
         free(f->written);
         free(f->made_at);
         free(f->stays);
@@ -243,6 +261,24 @@ Status functional_leaf(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
+// No chain is longer than the calls that move one tensor; each step is a node of the graph.
+const Recorded *functional_moved(const Functional *f, const Recorded *value)
+{
+        while (f->moved[value->index] != NULL)
+                value = f->moved[value->index];
+        return value;
+}
+
+Status functional_moved_leaf(void *context, const Value *leaf, Value *out)
+{
+        const Functional *f = context;
+        if (leaf->kind != VALUE_TENSOR)
+                return functional_leaf(context, leaf, out);
+        // A value's tensor is written by no reader.
+        Tensor *now = (Tensor *)(uintptr_t)&functional_moved(f, recorded_of(leaf->tensor))->tensor;
+        return functional_leaf(context, &(Value){ .kind = VALUE_TENSOR, .tensor = now }, out);
+}
+
 // ---- calls ----
 
 static Status hold_results(Functional *f, const RecordedCall *call, Node *node)
@@ -278,7 +314,10 @@ static Status write_as(Functional *f, const RecordedCall *call, const char *targ
 static Status write_view(Functional *f, const Recorded *value)
 {
         Node *node;
-        TRY(write_as(f, value->call, value->call->overload->target, &node));
+        if (op_views_all(value->call->overload))
+                TRY(functional_node(f, functional_viewed(value), &node));
+        else
+                TRY(write_as(f, value->call, value->call->overload->target, &node));
         return hold_results(f, value->call, node);
 }
 
@@ -290,12 +329,17 @@ static bool same_geometry(const Tensor *a, const Tensor *b)
                memcmp(a->meta.size, b->meta.size, (size_t)a->meta.rank * sizeof(int64_t)) == 0;
 }
 
+static bool is_written_later(const Functional *f, const Recorded *value)
+{
+        return !recorded_is_constant(value) && f->last_write[recorded_buffer(value)->index] > f->call;
+}
+
 // What the authored node itself computed is written as it is.
 static bool copies_own(const Functional *f, const RecordedCall *call, const Recorded *source)
 {
         bool own = source->call != NULL && source->call->n_nodes > 0 && call->n_nodes > 0 &&
                    source->call->nodes[0] == call->nodes[0] && functional_viewed(source) == NULL;
-        return (own || f->direct_copies) && !source->tensor.meta.wrapped &&
+        return (own || (f->direct_copies && !is_written_later(f, source))) && !source->tensor.meta.wrapped &&
                same_geometry(&source->tensor, call->call.args[SELF].tensor);
 }
 
@@ -342,6 +386,8 @@ static Status write_self(Functional *f, const RecordedCall *call)
                 return fail(STATUS_UNSUPPORTED, "%s has no functional form", call->overload->target);
         TRY(functional_result(f, call, &part));
         for (; (whole = functional_viewed(view)) != NULL; view = whole) {
+                if (op_views_all(view->call->overload))
+                        continue;
                 TRY(functional_node(f, whole, &node));
                 TRY(functional_put_back(f, view, whole, node, part, &part));
         }
@@ -361,6 +407,10 @@ Status functional_call(Functional *f, const RecordedCall *call)
                             call->overload->name);
         if (recorded_writes_self(call))
                 return write_self(f, call);
+        if (call->moved != 0)
+                f->moved[call->moved - 1] = call->outs[0];
+        if (call->call.n_outs == 1 && call->outs[0] != NULL && functional_viewed(call->outs[0]) != NULL)
+                return write_view(f, call->outs[0]);
         const Overload *twin_of = call->overload->twin_of; // its result is written by another call
         TRY(write_as(f, call, twin_of == NULL ? call->overload->target : twin_of->target, &node));
         return hold_results(f, call, node);

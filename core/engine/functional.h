@@ -21,19 +21,23 @@ typedef struct Functional {
         Edit *edit;
         const Graph *graph; // that was recorded: the session's base
         const Recording *recording;
-        const Value *values;  // by node of `graph`: tensors are Recorded; VALUE_DYNAMIC: unknown
-        HeldValue *held;      // by value
-        Node **now;           // by buffer: the node that has the base's content after a write
-        Node **first;         // by buffer: the node that has the base before all writes, if one reads it
-        uint32_t *written;    // by buffer: n_writes after the last write; 0: never
-        uint32_t *made_at;    // by node of `graph`: n_writes when it was put there, if it stays
-        bool *stays;          // by node of `graph`
-        Node *at;             // new nodes come in front of it
-        const Node *authored; // of `graph`, whose calls are written
-        Node **made;          // new nodes, in order
+        const Value *values;    // by node of `graph`: tensors are Recorded; VALUE_DYNAMIC: unknown
+        HeldValue *held;        // by value
+        Node **now;             // by buffer: the node that has the base's content after a write
+        Node **first;           // by buffer: the node that has the base before all writes, if one reads it
+        uint32_t *last_write;   // by buffer: the last call that writes it; see `call`
+        uint32_t *written;      // by buffer: n_writes after the last write; 0: never
+        const Recorded **moved; // by value: what a tensor of that value is after `unsqueeze_` and the like
+        uint32_t *made_at;      // by node of `graph`: n_writes when it was put there, if it stays
+        bool *stays;            // by node of `graph`
+        Node *at;               // new nodes come in front of it
+        const Node *authored;   // of `graph`, whose calls are written
+        Node **made;            // new nodes, in order
+        uint32_t call;          // of the recording, from 1: the one that is written down
         uint32_t n_writes, n_made, made_capacity, n_constants;
-        bool decomposes;    // calls of core ATen operators are wanted
-        bool direct_copies; // x.copy_(y) becomes y itself where that has the same geometry
+        bool decomposes; // calls of core ATen operators are wanted
+        // x.copy_(y) becomes y itself where that has the same geometry and is not written later.
+        bool direct_copies;
 } Functional;
 
 // Caller's storage; nothing is owned but the arrays.
@@ -49,10 +53,14 @@ void functional_hold_item(Functional *f, const Recorded *value, Node *node, uint
 void functional_hold_first(Functional *f, const Recorded *value, Node *node);
 // The node that has what the value is now; views are made anew where they are out of date.
 Status functional_node(Functional *f, const Recorded *value, Node **out_node);
+// What a tensor that had this value is now: another view, if its geometry was changed in place.
+const Recorded *functional_moved(const Functional *f, const Recorded *value);
 // Whether a write has changed the value's bytes since `time`.
 bool functional_is_stale(const Functional *f, const Recorded *value, uint32_t time);
 // For value_map: Recorded tensors become nodes, wrapped ones numbers.
 Status functional_leaf(void *functional, const Value *leaf, Value *out);
+// The same for what a node's value is now.
+Status functional_moved_leaf(void *functional, const Value *leaf, Value *out);
 // Writes the call down; what it writes is what its first argument is from then on.
 Status functional_call(Functional *f, const RecordedCall *call);
 // A node in front of f->at. The values are taken, also on failure. meta: of its result, or NULL.

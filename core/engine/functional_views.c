@@ -40,6 +40,13 @@ static Status same_bytes(const PutBack *p, Node **out_node)
 
 static Status unsqueezed(const PutBack *p, Node **out_node)
 {
+        if (p->f->decomposes) {
+                const int64_t dim = arg(p, "dim").i;
+                Value dims;
+                TRY(value_ints_new(VALUE_LIST, &dim, 1, &dims));
+                const Value core[] = { node_value(p->part), dims };
+                return functional_emit(p->f, "torch.ops.aten.squeeze.dims", core, 2, p->meta, out_node);
+        }
         const Value args[] = { node_value(p->part), arg(p, "dim") };
         return functional_emit(p->f, p->target, args, 2, p->meta, out_node);
 }

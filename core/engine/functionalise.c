@@ -39,10 +39,11 @@ static Status check_input(const Graph *graph, uint32_t i, const Value *value)
                            "only tensors are inputs of such a graph");
 }
 
-// Composites write to what they have made themselves; that is no write of the node.
+// Composites write to what they have made themselves; that is no write of the node. A change of
+// geometry is taken as a write.
 static bool writes_others(const RecordedCall *call)
 {
-        if (!recorded_writes_self(call))
+        if (!recorded_writes_self(call) && call->moved == 0)
                 return false;
         const Recorded *base = recorded_buffer(recorded_of(call->call.args[SELF].tensor))->base;
         return base->call == NULL || base->call->n_nodes == 0 || call->n_nodes == 0 ||
@@ -162,8 +163,11 @@ typedef struct Reads {
 static Status look_if_stale(void *context, const Value *leaf)
 {
         Reads *reads = context;
-        if (leaf->kind == VALUE_TENSOR)
-                reads->stale |= functional_is_stale(&reads->r->f, recorded_of(leaf->tensor), reads->time);
+        if (leaf->kind != VALUE_TENSOR)
+                return STATUS_OK;
+        const Recorded *value = recorded_of(leaf->tensor);
+        reads->stale |= functional_moved(&reads->r->f, value) != value ||
+                        functional_is_stale(&reads->r->f, value, reads->time);
         return STATUS_OK;
 }
 
@@ -195,7 +199,7 @@ static Status argument_leaf(void *context, const Value *leaf, Value *out)
                 out->node = edit_copy_of(r->f.edit, leaf->node);
                 return STATUS_OK;
         }
-        return value_map(r->f.values[leaf->node->index], functional_leaf, &r->f, out);
+        return value_map(r->f.values[leaf->node->index], functional_moved_leaf, &r->f, out);
 }
 
 static Status renew_arguments(Rewriting *r, const Node *node, Node *copy)
@@ -269,14 +273,39 @@ static Status rewrite_node(Rewriting *r, const Node *node)
                         TRY(renew_arguments(r, node, copy));
                 TRY(hold_result(r, node, copy));
         } else {
-                for (uint32_t i = r->next_call; i < end; i++)
+                for (uint32_t i = r->next_call; i < end; i++) {
+                        f->call = i + 1;
                         TRY(functional_call(f, f->recording->calls[i]));
+                }
         }
         r->next_call = end;
         return STATUS_OK;
 }
 
 // ---- the end ----
+
+static const Node *node_argument(const Node *node, uint32_t i)
+{
+        bool there = node->args.seq->n == 2 && node->args.seq->items[i].kind == VALUE_NODE;
+        return there ? node->args.seq->items[i].node : NULL;
+}
+
+// Whether the graph ends with just this copy_, as it does if it is the result of an earlier pass.
+static bool keeps_copy_back(Functional *f, const Node *first, const Node *now)
+{
+        for (uint32_t i = f->graph->n_nodes - 1; i-- > 0;) {
+                const Node *node = f->graph->nodes[i], *to = node_argument(node, 0),
+                           *from = node_argument(node, 1);
+                if (node->op != OP_CALL_FUNCTION || strcmp(node->target, op_for(ROLE_WRITE)->target) != 0 ||
+                    node->n_users > 0 || to == NULL || from == NULL)
+                        return false;
+                if (edit_copy_of(f->edit, to) != first || edit_copy_of(f->edit, from) != now)
+                        continue;
+                f->stays[i] = true;
+                return true;
+        }
+        return false;
+}
 
 static Status write_back(Rewriting *r, const Buffer *buffer, const Node *placeholder)
 {
@@ -287,6 +316,8 @@ static Status write_back(Rewriting *r, const Buffer *buffer, const Node *placeho
                 return STATUS_OK;
         f->written[buffer->index] = 0;
         if (signature->outputs == NULL) {
+                if (keeps_copy_back(f, first, now))
+                        return STATUS_OK;
                 const Value args[] = { { .kind = VALUE_NODE, .node = first },
                                        { .kind = VALUE_NODE, .node = now } };
                 return functional_emit(f, op_for(ROLE_WRITE)->target, args, 2, &buffer->base->tensor.meta,

@@ -615,6 +615,11 @@ bool op_is_named_view(const Overload *overload)
                (overload->op->expand != NULL || op_decomposition(overload->op, DECOMPOSE_VIEWS) != NULL);
 }
 
+bool op_views_all(const Overload *overload)
+{
+        return decomposition_in(views, ARRAY_LENGTH(views), overload->op) == as_self;
+}
+
 bool op_is_core_composite(const Overload *overload)
 {
         static const char *const names[] = { "copy",           "index_put",     "masked_scatter",

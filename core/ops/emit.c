@@ -136,6 +136,19 @@ static Status emit_functional_then_write(OpCall *call, Value *out)
         return write_result(call, result, out);
 }
 
+// A view row's twin is emitted as the view, whose geometry self then takes.
+static Status emit_move(OpCall *call, Value *out)
+{
+        Tensor *self = call->args[SELF].tensor;
+        _cleanup_(value_clear) Value view = value_none();
+        call->inplace = false;
+        TRY(call->emitter->vtbl->op(call->emitter, call, &view));
+        self->meta = view.tensor->meta;
+        self->offset = view.tensor->offset;
+        self->tag = view.tensor->tag;
+        return give_self(call, out);
+}
+
 static Status emit_inplace_kernel(OpCall *call, Value *out)
 {
         Tensor *self = call->args[SELF].tensor;
@@ -151,11 +164,7 @@ static Status emit_inplace_kernel(OpCall *call, Value *out)
                 TRY(inplace_check_internal_overlap(&self->meta));
                 return call->emitter->vtbl->op(call->emitter, call, out);
         case OUT_VIEW:
-                if (spec->arg != 0)
-                        return emit_functional_then_write(call, out);
-                self->meta = spec->meta;
-                self->offset = spec->offset;
-                return give_self(call, out);
+                return spec->arg != 0 ? emit_functional_then_write(call, out) : emit_move(call, out);
         case OUT_FRESH:
                 break;
         default:

@@ -162,6 +162,17 @@ static Status table_add_roles(void)
         return STATUS_OK;
 }
 
+// A row of its own, because the overloads of the two have different names.
+static Status link_transpose(void)
+{
+        Overload *twin = string_map_get(&table.by_name, "aten::transpose_");
+        const Overload *view = string_map_get(&table.by_name, "aten::transpose.int");
+        if (twin == NULL || view == NULL)
+                return fail(STATUS_INTERNAL, "transpose and transpose_ are missing");
+        twin->twin_of = view;
+        return STATUS_OK;
+}
+
 Status ops_init(void)
 {
         if (table.ready)
@@ -175,6 +186,7 @@ Status ops_init(void)
                                 TRY(table_add_twin(op));
                 }
         }
+        TRY(link_transpose());
         TRY(table_add_roles());
         TRY(op_arguments_check());
         table.ready = true;

@@ -65,6 +65,8 @@ struct RecordedCall {
         uint32_t n_nodes, nodes_capacity;
         bool computes; // has something to run; else views only
         bool removed;
+        // `unsqueeze_` and the like: a tensor of value `moved - 1` has outs[0] then; 0: none
+        uint32_t moved;
         RecordedCall *before; // inserted in front of it since the last recording_compact; NULL
 };
 

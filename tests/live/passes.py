@@ -144,6 +144,54 @@ def own_view(m, x):
     return y.add_(1) + y[0]
 
 
+def swapped(m, x):
+    y, z = x[:2], x[2:]
+    kept = z.clone()
+    z.copy_(y)
+    y.copy_(kept)
+    return x * 1
+
+
+def copied_then_written(m, x):
+    y = x.clone()
+    y.copy_(x)
+    x.add_(1)
+    return y, x
+
+
+def copied_from_view(m, x):
+    m.seen.copy_(x[0])
+    x.zero_()
+    return m.seen + 1
+
+
+def turned(m, x):
+    y = x.neg()
+    y.transpose_(0, 1)
+    y[0].add_(x[1])
+    return y, y.t()
+
+
+def turned_by_name(m, x):
+    y = x.neg()
+    y.swapaxes_(0, 1)
+    return y - x
+
+
+def longer(m, x):
+    y = x.view(4, 4)
+    y.unsqueeze_(0).add_(1)
+    return y, y.squeeze_() + x
+
+
+def turned_apart(m, x):
+    y = x.detach()
+    y.t_()
+    x.mul_(2)
+    y[0].add_(1)
+    return y, x + 1
+
+
 SQUARE = (torch.arange(16.).view(4, 4) / 7 - 1,)
 IMAGE = (torch.arange(36.).view(1, 1, 6, 6) / 17 - 1,)
 
@@ -169,6 +217,13 @@ def functional_cases():
     yield "through squeeze", squeezed, SQUARE, False
     yield "a view of what a composite made", own_view, SQUARE, False
     yield "another dtype is added", cast, SQUARE, False
+    yield "halves change places", swapped, SQUARE, False
+    yield "an input is copied and written later", copied_then_written, SQUARE, False
+    yield "a view of an input is copied and written later", copied_from_view, SQUARE, False
+    yield "transposed in place", turned, SQUARE, False
+    yield "transposed in place by another name", turned_by_name, SQUARE, False
+    yield "unsqueezed in place", longer, SQUARE, False
+    yield "one of two names is transposed in place", turned_apart, SQUARE, False
     yield "fill and zero", lambda m, x: written(x, lambda y: y.fill_(2)) + written(x, torch.zero_), SQUARE, \
         True
     yield "activations in place", lambda m, x: F.relu(F.silu(x.neg(), inplace=True), inplace=True), SQUARE, \
@@ -278,6 +333,8 @@ def as_traced(server, tally, label, module, inputs, kind):
     if reply.status != 200:
         tally.bad(f"{label}: traced", reply.short())
         return
+    again = reply.json()["steps"][1]
+    tally.check(f"{label}: again", str(again) if again["changed"] or again["erased"] else "")
     made = import_fx(with_data(reply.json()["graph"]))
     made.load_state_dict(gm.state_dict(), strict=False)
     ours, theirs = copy.deepcopy(inputs), copy.deepcopy(inputs)

@@ -10,9 +10,9 @@ static Status check_call(const Edit *edit, const Node *node)
 {
         TRY(edit_check_node(edit, node));
         if (!node_is_call(node))
-                return failure_at_node(
-                        fail(STATUS_LINT, "Node %s is a %s, not a call", node->name, opcode_names[node->op]),
-                        node->name);
+                return failure_at_node(fail(STATUS_LINT, "Node %s is a %s, not a call", node_origin(node),
+                                            opcode_names[node->op]),
+                                       node_origin(node));
         return STATUS_OK;
 }
 
@@ -20,8 +20,8 @@ static Status argument_at(const Node *node, uint32_t index, const Value **out_va
 {
         if (index >= node->args.seq->n)
                 return failure_at_node(fail(STATUS_LINT, "Node %s has %u positional arguments, none is $%u",
-                                            node->name, node->args.seq->n, index),
-                                       node->name);
+                                            node_origin(node), node->args.seq->n, index),
+                                       node_origin(node));
         *out_value = &node->args.seq->items[index];
         return STATUS_OK;
 }
@@ -56,7 +56,7 @@ static Status index_of(const Node *node, const char *digits, uint32_t *out_index
                              "\"$%.60s\" is no argument; write $args, $0, $kw:dim, or $$ for a "
                              "text that begins with $",
                              digits),
-                        node->name);
+                        node_origin(node));
         *out_index = (uint32_t)strtoul(digits, NULL, 10);
         return STATUS_OK;
 }
@@ -76,8 +76,8 @@ static Status fill_leaf(void *context, const Value *leaf, Value *out)
                 value = dict_get(node->kwargs.dict, text + 4);
                 if (value == NULL)
                         return failure_at_node(fail(STATUS_LINT, "Node %s has no keyword argument %.100s",
-                                                    node->name, text + 4),
-                                               node->name);
+                                                    node_origin(node), text + 4),
+                                               node_origin(node));
         } else {
                 uint32_t index = 0;
                 TRY(index_of(node, text + 1, &index));
@@ -296,7 +296,7 @@ Status edit_call_graph(Edit *edit, Node *node, const Graph *graph, const char *n
 {
         _cleanup_(value_clear) Value result = value_none();
         TRY(check_call(edit, node));
-        TRY(failure_at_node(call_graph(edit, node, graph, name, &result), node->name));
+        TRY(failure_at_node(call_graph(edit, node, graph, name, &result), node_origin(node)));
         TRY(edit_substitute(edit, node, result));
         if (out_value != NULL)
                 *out_value = value_ref(result);
@@ -346,9 +346,10 @@ Status edit_wrap(Edit *edit, Node *node, const EditWrap *wrap, Value *out_value)
         _cleanup_(value_clear) Value result = { .kind = VALUE_NODE, .node = node };
         TRY(check_call(edit, node));
         if (wrap->before != NULL)
-                TRY(failure_at_node(wrap_before(edit, node, wrap->before, wrap->before_name), node->name));
+                TRY(failure_at_node(wrap_before(edit, node, wrap->before, wrap->before_name),
+                                    node_origin(node)));
         if (wrap->after != NULL)
-                TRY(failure_at_node(wrap_after(edit, node, wrap, &result), node->name));
+                TRY(failure_at_node(wrap_after(edit, node, wrap, &result), node_origin(node)));
         if (out_value != NULL)
                 *out_value = value_ref(result);
         return STATUS_OK;

@@ -106,25 +106,43 @@ static bool target_matches(const Wanted *wanted, const Node *node)
         return meaning_meets(&wanted->meaning, &meaning);
 }
 
-static bool module_fits(const Wanted *wanted, const char *path, const char *class)
+const char *edit_call_suffix(const StackEntry *call)
 {
-        const EditMatch *match = wanted->match;
-        return (match->module == NULL || glob_matches(match->module, path)) &&
-               (match->module_type == NULL || (class != NULL && strcmp(class, wanted->module_type) == 0));
+        const char *again = strrchr(call->key, '@');
+        size_t n = again == NULL ? 0 : strspn(again + 1, "0123456789");
+        return n > 0 && again[n + 1] == '\0' ? again : "";
+}
+
+bool edit_call_fits(const char *pattern, const StackEntry *call)
+{
+        char name[512];
+        const char *suffix = edit_call_suffix(call);
+        if (glob_matches(pattern, call->path))
+                return true;
+        int n = snprintf(name, sizeof(name), "%s%s", call->path, suffix);
+        return suffix[0] != '\0' && n < (int)sizeof(name) && glob_matches(pattern, name);
+}
+
+static bool class_fits(const Wanted *wanted, const char *class)
+{
+        return wanted->match->module_type == NULL ||
+               (class != NULL && strcmp(class, wanted->module_type) == 0);
 }
 
 // The called module or, in an export, one of the calls around the node.
 static bool module_matches(const Wanted *wanted, const Node *node)
 {
-        if (wanted->match->module == NULL && wanted->match->module_type == NULL)
+        const char *pattern = wanted->match->module;
+        if (pattern == NULL && wanted->match->module_type == NULL)
                 return true;
         if (node->op == OP_CALL_MODULE)
-                return module_fits(wanted, node->target, class_of(wanted, node));
+                return (pattern == NULL || glob_matches(pattern, node->target)) &&
+                       class_fits(wanted, class_of(wanted, node));
         // a rule that names nothing but a module means its calls
         if (!wanted->match->has_op && wanted->match->target == NULL && wanted->match->name == NULL)
                 return false;
         for (const StackEntry *call = node->module_stack; call != NULL; call = call->outer) {
-                if (module_fits(wanted, call->path, call->type))
+                if ((pattern == NULL || edit_call_fits(pattern, call)) && class_fits(wanted, call->type))
                         return true;
         }
         return false;
@@ -174,7 +192,7 @@ static int64_t cost_of(const EditMatch *match, const Node *node)
         int64_t cost = 1 + glob_cost(match->name, node->name) + glob_cost(match->module, node->target);
         for (const StackEntry *call = node->module_stack; match->module != NULL && call != NULL;
              call = call->outer)
-                cost += 1 + glob_cost(match->module, call->path);
+                cost += 1 + 2 * glob_cost(match->module, call->path);
         return match->target == NULL ? cost : cost + MEANING;
 }
 

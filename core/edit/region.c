@@ -45,7 +45,7 @@ static bool call_matches(const Searching *searching, const StackEntry *call)
         const EditMatch *match = searching->match;
         if (call->path[0] == '\0')
                 return false;
-        if (match->module != NULL && !glob_matches(match->module, call->path))
+        if (match->module != NULL && !edit_call_fits(match->module, call))
                 return false;
         return searching->type == NULL || (call->type != NULL && strcmp(call->type, searching->type) == 0);
 }
@@ -55,7 +55,7 @@ static Status note_calls(Searching *searching, const StackEntry *innermost)
 {
         const StackEntry *outermost = NULL;
         for (const StackEntry *call = innermost; call != NULL; call = call->outer) {
-                TRY(edit_visit(searching->edit, 1 + glob_cost(searching->match->module, call->path)));
+                TRY(edit_visit(searching->edit, 1 + 2 * glob_cost(searching->match->module, call->path)));
                 if (call_matches(searching, call))
                         outermost = call;
         }
@@ -81,10 +81,9 @@ static bool is_within(const StackEntry *innermost, const StackEntry *wanted)
 
 static Status fail_region(const StackEntry *call, const char *reason, const Node *node)
 {
-        const char *again = strchr(call->key, '@'); // "@1": which call of the module
         return failure_at_node(fail(STATUS_UNSUPPORTED,
                                     "module %.200s%.20s (%.200s) cannot be one call: %s %.100s", call->path,
-                                    again == NULL ? "" : again, call->type, reason, node->name),
+                                    edit_call_suffix(call), call->type, reason, node->name),
                                node->name);
 }
 
@@ -163,6 +162,10 @@ static Status make_region(Edit *edit, const Judging *judging, EditRegion *out_re
         for (uint32_t i = 0; i < base->n_nodes; i++)
                 region.n += judging->inside[i];
         TRY(edit_keep_text(edit, judging->call->key, &region.key));
+        region.name = arena_format(&edit->work->arena, "%s%s", judging->call->path,
+                                   edit_call_suffix(judging->call));
+        if (region.name == NULL)
+                return fail_memory();
         region.nodes = new_array(region.n, sizeof(Node *));
         if (region.nodes == NULL)
                 return fail_memory();
@@ -421,7 +424,7 @@ static Status put_before(Edit *edit, const EditRegion *region, const Arguments *
                 return failure_at_node(fail(STATUS_VALUE,
                                             "the graph before module %.100s gives %u values for its %u "
                                             "arguments",
-                                            region->key, n, arguments->n),
+                                            region->name, n, arguments->n),
                                        region->exit->name);
         Exchange exchange = { .from = arguments,
                               .to = result.kind == VALUE_TUPLE ? result.seq->items : &result };

@@ -11,8 +11,9 @@
 #include "core/edit/match.h"
 
 typedef struct EditRegion {
-        const char *key; // of the call: "encoder.0", or "encoder.0@1" for its second call
-        Node **nodes;    // of the session, in order
+        const char *key;  // of the call in nn_module_stack
+        const char *name; // "encoder.0", or "encoder.0@1" for the module's second call
+        Node **nodes;     // of the session, in order
         uint32_t n;
         Node *exit;
 } EditRegion;

@@ -13,7 +13,7 @@
 enum { VISITS_PER_HIT = 16 };
 
 typedef struct Standing {
-        const char *name;         // authored; of a region its key
+        const char *name;         // authored; of a region its name
         const char *node;         // authored, that gave the value
         const EditRegion *region; // NULL: a node, or a region in whose place a call stands by now
         Node *call;               // that a further action works on; NULL: no call is left
@@ -89,7 +89,7 @@ static Status add_standing(Applying *applying, Node *node, const EditRegion *reg
                 TRY(array_reserve(&applying->standing, &applying->capacity, applying->n_standing + 1,
                                   sizeof(*applying->standing)));
                 applying->standing[applying->n_standing++] =
-                        (Standing){ .name = region == NULL ? node->name : region->key,
+                        (Standing){ .name = region == NULL ? node->name : region->name,
                                     .node = node->name,
                                     .region = region,
                                     .call = node,

@@ -165,7 +165,7 @@ typedef struct Signature {
 
 // What one rule did to a derived graph (core/edit/rule.h). Arrays are in the graph's arena.
 typedef struct RuleHit {
-        const char *authored; // name of the node, or key of the module's call, that the rule matched
+        const char *authored; // name of the node, or of the module's call ("b@1"), that the rule matched
         const char *node;     // name of the authored node that gave its value
         const Node *value;    // what stands for it in this graph; NULL: no single node does
         // what observes it (core/edit/observe.h); NULL: not wanted

@@ -21,9 +21,10 @@ static Status steps_infer(OpCall *call)
         return out_fresh(call, 2, &meta);
 }
 
-enum { N_INPUTS = 6 };
+enum { N_INPUTS = 6, WEIGHT_OPERAND = 3 };
 
-static Status steps_run(const OpRun *run)
+// `panels`: the weight as recurrent_pack makes it; NULL: it is an operand.
+static Status run_steps(const OpRun *run, const void *panels)
 {
         const OpCall *call = run->call;
         Dtype as = dtype_compute(run->in_meta[0]->dtype);
@@ -32,7 +33,7 @@ static Status steps_run(const OpRun *run)
         int64_t kind;
         Status status = arg_int(call, STEPS_KIND, &kind);
         for (uint32_t i = 0; i < N_INPUTS && status == STATUS_OK; i++) {
-                if (run->in_meta[i] != NULL)
+                if (run->in_meta[i] != NULL && (i != WEIGHT_OPERAND || panels == NULL))
                         status = dense_init(&in[i], run->ctx, run->in[i], run->in_meta[i], as);
         }
         for (uint32_t i = 0; i < 3 && status == STATUS_OK; i++) {
@@ -50,7 +51,8 @@ static Status steps_run(const OpRun *run)
                            .gates = in[0].data,
                            .hidden = in[1].data,
                            .cell = in[2].data,
-                           .weight = in[3].data,
+                           .weight = in[WEIGHT_OPERAND].data,
+                           .packed = panels,
                            .bias = in[4].data,
                            .projection = in[5].data,
                            .out = out[0].data,
@@ -66,6 +68,44 @@ static Status steps_run(const OpRun *run)
         for (uint32_t i = 0; i < N_INPUTS; i++)
                 dense_deinit(&in[i]);
         return status;
+}
+
+static Status steps_run(const OpRun *run)
+{
+        return run_steps(run, NULL);
+}
+
+static Status packed_steps_run(const OpRun *run)
+{
+        const Storage *panels = run->state;
+        return run_steps(run, panels->data);
+}
+
+static void free_panels(void *impl)
+{
+        storage_unref(impl);
+}
+
+static Status steps_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        const Tensor *weight;
+        Storage *panels;
+        if (arg_data(call, STEPS_WEIGHT, &weight) != STATUS_OK || weight == NULL ||
+            !meta_is_contiguous(&weight->meta) || meta_numel(&weight->meta) == 0 ||
+            dtype_compute(weight->meta.dtype) != weight->meta.dtype)
+                return STATUS_OK;
+        const RecurrentWeight task = { .dtype = weight->meta.dtype,
+                                       .n = weight->meta.size[0],
+                                       .k = weight->meta.size[1],
+                                       .data = tensor_data(weight),
+                                       .share = { context->cache, weight->storage, context->poll } };
+        TRY(recurrent_pack(&task, &panels));
+        *out_packed = (Packed){ .run = packed_steps_run,
+                                .impl = panels,
+                                .free_impl = free_panels,
+                                .kernel = "recurrent:packed",
+                                .baked = 1u << WEIGHT_OPERAND };
+        return STATUS_OK;
 }
 
 static Cost steps_cost(const OpCall *call)
@@ -236,7 +276,8 @@ static Value run_network(Compose *c, const Network *net, Value *out_hidden, Valu
                 return value_none();
         Value x = net->input;
         if (net->batch_first)
-                x = OP(c, "aten::transpose.int", x, value_int(0), value_int(1));
+                // one copy of the input: its rows are read by the products of both directions
+                x = OP(c, "aten::contiguous", OP(c, "aten::transpose.int", x, value_int(0), value_int(1)));
         uint32_t index = 0;
         for (int64_t l = 0; l < net->n_layers && !compose_failed(c); l++) {
                 for (int d = 0; d < net->n_directions; d++, index++) {
@@ -410,8 +451,8 @@ static Status rnn_relu_cell_expand(Emitter *emitter, const OpCall *call, Value *
 const OpDef recurrent_ops[] = {
         { "fxserve::recurrent_steps(Tensor gates, Tensor hidden, Tensor? cell, Tensor weight, Tensor? bias, "
           "Tensor? projection, int kind, bool reverse) -> (Tensor, Tensor, Tensor)",
-          DTYPES_REAL, OP_HIDDEN | OP_INTERNAL, .infer = steps_infer, .run = steps_run, .cost = steps_cost,
-          .kernel = "recurrent", .traits = TRAIT_FRESH },
+          DTYPES_REAL, OP_HIDDEN | OP_INTERNAL, .infer = steps_infer, .run = steps_run, .pack = steps_pack,
+          .cost = steps_cost, .kernel = "recurrent", .traits = TRAIT_FRESH },
         NETWORK("lstm", "Tensor[]", "(Tensor, Tensor, Tensor)", lstm),
         NETWORK("gru", "Tensor", "(Tensor, Tensor)", gru),
         NETWORK("rnn_tanh", "Tensor", "(Tensor, Tensor)", rnn_tanh),

@@ -130,7 +130,22 @@ static int64_t recurrent_case(Sample *sample, Dtype dtype, void *out)
         task.last_hidden = (char *)out + (size_t)(task.steps * state) * bytes;
         task.last_cell = (char *)task.last_hidden + (size_t)state * bytes;
         memset(task.last_cell, 0, (size_t)state * bytes);
+        const RecurrentWeight weight = { .dtype = dtype, .n = n, .k = task.cells, .data = task.weight };
+        _cleanup_(storage_unrefp) Storage *panels = NULL;
+        cr_assert_eq(recurrent_pack(&weight, &panels), STATUS_OK);
         cr_assert_eq(recurrent_run(NULL, &task), STATUS_OK);
+        // Weights that are packed before the run give the same bits as those that are packed in it.
+        size_t n_out = (size_t)((task.steps + 2) * state) * bytes;
+        _cleanup_(freep) char *again = new_array(n_out, 1);
+        Recurrent packed = task;
+        packed.weight = NULL;
+        packed.packed = panels->data;
+        packed.out = again;
+        packed.last_hidden = again + (size_t)(task.steps * state) * bytes;
+        packed.last_cell = (char *)packed.last_hidden + (size_t)state * bytes;
+        cr_assert_eq(recurrent_run(NULL, &packed), STATUS_OK);
+        cr_assert(task.steps < 4 || memcmp(again, out, n_out) == 0, "kind %d, %ld steps", (int)task.kind,
+                  (long)task.steps);
         for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)
                 guarded_check(in[i], (size_t)counts[i] * bytes);
         return (task.steps + 2) * state;

@@ -186,6 +186,16 @@ static const Case cases[] = {
           { NULL },
           false },
         { "resize", "1,8,7,7", ONE("upsample_bilinear2d.default", "[14, 14], false"), { NULL }, false },
+        { "recurrent",
+          "1,9,24",
+          CALL("s", "select.int", "\"%x0\", 1, 0") CALL("h", "unsqueeze.default", "\"%s\", 0") CALL(
+                  "l", "lstm.input",
+                  "\"%x0\", [\"%h\", \"%h\"], [\"%w\", \"%v\", \"%b\", \"%b\"], true, 1, 0.0, false, false, "
+                  "true") "{\"name\": \"i\", \"op\": \"call_function\", \"target\": \"_operator.getitem\", "
+                          "\"args\": [\"%l\", 0]}," CALL("r", "reshape.default", "\"%i\", [-1, 216]")
+                                  OUTPUT("\"%r\""),
+          { "w:96,24", "v:96,24", "b:96" },
+          true },
         { "pointwise",
           "1,37",
           CALL("t", "tanh.default", "\"%x0\"") CALL("g", "gelu.default", "\"%t\"") OUTPUT("\"%g\""),

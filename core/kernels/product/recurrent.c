@@ -3,6 +3,7 @@
 #include "core/kernels/product/recurrent.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "core/kernels/pointwise/vector_math.h"
 #include "core/kernels/product/matmul.h"
@@ -102,19 +103,20 @@ static Status product(const RunContext *ctx, const Recurrent *task, const Rows *
         return gemm(ctx, &gemm_task);
 }
 
-// The run of all steps. From PACK_STEPS steps on the weights are packed once, before the first one.
+// The run of all steps. From PACK_STEPS steps on weights that are not packed yet are packed before
+// the first one.
 enum { PACK_STEPS = 4, ROW_PANELS = 4 };
 typedef struct RecurrentRun {
         const RunContext *ctx;
         const Recurrent *task;
         const RecurrentKernel *cells;
         const GemmTile *tile;
-        int64_t n;     // G H
-        size_t bytes;  // of an element
-        void *weight;  // scratch: panels [G H / columns][P][columns]; NULL: not packed
-        void *rows;    // scratch: a panel of rows of the state
-        void *product; // scratch: [batch][G H]
-        void *raw;     // scratch: [batch][H], before the projection
+        int64_t n;          // G H
+        size_t bytes;       // of an element
+        const void *weight; // panels [G H / columns][P][columns]; NULL: not packed
+        void *rows;         // scratch: a panel of rows of the state
+        void *product;      // scratch: [batch][G H]
+        void *raw;          // scratch: [batch][H], before the projection
 } RecurrentRun;
 
 typedef struct Step {
@@ -188,16 +190,65 @@ static Status run_step(const RecurrentRun *run, const Step *step)
         return product(run->ctx, task, &projected);
 }
 
-// weight[G H][P] in panels of columns of its transpose.
-static Status pack_weight(RecurrentRun *run, Scratch *weight, Scratch *rows)
+// ---- panels: columns of the transpose of weight[n][k] ----
+static int64_t panel_items(const GemmTile *tile, int64_t n, int64_t k)
 {
-        int64_t k = run->task->states, n = (run->n + run->tile->columns - 1) / run->tile->columns;
-        TRY(scratch_init(weight, run->ctx, n * run->tile->columns * k, run->bytes));
-        TRY(scratch_init(rows, run->ctx, run->tile->rows * k, run->bytes));
-        run->tile->pack_b(run->task->weight, 1, k, k, run->n, weight->data);
-        run->weight = weight->data;
+        return (n + tile->columns - 1) / tile->columns * tile->columns * k;
+}
+
+static Status fill_panels(const RecurrentWeight *weight, char *to)
+{
+        const GemmTile *tile = kernel_variant(&gemm_family, weight->dtype);
+        size_t bytes = dtype_info[weight->dtype].bytes;
+        int64_t k = weight->k;
+        Work work = { .ctx = weight->share.poll };
+        for (int64_t j = 0; j < weight->n && !work_stops(&work, k * tile->columns); j += tile->columns)
+                tile->pack_b((const char *)weight->data + (size_t)(j * k) * bytes, 1, k, k,
+                             MIN(weight->n - j, (int64_t)tile->columns), to + (size_t)(j * k) * bytes);
+        return work.stops ? run_poll(weight->share.poll) : STATUS_OK;
+}
+
+static Status make_panels(void *context, Storage **out_storage)
+{
+        const RecurrentWeight *weight = context;
+        int64_t n = panel_items(kernel_variant(&gemm_family, weight->dtype), weight->n, weight->k);
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        TRY(storage_new((size_t)n * dtype_info[weight->dtype].bytes, false, NULL, &storage));
+        TRY(fill_panels(weight, (char *)storage->data));
+        *out_storage = take_ptr(storage);
+        return STATUS_OK;
+}
+
+Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels)
+{
+        const GemmTile *tile = kernel_variant(&gemm_family, weight->dtype);
+        char format[96];
+        snprintf(format, sizeof(format), "recurrent %s %ldx%ld by %d", dtype_info[weight->dtype].name,
+                 (long)weight->n, (long)weight->k, tile->columns);
+        PackSource source = { .storage = weight->share.storage, .data = weight->data };
+        return pack_cache_get(weight->share.storage == NULL ? NULL : weight->share.cache, format, &source, 1,
+                              (PackMaker){ make_panels, (void *)(uintptr_t)weight }, out_panels);
+}
+
+// Room for a panel of rows of the state, and the weight's panels, made now where there are none.
+static Status find_panels(RecurrentRun *run, Scratch *panels, Scratch *rows)
+{
+        const Recurrent *task = run->task;
+        if (task->packed == NULL && task->steps < PACK_STEPS)
+                return STATUS_OK;
+        TRY(scratch_init(rows, run->ctx, run->tile->rows * task->states, run->bytes));
         run->rows = rows->data;
-        return run_poll(run->ctx);
+        run->weight = task->packed;
+        if (task->packed != NULL)
+                return STATUS_OK;
+        const RecurrentWeight weight = { .dtype = task->dtype,
+                                         .n = run->n,
+                                         .k = task->states,
+                                         .data = task->weight,
+                                         .share = { .poll = run->ctx } };
+        TRY(scratch_init(panels, run->ctx, panel_items(run->tile, run->n, task->states), run->bytes));
+        run->weight = panels->data;
+        return fill_panels(&weight, panels->data);
 }
 
 Status recurrent_run(const RunContext *ctx, const Recurrent *task)
@@ -214,8 +265,7 @@ Status recurrent_run(const RunContext *ctx, const Recurrent *task)
         TRY(scratch_init(&raw, ctx, task->batch * task->cells, run.bytes));
         run.product = product.data;
         run.raw = raw.data;
-        if (task->steps >= PACK_STEPS)
-                TRY(pack_weight(&run, &weight, &rows));
+        TRY(find_panels(&run, &weight, &rows));
         if (task->kind == RECURRENT_LSTM && task->batch * task->cells > 0)
                 memcpy(task->last_cell, task->cell, (size_t)(task->batch * task->cells) * run.bytes);
         Step step = { .state = task->hidden };

@@ -3,6 +3,7 @@
 // are done before, for all steps at once.
 #pragma once
 #include "core/kernels/isa.h"
+#include "core/kernels/pack_cache.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
@@ -25,7 +26,8 @@ typedef struct Recurrent {
         bool reverse; // from the last step to the first
         int64_t steps, batch, cells, states;
         const void *gates;      // [steps][batch][G H]: products with the inputs, biases added
-        const void *weight;     // [G H][P]
+        const void *weight;     // [G H][P]; not read with `packed`
+        const void *packed;     // the weight as recurrent_pack makes it; NULL: packed for each run
         const void *bias;       // [G H], added to the product with the state; or NULL
         const void *projection; // [P][H]; NULL: none
         const void *hidden;     // [batch][P], before the first step
@@ -38,4 +40,12 @@ typedef struct Recurrent {
 extern const KernelFamily recurrent_family; // cells, after the products
 
 int recurrent_gates(RecurrentKind kind); // G
+// A weight [n][k] in panels, for Recurrent.packed. `share`: pack_cache.h. *out_panels is counted.
+typedef struct RecurrentWeight {
+        Dtype dtype;
+        int64_t n, k;
+        const void *data;
+        PackShare share;
+} RecurrentWeight;
+Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels);
 Status recurrent_run(const RunContext *ctx, const Recurrent *task);

@@ -50,6 +50,57 @@ static bool is_called_once(const Fusing *fusing)
         return true;
 }
 
+static bool child_has(const Graph *graph, const Storage *storage)
+{
+        bool found = false;
+        for (uint32_t i = 0; i < graph->n_modules && !found; i++) {
+                const Graph *child = graph->modules[i]->graph;
+                for (uint32_t k = 0; child != NULL && k < child->n_state && !found; k++)
+                        found = child->state[k].tensor->storage == storage;
+                found = found || (child != NULL && child_has(child, storage)); // depth: as edit_copy_graph
+        }
+        return found;
+}
+
+// Whether a run may write the tensor: then what is folded from it would be out of date.
+static bool may_be_written(const Fusing *fusing, const Module *module, const char *name)
+{
+        char path[512];
+        const Graph *work = fusing->edit->work;
+        snprintf(path, sizeof(path), "%s.%s", module->path, name);
+        const State *state = graph_state(work, path);
+        if (state == NULL || !state->written)
+                return false;
+        const Storage *storage = state->tensor->storage;
+        for (const EditNode *node = fusing->edit->first; node != NULL; node = node->after) {
+                const State *read =
+                        node->node.op == OP_GET_ATTR ? graph_state(work, node->node.target) : NULL;
+                if (read != NULL && read->tensor->storage == storage)
+                        return true;
+        }
+        return child_has(work, storage);
+}
+
+static bool is_constant(const Fusing *fusing)
+{
+        static const char *const names[] = { "weight", "bias", "running_mean", "running_var" };
+        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+                if (may_be_written(fusing, fusing->norm_module, names[i]) ||
+                    may_be_written(fusing, fusing->layer_module, names[i]))
+                        return false;
+        }
+        return true;
+}
+
+// A norm has the channels in dimension 1, a Linear in the last one. Without shapes a graph is taken
+// as in torch.fx.
+static bool has_other_channels(const Fusing *fusing)
+{
+        const TensorSpec *spec = fusing->layer->node.spec;
+        return strcmp(fusing->layer_module->type, "torch.nn.Linear") == 0 && spec != NULL &&
+               spec->rank >= 0 && spec->rank != 2;
+}
+
 static bool is_pair(Fusing *fusing, EditNode *norm)
 {
         const Seq *args = norm->node.args.seq;
@@ -61,7 +112,7 @@ static bool is_pair(Fusing *fusing, EditNode *norm)
         fusing->norm_module = called_module(fusing->edit, &norm->node);
         if (fusing->layer_module == NULL || fusing->norm_module == NULL ||
             !module_takes_norm(fusing->layer_module->type, fusing->norm_module->type) ||
-            fusing->layer->node.n_users > 1)
+            fusing->layer->node.n_users > 1 || has_other_channels(fusing))
                 return false;
         const Value *tracks = config_of(fusing->norm_module, "track_running_stats");
         bool tracked = tracks == NULL || tracks->kind != VALUE_BOOL || tracks->b;
@@ -152,13 +203,14 @@ Status edit_fuse(Edit *edit, Emitter *emitter, uint32_t *out_n)
         Fusing fusing = { .edit = edit, .emitter = emitter };
         EditNode *next;
         TRY(edit_lint(edit));
+        TRY(edit_resolve(edit));
         *out_n = 0;
         for (EditNode *node = edit->first; node != NULL; node = next) {
                 next = node->after;
                 if (!is_pair(&fusing, node))
                         continue;
                 TRY(edit_visit(edit, edit->n_nodes));
-                if (!is_called_once(&fusing))
+                if (!is_called_once(&fusing) || !is_constant(&fusing))
                         continue;
                 TRY(fuse_pair(&fusing));
                 (*out_n)++;

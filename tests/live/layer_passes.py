@@ -13,7 +13,7 @@ import warnings
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import fx, nn
 from torch.fx.experimental import const_fold, optimization
 from torch.fx.passes.shape_prop import ShapeProp
 
@@ -92,6 +92,24 @@ def fuse_graphs():
     yield "in a Sequential", Layers(lambda m, x: m.a(x), a=nn.Sequential(linear(4, 4), norm(4), nn.ReLU()))
     yield "not affine", Layers(lambda m, x: m.b(m.a(x)), a=conv(4, 2, 1),
                                b=norm_of(nn.BatchNorm2d(2, affine=False)))
+
+
+class Buffers(fx.Tracer):
+    proxy_buffer_attributes = True
+
+
+def not_to_fuse():
+    """(name, graph, steps in front): torch.fx fuses these, and gets other numbers."""
+    def graph(does):
+        module = Layers(does, a=nn.Linear(4, 4), b=norm_of(nn.BatchNorm1d(4))).eval()
+        return fx.GraphModule(module, Buffers().trace(module))
+
+    yield "a Linear of three dimensions", graph(lambda m, x: m.b(m.a(x))), \
+        [{"pass": "shape_prop", "shapes": {"x": [2, 4, 4]}}]
+    yield "statistics that the graph writes", \
+        graph(lambda m, x: x + (m.b.running_mean.add_(1), m.b(m.a(x)))[1]), []
+    yield "a weight that the graph writes", \
+        graph(lambda m, x: x + (m.b.weight.mul_(2), m.b(m.a(x)))[1]), []
 
 
 def constant_graphs():
@@ -221,6 +239,9 @@ def main():
                 if word in f"{kind}: {name}":
                     gm = trace(module.eval())
                     check_text(server, tally, f"{kind}: {name}", gm, [{"pass": kind}], apply(gm))
+        for name, gm, before in not_to_fuse():
+            if word in f"fuse: {name}":
+                check_text(server, tally, f"fuse: {name}", gm, [*before, {"pass": "fuse"}], gm.graph)
         for row in bounds():
             if word in f"extract_subgraph: {row[0]}":
                 check_part(server, tally, row)

@@ -3,10 +3,10 @@
 // PyTorch's quantisation puts into exported graphs. They are defined by expressions in Python,
 // which these follow call by call, so that dtypes promote and numbers round as there.
 #include <float.h>
-#include "core/ops/compose.h"
+#include "core/ops/quantized.h"
 
 // ---- checks ----
-static bool bounds_of(Dtype dtype, int64_t *low, int64_t *high)
+bool quantized_bounds(Dtype dtype, int64_t *out_low, int64_t *out_high)
 {
         static const struct {
                 Dtype dtype;
@@ -18,8 +18,8 @@ static bool bounds_of(Dtype dtype, int64_t *low, int64_t *high)
                        { DTYPE_I32, INT32_MIN, INT32_MAX } };
         for (size_t i = 0; i < ARRAY_LENGTH(bounds); i++) {
                 if (bounds[i].dtype == dtype) {
-                        *low = bounds[i].low;
-                        *high = bounds[i].high;
+                        *out_low = bounds[i].low;
+                        *out_high = bounds[i].high;
                         return true;
                 }
         }
@@ -36,7 +36,7 @@ static Status check_bounds(Compose *c)
 {
         int64_t low, high;
         Dtype dtype = dtype_named(c, "dtype");
-        if (!bounds_of(dtype, &low, &high))
+        if (!quantized_bounds(dtype, &low, &high))
                 return fail(STATUS_DTYPE, "%s: Unsupported dtype: %s", c->name, dtype_words(dtype));
         if (NAMED(c, "quant_min").kind == VALUE_INT && compose_int(c, "quant_min") < low)
                 return fail(STATUS_VALUE,
@@ -259,7 +259,7 @@ static Status dequantize_groups_expand(Emitter *emitter, const OpCall *call, Val
 }
 
 // ---- choosing ----
-static Status end_two(Compose *c, Value scale, Value zero_point, Value *out)
+Status quantized_end_two(Compose *c, Value scale, Value zero_point, Value *out)
 {
         const Value both[] = { scale, zero_point };
         Value list = compose_list(c, both, 2);
@@ -290,7 +290,7 @@ static Status check_choice(Compose *c)
                 return fail(STATUS_DTYPE,
                             "Expecting input to have dtype torch.float32/16/b16, but got dtype: %s",
                             dtype_words(input));
-        if (!bounds_of(dtype, &least, &most))
+        if (!quantized_bounds(dtype, &least, &most))
                 return fail(STATUS_DTYPE, "%s: Unsupported dtype: %s", c->name, dtype_words(dtype));
         if (low > 0 || high < 0 || low >= high)
                 return fail(STATUS_VALUE, "%s: the range of levels must include 0 and be no single level",
@@ -312,7 +312,8 @@ static Status choose_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value zero_point = OP(&c, "aten::round", OP(&c, "aten::div.Tensor", low, scale));
         zero_point = OP(&c, "aten::rsub.Scalar", compose_cast(&c, zero_point, DTYPE_I32), value_int(least));
         zero_point = OP(&c, "aten::clamp", zero_point, value_int(least), value_int(most));
-        return end_two(&c, compose_cast(&c, scale, DTYPE_F64), compose_cast(&c, zero_point, DTYPE_I64), out);
+        return quantized_end_two(&c, compose_cast(&c, scale, DTYPE_F64),
+                                 compose_cast(&c, zero_point, DTYPE_I64), out);
 }
 
 static Status choose_symmetric_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -328,7 +329,7 @@ static Status choose_symmetric_expand(Emitter *emitter, const OpCall *call, Valu
         Value zero_point =
                 OP(&c, "aten::full", INTS(&c, 1), value_int(dtype_named(&c, "dtype") == DTYPE_U8 ? 128 : 0),
                    value_dtype(DTYPE_I64));
-        return end_two(&c, compose_cast(&c, scale, DTYPE_F64), zero_point, out);
+        return quantized_end_two(&c, compose_cast(&c, scale, DTYPE_F64), zero_point, out);
 }
 
 static Status choose_tokens_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -344,7 +345,7 @@ static Status choose_tokens_expand(Emitter *emitter, const OpCall *call, Value *
                 scales = compose_cast(&c, scales, DTYPE_F32);
         scales = OP(&c, "aten::div.Scalar", OP(&c, "aten::clamp_min", scales, value_float(1e-5)),
                     value_int(127));
-        return end_two(&c, scales, OP(&c, "aten::zeros_like", scales), out);
+        return quantized_end_two(&c, scales, OP(&c, "aten::zeros_like", scales), out);
 }
 
 // As XNNPACK chooses: the zero point by the end of the range that it fits better.
@@ -365,7 +366,8 @@ static Status choose_tokens_asymmetric_expand(Emitter *emitter, const OpCall *ca
                 OP(&c, "aten::where.self", OP(&c, "aten::gt.Scalar", error, value_int(0)),
                    OP(&c, "aten::rsub.Scalar", low, least), OP(&c, "aten::rsub.Scalar", high, most));
         zero_point = OP(&c, "aten::round", OP(&c, "aten::clamp", zero_point, least, most));
-        return end_two(&c, compose_cast(&c, scale, DTYPE_F64), compose_cast(&c, zero_point, DTYPE_I64), out);
+        return quantized_end_two(&c, compose_cast(&c, scale, DTYPE_F64),
+                                 compose_cast(&c, zero_point, DTYPE_I64), out);
 }
 
 // ---- the rest ----

@@ -32,6 +32,7 @@ def ints(*shape, dtype=i64, low=-4, high=9):
 
 def hand_cases():
     """Yields (overload name, args, kwargs)."""
+    from golden_affine import affine_cases
     from golden_census import census_cases  # they use the functions of this file
     from golden_detection import detection_cases
     from golden_linalg import linalg_cases
@@ -42,7 +43,7 @@ def hand_cases():
                  search, census_cases, linalg_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
-    for part in (quantized_cases, detection_cases):
+    for part in (quantized_cases, detection_cases, affine_cases):
         for name, args, *kwargs in part():
             yield name, list(args), kwargs[0] if kwargs else {}
 

@@ -21,6 +21,7 @@ import argparse
 import collections
 import contextlib
 import hashlib
+import importlib
 import json
 import math
 import pathlib
@@ -46,8 +47,9 @@ from export_fx import Unsupported, encode_value
 from golden_variants import DTYPES, overlaps, place_tensor, variants
 
 warnings.filterwarnings("ignore")
-with contextlib.suppress(ImportError, OSError, RuntimeError):  # its cases are recorded where it loads
-    import torchvision  # noqa: F401  defines torchvision.*
+for library in ("torchvision", "torchao.quantization.quant_primitives"):
+    with contextlib.suppress(ImportError, OSError, RuntimeError):  # its cases are recorded where it loads
+        importlib.import_module(library)  # defines torchvision.*, torchao.*
 
 TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
     torch.float16: (1e-3, 1e-5),

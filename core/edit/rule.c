@@ -267,15 +267,23 @@ static Status call_graph(Applying *applying, const EditRule *rule, Standing *sta
         return STATUS_OK;
 }
 
-// What changes the result works on what the readers have by now.
-static Status result_node(const Applying *applying, const Standing *standing, Node **out_node)
+// What changes the result works on the call whose value the readers have by now. What a graph gave
+// may be a tensor of its state: then on a call that gives it back.
+static Status result_call(const Applying *applying, Standing *standing, Node **out_call)
 {
-        *out_node = node_standing(applying, standing);
-        return *out_node != NULL
-                       ? STATUS_OK
-                       : failure_at_node(fail(STATUS_VALUE, "no single node gives the result of %s any more",
-                                              standing->name),
-                                         standing->name);
+        Node *node = node_standing(applying, standing), *identity;
+        if (node == NULL)
+                return failure_at_node(
+                        fail(STATUS_VALUE, "no single node gives the result of %s any more", standing->name),
+                        standing->name);
+        *out_call = node;
+        if (node_is_call(node))
+                return STATUS_OK;
+        TRY(edit_identity(applying->edit, node, &identity));
+        change_result(standing, value_of_node(identity));
+        standing->last = NULL;
+        *out_call = identity;
+        return STATUS_OK;
 }
 
 static Status wrap(Applying *applying, const EditRule *rule, Standing *standing)
@@ -290,7 +298,7 @@ static Status wrap(Applying *applying, const EditRule *rule, Standing *standing)
                 TRY(edit_wrap(applying->edit, standing->call, &before, NULL));
         if (rule->after == NULL)
                 return STATUS_OK;
-        TRY(result_node(applying, standing, &result));
+        TRY(result_call(applying, standing, &result));
         after.behind = standing->last;
         Node *next = edit_next(standing->last == NULL ? result : standing->last);
         TRY(edit_wrap(applying->edit, result, &after, &value));
@@ -304,7 +312,7 @@ static Status patch(Applying *applying, const EditRule *rule, Node *value, Stand
 {
         EditPatch patch = { .kind = rule->patch, .index = rule->index, .value = value_of_node(value) };
         Node *result, *copy;
-        TRY(result_node(applying, standing, &result));
+        TRY(result_call(applying, standing, &result));
         patch.behind = standing->last;
         TRY(edit_patch(applying->edit, result, &patch, &copy));
         change_result(standing, value_of_node(copy));

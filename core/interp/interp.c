@@ -114,12 +114,15 @@ static Status bind_number(const Program *program, Frame *frame, ValueSpan inputs
         const TensorMeta *meta = &recording->inputs[slot]->tensor.meta;
         uint32_t k = slot - recording->n_tensor_inputs, at = recording->number_inputs[k];
         NumberTensor *number = &frame->numbers[k];
-        if (at >= inputs.n || inputs.items[at].kind != (meta->dtype == DTYPE_I64 ? VALUE_INT : VALUE_FLOAT))
+        const Value *input = at < inputs.n ? &inputs.items[at] : NULL;
+        // An int where the operator takes a float is a float in the program (schema_bind.c).
+        if (input == NULL ||
+            (input->kind != VALUE_INT && (input->kind != VALUE_FLOAT || meta->dtype == DTYPE_I64)))
                 return fail(STATUS_INTERNAL, "input %u is not the number that the program was made for", at);
         if (meta->dtype == DTYPE_I64)
-                number->bits.i = inputs.items[at].i;
+                number->bits.i = input->i;
         else
-                number->bits.f = inputs.items[at].f;
+                number->bits.f = input->kind == VALUE_INT ? (double)input->i : input->f;
         number->storage = (Storage){ .data = (uint8_t *)&number->bits,
                                      .n_bytes = sizeof(number->bits),
                                      .readonly = true };

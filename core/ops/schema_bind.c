@@ -230,6 +230,17 @@ static Fault type_fault(const CallArgs *call, const SchemaArg *arg, uint32_t i, 
                         .found = kind == FAULT_ITEM ? value.seq->items[item].kind : value.kind };
 }
 
+// What is declared as float arrives as one: in expressions an int would promote otherwise. The tag
+// of a runtime scalar stays.
+static Value as_float(Value value)
+{
+        if (value.kind != VALUE_INT && value.kind != VALUE_BOOL)
+                return value;
+        Value number = value_float(value.kind == VALUE_INT ? (double)value.i : value.b);
+        number.tag = value.tag;
+        return number;
+}
+
 // Types and defaults, in the order of the schema, so that the first wrong argument is the one
 // named.
 static Fault check_args(const Schema *schema, const CallArgs *call, BindMode mode, Value *out_args,
@@ -257,6 +268,8 @@ static Fault check_args(const Schema *schema, const CallArgs *call, BindMode mod
                         kind = FAULT_TYPE;
                 if (__builtin_expect(kind != FAULT_NONE, 0))
                         return type_fault(call, arg, i, out_args[i], kind, item);
+                if (arg->type == ARG_FLOAT && !arg->is_list)
+                        out_args[i] = as_float(out_args[i]);
         }
         *out_given = given;
         return (Fault){ .kind = FAULT_NONE };

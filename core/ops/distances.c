@@ -80,6 +80,9 @@ static Status cdist_check(const TensorMeta *a, const TensorMeta *b, double p)
                 return fail(STATUS_DTYPE, "cdist only supports floating-point dtypes, X%d got: %s",
                             dtype_is_float(a->dtype) ? 2 : 1,
                             dtype_words(dtype_is_float(a->dtype) ? b->dtype : a->dtype));
+        if (a->dtype != b->dtype)
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(a->dtype),
+                            dtype_words(b->dtype));
         return p < 0 ? fail(STATUS_VALUE, "cdist only supports non-negative p values") : STATUS_OK;
 }
 
@@ -103,6 +106,14 @@ static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
                        OP(&c, "aten::unsqueeze", b, value_int(-3)));
         if (am->size[am->rank - 1] == 0) // no columns: the norm of nothing is 0, for p = inf too
                 return compose_end(&c, OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, -1)), out);
+        if (p == 0) { // as PyTorch's loop: NaN is no number of differences
+                Value differs = OP(&c, "aten::clamp_max", OP(&c, "aten::ceil", OP(&c, "aten::abs", gap)),
+                                   value_int(1));
+                return compose_end(&c, OP(&c, "aten::sum.dim_IntList", differs, INTS(&c, -1)), out);
+        }
+        if (isinf(p)) // its maximum passes over NaN
+                gap = OP(&c, "aten::nan_to_num", gap, value_float(0), value_float(INFINITY),
+                         value_float(-INFINITY));
         return compose_end(&c, last_norm(&c, gap, value_float(p), false), out);
 }
 

@@ -355,6 +355,8 @@ static Status shift_expand(Emitter *emitter, const OpCall *call, Value *out)
         bool has_dims = compose_has(&c, "dim");
         int64_t dims[MAX_RANK], shifts[MAX_RANK];
         int n = has_dims ? compose_int_list(&c, "dim", dims) : meta->rank;
+        if (n == 0) // what roll says
+                return fail(STATUS_VALUE, "`shifts` required");
         for (int i = 0; i < n && !compose_failed(&c); i++) {
                 int d = i;
                 if (has_dims)
@@ -362,8 +364,6 @@ static Status shift_expand(Emitter *emitter, const OpCall *call, Value *out)
                 dims[i] = d;
                 shifts[i] = (meta->size[d] + !row_of(&c)->forward) / 2;
         }
-        if (n == 0 && !compose_failed(&c))
-                return compose_end(&c, OP(&c, "aten::clone", x), out);
         return compose_end(
                 &c, OP(&c, "aten::roll", x, compose_ints(&c, shifts, n), compose_ints(&c, dims, n)), out);
 }

@@ -102,8 +102,12 @@ static Status huber_loss_expand(Emitter *emitter, const OpCall *call, Value *out
         if (delta <= 0)
                 return fail(STATUS_VALUE, "huber_loss does not support non-positive values for delta.");
         Pair pair = wide_pair(&c);
-        if (compose_int(&c, "reduction") != REDUCTION_NONE) // as PyTorch, whatever the target's type
-                pair.dtype = compose_meta(&c, NAMED(&c, "self"))->dtype;
+        Dtype dtype =
+                compose_meta(&c, NAMED(&c, "self"))->dtype; // of the result, as PyTorch's loop writes it
+        if (!compose_failed(&c) && !dtype_can_cast(pair.dtype, dtype))
+                return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
+                            dtype_words(pair.dtype), dtype_words(dtype));
+        pair.dtype = dtype;
         return end_pair(&c, &pair, bent(&c, pair.input, pair.target, delta, 0.5, delta), out);
 }
 
@@ -121,6 +125,9 @@ static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
         Compose c;
         compose_begin(&c, emitter, call);
         Value input = NAMED(&c, "self"), target = NAMED(&c, "target"), loss;
+        if (!dtype_is_float(compose_meta(&c, input)->dtype) ||
+            !dtype_is_float(compose_meta(&c, target)->dtype))
+                return fail(STATUS_DTYPE, "kl_div: Integral inputs not supported.");
         if (compose_bool(&c, "log_target"))
                 loss = OP(&c, "aten::mul.Tensor", OP(&c, "aten::exp", target),
                           OP(&c, "aten::sub.Tensor", target, input));
@@ -178,8 +185,9 @@ static Status hinge_embedding_loss_expand(Emitter *emitter, const OpCall *call, 
         Compose c;
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self"), target = NAMED(&c, "target");
-        Value gap = OP(&c, "aten::clamp_min", OP(&c, "aten::rsub.Scalar", self, NAMED(&c, "margin")),
-                       value_int(0));
+        // PyTorch's difference of a number and a tensor: in the tensor's dtype, also of integers.
+        Value margin = OP(&c, "aten::full_like", self, NAMED(&c, "margin"));
+        Value gap = OP(&c, "aten::clamp_min", OP(&c, "aten::sub.Tensor", margin, self), value_int(0));
         Value zero = OP(&c, "aten::zeros_like", self);
         Value far = OP(&c, "aten::where.self", OP(&c, "aten::ne.Scalar", target, value_int(1)), gap, zero);
         Value near = OP(&c, "aten::where.self", OP(&c, "aten::ne.Scalar", target, value_int(-1)), self, zero);
@@ -389,7 +397,14 @@ static Status bce_with_logits_expand(Emitter *emitter, const OpCall *call, Value
         // PyTorch computes in place of 1 - target, in its dtype.
         Value loss = OP(&c, "aten::rsub.Scalar", target, value_int(1));
         Dtype as = compose_failed(&c) ? DTYPE_F32 : compose_meta(&c, loss)->dtype;
-        loss = compose_cast(&c, OP(&c, "aten::mul.Tensor", loss, input), as);
+        Value product = OP(&c, "aten::mul.Tensor", loss, input);
+        char a[128], b[128];
+        const TensorMeta *pm = compose_meta(&c, product), *tm = compose_meta(&c, target);
+        if (!compose_failed(&c) && !meta_same_shape(pm, tm))
+                return fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
+                            shape_text(tm->rank, tm->size, a, sizeof(a)),
+                            shape_text(pm->rank, pm->size, b, sizeof(b)));
+        loss = compose_cast(&c, product, as);
         Value logs = OP(&c, "aten::log_sigmoid", input);
         if (compose_has(&c, "pos_weight")) {
                 Value factor = OP(&c, "aten::sub.Scalar", NAMED(&c, "pos_weight"), value_int(1));

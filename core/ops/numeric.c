@@ -113,6 +113,10 @@ static Status vecdot_expand(Emitter *emitter, const OpCall *call, Value *out)
                                                dtype_words(compose_meta(&c, x)->dtype),
                                                dtype_words(compose_meta(&c, y)->dtype)));
                 x = OP(&c, "aten::conj_physical", x);
+        } else if (!dtype_is_float(compose_meta(&c, x)->dtype)) {
+                return fail(STATUS_DTYPE,
+                            "linalg.vecdot: Expected a floating point or complex tensor as input. Got %s",
+                            dtype_words(compose_meta(&c, x)->dtype));
         }
         Value product = OP(&c, "aten::mul.Tensor", x, y);
         Value dims = compose_list(&c, (Value[]){ NAMED(&c, "dim") }, 1);
@@ -162,7 +166,7 @@ static Value even_trapezoid(Compose *c, Value y, int dim)
                         OP(c, "aten::select.int", y, value_int(dim), value_int(-1)));
         Value inner = OP(c, "aten::sub.Tensor", OP(c, "aten::sum.dim_IntList", y, INTS(c, dim)),
                          OP(c, "aten::mul.Scalar", ends, value_float(0.5)));
-        return OP(c, "aten::mul.Scalar", inner, NAMED(c, "dx"));
+        return OP(c, "aten::mul.Scalar", inner, value_float(compose_double(c, "dx")));
 }
 
 typedef struct TrapezoidRow {
@@ -176,22 +180,29 @@ static Status trapezoid_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value y = NAMED(&c, "y");
         const TensorMeta *meta = compose_meta(&c, y);
         const TrapezoidRow *row = call->op->row;
+        if (meta->dtype == DTYPE_BOOL)
+                return fail(STATUS_DTYPE,
+                            "trapezoid: received a bool input for `y`, but bool is not supported");
         if (!row->by_points && NAMED(&c, "dx").kind == VALUE_COMPLEX)
-                return fail(STATUS_VALUE, "trapezoid: Currently, we only support dx as a real number.");
+                return fail(STATUS_VALUE, "%s: Currently, we only support dx as a real number.",
+                            row->cumulative ? "cumulative_trapezoid" : "trapezoid");
         if (meta->rank == 0)
                 return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
         int dim = compose_dim(&c, "dim", meta->rank);
         if (!compose_failed(&c) && meta->size[dim] == 0 && !row->cumulative) {
                 Value sum = OP(&c, "aten::sum.dim_IntList", y, INTS(&c, dim));
-                return compose_end(&c, sum, out);
+                return compose_end(&c, compose_cast(&c, sum, meta->dtype), out);
         }
         if (!row->cumulative && !row->by_points) // the sum without half of both ends, as PyTorch has it
                 return compose_end(&c, even_trapezoid(&c, y, dim), out);
         Value sums = neighbour_sums(&c, y, dim);
         if (row->by_points)
                 sums = OP(&c, "aten::mul.Tensor", point_steps(&c, NAMED(&c, "x"), meta, dim), sums);
-        else
-                sums = OP(&c, "aten::mul.Scalar", sums, NAMED(&c, "dx"));
+        else // cumulative
+                return compose_end(&c,
+                                   OP(&c, "aten::mul.Scalar", OP(&c, "aten::cumsum", sums, value_int(dim)),
+                                      value_float(compose_double(&c, "dx") / 2)),
+                                   out);
         Value total = row->cumulative ? OP(&c, "aten::cumsum", sums, value_int(dim))
                                       : OP(&c, "aten::sum.dim_IntList", sums, INTS(&c, dim));
         return compose_end(&c, halves(&c, total), out);
@@ -223,12 +234,9 @@ static Status linalg_cross_expand(Emitter *emitter, const OpCall *call, Value *o
         int at, bt;
         if (a->rank != b->rank)
                 return fail(STATUS_SHAPE, "linalg.cross: inputs must have the same number of dimensions.");
-        if (dtype_info[a->dtype].kind != dtype_info[b->dtype].kind &&
-            (dtype_info[a->dtype].kind == DTYPE_KIND_COMPLEX ||
-             dtype_info[b->dtype].kind == DTYPE_KIND_COMPLEX))
-                return fail(STATUS_DTYPE,
-                            "linalg.cross: expected two tensors of one dtype but found %s and %s",
-                            dtype_words(a->dtype), dtype_words(b->dtype));
+        if (a->dtype != b->dtype)
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(a->dtype),
+                            dtype_words(b->dtype));
         TRY(dim_wrap(given, a->rank, &at));
         bt = at;
         if (a->rank == 0 || a->size[at] != 3 || b->size[bt] != 3)
@@ -342,6 +350,11 @@ static Status affine_grid_expand(Emitter *emitter, const OpCall *call, Value *ou
         if (n != 4 && n != 5)
                 return fail(STATUS_SHAPE,
                             "AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.");
+        if (meta->rank == 3 && size[0] != meta->size[0])
+                return fail(STATUS_SHAPE,
+                            "Expected size for first two dimensions of batch2 tensor to be: [%ld, %d] but "
+                            "got: [%ld, %d].",
+                            (long)size[0], n_axes + 1, (long)meta->size[0], n_axes + 1);
         if (meta->rank != 3 || meta->size[1] != n_axes || meta->size[2] != n_axes + 1)
                 return fail(STATUS_SHAPE, "Expected a batch of %dD affine matrices of shape Nx%dx%d", n_axes,
                             n_axes, n_axes + 1);
@@ -516,7 +529,9 @@ static Status max_unpool3d_expand(Emitter *emitter, const OpCall *call, Value *o
 }
 
 // ---- rounding to levels, as quantised models are trained ----
-static Value to_levels(Compose *c, Value x, Value scale, Value zero_point, Value *out_level)
+// Per channel PyTorch goes through int64: what that cannot hold becomes the lowest level, as NaN
+// does.
+static Value to_levels(Compose *c, Value x, Value scale, Value zero_point, bool channels, Value *out_level)
 {
         bool by_tensor = scale.kind == VALUE_TENSOR;
         Value level;
@@ -527,13 +542,16 @@ static Value to_levels(Compose *c, Value x, Value scale, Value zero_point, Value
                 level = whole ? OP(c, "aten::add.Tensor", OP(c, "aten::round", level), zero_point)
                               : OP(c, "aten::round", OP(c, "aten::add.Tensor", level, zero_point));
         } else {
-                double inverse = scale.kind == VALUE_FLOAT ? (double)(1.0f / (float)scale.f) : 1;
+                double inverse = (double)(1.0f / (float)compose_double(c, "scale"));
                 level = OP(c, "aten::mul.Scalar", x, value_float(inverse));
                 level = OP(c, "aten::add.Scalar", OP(c, "aten::round", level), zero_point);
         }
         // NaN becomes the lowest level.
         level = OP(c, "aten::nan_to_num", level, value_float(-INFINITY), value_float(INFINITY),
                    value_float(-INFINITY));
+        if (channels)
+                level = OP(c, "aten::where.ScalarSelf", OP(c, "aten::ge.Scalar", level, value_float(0x1p63)),
+                           value_float(-INFINITY), level);
         *out_level = level;
         Value kept = OP(c, "aten::clamp", level, NAMED(c, "quant_min"), NAMED(c, "quant_max"));
         if (by_tensor)
@@ -574,7 +592,9 @@ static Status fake_quantize_expand(Emitter *emitter, const OpCall *call, Value *
         Value zero_point = NAMED(&c, "zero_point");
         if (zero_point.kind == VALUE_TENSOR)
                 zero_point = compose_cast(&c, zero_point, DTYPE_I64);
-        Value result = to_levels(&c, compose_wide(&c, self), NAMED(&c, "scale"), zero_point, &level);
+        else if (zero_point.i < compose_int(&c, "quant_min") || zero_point.i > compose_int(&c, "quant_max"))
+                return fail(STATUS_VALUE, "`zero_point` must be between `quant_min` and `quant_max`.");
+        Value result = to_levels(&c, compose_wide(&c, self), NAMED(&c, "scale"), zero_point, false, &level);
         return end_levels(&c, result, level, out);
 }
 
@@ -599,8 +619,8 @@ static Status fake_quantize_channels_expand(Emitter *emitter, const OpCall *call
                 size[d] = d == axis ? meta->size[axis] : 1;
         Value shape = compose_ints(&c, size, meta->rank);
         Value zeros = OP(&c, "aten::reshape", zero_point, shape);
-        Value result =
-                to_levels(&c, compose_wide(&c, self), OP(&c, "aten::reshape", scale, shape), zeros, &level);
+        Value result = to_levels(&c, compose_wide(&c, self), OP(&c, "aten::reshape", scale, shape), zeros,
+                                 true, &level);
         return end_levels(&c, result, level, out);
 }
 

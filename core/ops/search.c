@@ -126,6 +126,21 @@ static Status bucketize_scalar_expand(Emitter *emitter, const OpCall *call, Valu
 }
 
 // ---- isin ----
+// The dtype in which elements are compared. `elements`: a tensor or a number.
+static Status isin_dtype(Compose *c, Value elements, const TensorMeta *wanted, Dtype *out_dtype)
+{
+        Promotion promotion = PROMOTION_INIT;
+        if (compose_failed(c))
+                return c->status;
+        TRY(elements.kind == VALUE_TENSOR ? promotion_add(&promotion, &elements.tensor->meta)
+                                          : promotion_add_number(&promotion, elements));
+        TRY(promotion_add(&promotion, wanted));
+        TRY(promotion_result(&promotion, out_dtype));
+        return *out_dtype == DTYPE_BOOL
+                       ? fail(STATUS_DTYPE, "Unsupported input type encountered for isin(): Bool")
+                       : STATUS_OK;
+}
+
 static Status isin_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -133,19 +148,17 @@ static Status isin_expand(Emitter *emitter, const OpCall *call, Value *out)
         const SearchRow *row = call->op->row; // positions of the elements and of those to find
         Value elements = call->args[row->sorted], wanted = call->args[row->values];
         bool invert = compose_bool(&c, "invert");
-        if (elements.kind != VALUE_TENSOR)
-                elements =
-                        OP(&c, "aten::scalar_tensor", elements, value_dtype(compose_meta(&c, wanted)->dtype));
         Value found;
         if (wanted.kind != VALUE_TENSOR) {
                 found = OP(&c, "aten::eq.Scalar", elements, wanted);
                 return compose_end(&c, invert ? OP(&c, "aten::logical_not", found) : found, out);
         }
-        const TensorMeta *meta = compose_meta(&c, elements);
-        Dtype dtype = meta->dtype;
+        Dtype dtype = DTYPE_F32;
         int64_t n = meta_numel(compose_meta(&c, wanted));
-        compose_check(&c, compose_failed(&c) ? c.status
-                                             : dtype_promote(dtype, compose_meta(&c, wanted)->dtype, &dtype));
+        compose_check(&c, isin_dtype(&c, elements, compose_meta(&c, wanted), &dtype));
+        if (elements.kind != VALUE_TENSOR)
+                elements = OP(&c, "aten::scalar_tensor", elements,
+                              value_dtype(elements.kind == VALUE_FLOAT ? DTYPE_F64 : DTYPE_I64));
         if (n == 0) {
                 found = OP(&c, invert ? "aten::ones_like" : "aten::zeros_like", elements,
                            value_dtype(DTYPE_BOOL));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // shapes.c: operators that arrange, join and embed tensors by way of others.
 #include "core/ops/compose.h"
+#include "core/ops/pointwise.h"
 
 enum { MAX_TENSORS = 64 }; // of a list
 
@@ -97,8 +98,14 @@ static Status block_diag_expand(Emitter *emitter, const OpCall *call, Value *out
                 if (!add_i64(width, meta->rank == 0 ? 1 : meta->size[meta->rank - 1], &width))
                         return fail(STATUS_TOO_LARGE, "block_diag: the result is too large");
         }
+        Promotion promotion = PROMOTION_INIT;
+        Dtype dtype = DTYPE_F32;
+        for (uint32_t i = 0; i < n && !compose_failed(&c); i++)
+                compose_check(&c, promotion_add(&promotion, compose_meta(&c, compose_item(&c, list, i))));
+        if (!compose_failed(&c))
+                compose_check(&c, promotion_result(&promotion, &dtype));
         for (uint32_t i = 0; i < n; i++) {
-                Value block = at_least(&c, compose_item(&c, list, i), 2);
+                Value block = compose_cast(&c, at_least(&c, compose_item(&c, list, i), 2), dtype);
                 int64_t columns = compose_meta(&c, block)->rank == 2 ? compose_meta(&c, block)->size[1] : 0;
                 rows[i] = OP(&c, "aten::constant_pad_nd", block, INTS(&c, before, width - before - columns));
                 before += columns;

@@ -295,6 +295,26 @@ static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
                     call->args[LOG_TARGET]);
 }
 
+static Status bce_with_logits_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { INPUT, TARGET, WEIGHT, SIZE_AVERAGE, REDUCE, REDUCTION, POS_WEIGHT };
+        const TensorMeta *input = arg_meta(call, INPUT), *target = arg_meta(call, TARGET);
+        char a[128], b[128];
+        Value reduction;
+        if (!arg_is_none(call, SIZE_AVERAGE) || !arg_is_none(call, REDUCE))
+                return fail(STATUS_UNSUPPORTED, "binary_cross_entropy_with_logits: size_average and reduce "
+                                                "are deprecated; use reduction");
+        if (!meta_same_shape(input, target))
+                return fail(STATUS_SHAPE,
+                            "Target size (torch.Size(%s)) must be the same as input size "
+                            "(torch.Size(%s))",
+                            shape_text(target->rank, target->size, a, sizeof(a)),
+                            shape_text(input->rank, input->size, b, sizeof(b)));
+        TRY(python_reduction(call->args[REDUCTION], &reduction));
+        return EMIT(emitter, "aten::binary_cross_entropy_with_logits", out, call->args[INPUT],
+                    call->args[TARGET], call->args[WEIGHT], call->args[POS_WEIGHT], reduction);
+}
+
 #define INPLACE   "bool inplace=False) -> Tensor"
 #define SOFTMAX   "(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor"
 #define DROPOUT   "(Tensor input, float p=0.5, bool training=True, " INPLACE
@@ -407,7 +427,7 @@ static const PyRow rows[] = {
         { "F.binary_cross_entropy_with_logits",
           "py::binary_cross_entropy_with_logits(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION
           ", Tensor? pos_weight=None) -> Tensor",
-          .emits = "aten::binary_cross_entropy_with_logits a0 a1 a2 a6 ra5 ~a3 ~a4" },
+          .expand = bce_with_logits_expand, .needs = "aten::binary_cross_entropy_with_logits" },
         { "F.nll_loss",
           "py::nll_loss(" LOSS "Tensor? weight=None, " OLD_STYLE "int ignore_index=-100, " REDUCTION
           ") -> Tensor",

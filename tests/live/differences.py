@@ -87,6 +87,20 @@ KNOWN = {
     r"accepted, .*deform_conv2d.*size of mask": "a mask that nothing reads",
     r"refusals differ, .*names image": "values are checked when the region runs, shapes before",
     r"addbmm_.*doesn't match the broadcast shape": "PyTorch resizes what it writes to",
+    r"_trilinear": "internal to bilinear, which gives it no such dimensions",
+    r"refused with 400, aten\.(lstm|gru|rnn_tanh|rnn_relu)\S*:": "weights and states whose shapes or dtypes "
+    "do not belong together: PyTorch asks in the steps that see them",
+    r"refused with 400, aten\.grid_sampler\S*: .*unknown interpolation_mode": "PyTorch takes unknown "
+    "modes for the last one",
+    r"refused with 400, aten\.huber_loss.*reduction is": "PyTorch takes unknown reductions for none",
+    r"differs, aten\.nll_loss2d_forward": "unknown reductions",
+    r"differs, aten\.(_linalg_det|_linalg_slogdet)\.default: result [12]": "factors of singular "
+    "matrices are a matter of rounding",
+    r"accepted, .*(fake_quantize_per_channel.*zero_point|Scale must be|Zero-point must be)": "zero points "
+    "are values that only a run knows; other dtypes have a meaning",
+    r"accepted, .*aten\.kron.*view size is not compatible": "PyTorch views what it has permuted",
+    r"refused with 400, .*complex32": "PyTorch's support of complex32 is partial",
+    r"accepted, .*MKL FFT error": "a limit of that library",
 }
 
 

@@ -35,12 +35,13 @@ def hand_cases():
     from golden_affine import affine_cases
     from golden_census import census_cases  # they use the functions of this file
     from golden_detection import detection_cases
+    from golden_found import found_cases
     from golden_linalg import linalg_cases
     from golden_quantized import quantized_cases
 
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
                  windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
-                 search, census_cases, linalg_cases):
+                 search, census_cases, linalg_cases, found_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
     for part in (quantized_cases, detection_cases, affine_cases):

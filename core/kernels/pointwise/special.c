@@ -57,12 +57,16 @@ double special_zeta(double s, double q)
 {
         if (s == 1)
                 return INFINITY;
-        if (!(s > 1) || isnan(q))
+        if (s < 1 || isnan(q))
                 return NAN;
-        if (q > 0)
-                return isinf(q) ? 0 : zeta_positive(s, q);
-        if (q == floor(q))
+        if (q <= 0 && q == floor(q))
                 return INFINITY;
+        if (isnan(s) || isinf(q))
+                return NAN;
+        if (isinf(s)) // as PyTorch's loop has it
+                return q < 1 ? INFINITY : q > 1 ? NAN : 1;
+        if (q > 0)
+                return zeta_positive(s, q);
         if (s != floor(s))
                 return NAN; // q^-s is not real
         // The terms below 0 are a sum of positive ones with a sign, which begins and ends.

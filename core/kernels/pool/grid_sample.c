@@ -20,6 +20,15 @@ static double to_element(double x, int64_t size, bool corners)
         return corners ? (x + 1) / 2 * (double)(size - 1) : ((x + 1) * (double)size - 1) / 2;
 }
 
+// The same in float32 with PyTorch's roundings: which element is nearest depends on them.
+static float to_element_f(float x, int64_t size, const GridSample *task)
+{
+        const float n = (float)(task->corners ? size - 1 : size);
+        if (task->rank == 2)
+                return task->corners ? (x + 1) * (n / 2) : fmaf(x + 1, n / 2, -0.5F);
+        return task->corners ? (x + 1) / 2 * n : fmaf(x + 1, n, -1) / 2;
+}
+
 static double clipped(double x, int64_t size)
 {
         return x != x ? (double)(size - 1) : fmin(fmax(x, 0), (double)(size - 1));
@@ -100,13 +109,14 @@ static void cubic_taps(const GridSample *task, const double x[3], Taps *taps)
 }
 
 // `position`: x, y (and z) as the grid has them.
-static void find_taps(const GridSample *task, const double position[3], Taps *taps)
+static void find_taps(const GridSample *task, const double position[3], bool single, Taps *taps)
 {
         double x[3] = { 0 };
         taps->n = 0;
         for (int i = 0; i < task->rank; i++) {
                 int d = 2 - i;
-                x[d] = to_element(position[i], task->size[d], task->corners);
+                x[d] = single ? (double)to_element_f((float)position[i], task->size[d], task)
+                              : to_element(position[i], task->size[d], task->corners);
                 if (task->mode != GRID_CUBIC)
                         x[d] = padded(task, x[d], task->size[d]);
                 if (!isfinite(x[d]))
@@ -133,7 +143,7 @@ static void find_taps(const GridSample *task, const double position[3], Taps *ta
                 double x[3] = { (double)position[0], (double)position[1],                                    \
                                 task->rank == 3 ? (double)position[2] : 0 };                                 \
                 Taps taps;                                                                                   \
-                find_taps(task, x, &taps);                                                                   \
+                find_taps(task, x, sizeof(T) == sizeof(float), &taps);                                       \
                 for (int64_t c = 0; c < task->channels; c++) {                                               \
                         T sum = 0;                                                                           \
                         for (int k = 0; k < taps.n; k++)                                                     \

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operator calls in which random graphs found a difference from PyTorch."""
+
+import torch
+from golden_hand import f16, f64, bf16, i8, i32, i64, inf, ints, nan, ramp, t, u8
+
+i16 = torch.int16
+
+
+def found_cases():
+    for element, dtype in ((0.5, i64), (nan, i8), (300, i8), (300, u8), (3, i16), (1e30, i32)):
+        elements = t([0, 44, 3], dtype)
+        yield "isin.Scalar_Tensor", [element, elements]
+        yield "isin.Tensor_Scalar", [elements, element], {"invert": True}
+    yield "isin.Tensor_Tensor", [ramp(3, dtype=f16), t(0.5)]
+    yield "block_diag.default", [[ramp(2, dtype=bf16), t(3.0)]]
+    for n in (7, 9, 33):
+        for dtype in (i8, i16, i32, i64, u8):
+            yield "linspace.default", [30, 3, n], {"dtype": dtype}
+    for margin in (0.7, 2.9, 1):
+        for reduction in (0, 2):
+            yield "hinge_embedding_loss.default", [ints(2, 3), t([[1, -1, 2], [-1, 1, 0]]), margin, reduction]
+    yield "hinge_embedding_loss.default", [ramp(2, 3, dtype=f16), t([[1, -1, 2], [-1, 1, 0]]), 0.7, 0]
+    yield "margin_ranking_loss.default", [ints(3), ints(3, low=0), t([1, -1, 1], i64), 1, 2]
+    for reduction in (0, 1):
+        yield "huber_loss.default", [ramp(2, 3), ramp(2, 3, dtype=f64, start=0.5), reduction, 1.0]
+    far = t([inf, -inf, nan, 1e18, 9.3e18, 1e19, -1e30, 3.0])
+    for scale in (2, 1 << 31, 0.5):
+        yield "fake_quantize_per_tensor_affine.default", [far, scale, 3, -128, 127]
+        yield "fake_quantize_per_tensor_affine_cachemask.default", [far, scale, 0, 0, 15]
+    for name in ("fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine_cachemask"):
+        yield f"{name}.default", [far.reshape(2, 4), t([0.5, 2.0]), t([0, 3], i32), 0, -128, 127]
+    q = t([inf, -inf, nan, 0.0, -1.0, -1.5, 2.0, 0.5, 1.0])
+    for s in (5.0, 2.0, 1.5, nan, 1.0, 0.5, inf):
+        yield "special_zeta.self_scalar", [s, q]
+    for order in (2, 3, 4):
+        yield "special_polygamma.default", [order, q[[0, 2, 3, 5, 6]]]
+    rows = t([[0.0, 1.0], [nan, 2.0], [inf, -1.0]])
+    for p in (0.0, 1.0, inf):
+        yield "cdist.default", [rows, ramp(2, 2), p]
+    # Positions halfway between two elements: which one is nearest is a matter of rounding.
+    halves = (t(range(18)) * 2 + 1) / 18 - 1
+    for mode in (0, 1):
+        for corners in (False, True):
+            image, grid = ramp(1, 2, 3, 1, 5), (halves.reshape(1, 1, 3, 2, 3) * 1.3)
+            yield "grid_sampler.default", [image, grid, mode, 1, corners]
+            yield "grid_sampler.default", [ramp(1, 2, 3, 5), halves.reshape(1, 3, 3, 2), mode, 0, corners]
+    yield "trapezoid.dx", [ints(2, 0, dtype=i8)]
+    yield "trapezoid.dx", [ints(2, 3, dtype=i8)]

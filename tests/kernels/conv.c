@@ -68,8 +68,10 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
         for (int d = 0; d < 3; d++) {
                 bool flat = d == 0 && sample_int(sample, 0, 2) != 0;
                 conv.in_size[d] = flat ? 1 : sample_int(sample, 3, 9);
-                conv.kernel[d] = flat ? 1 : sample_int(sample, 1, 3);
-                conv.stride[d] = flat ? 1 : sample_int(sample, 1, 3);
+                conv.kernel[d] = flat ? 1 : sample_int(sample, 1, transposed ? 5 : 3);
+                // far more phases than a transposed one is cut into
+                bool wide = transposed && sample_int(sample, 0, 9) == 0;
+                conv.stride[d] = flat ? 1 : sample_int(sample, wide ? 9 : 1, wide ? 11 : 3);
                 conv.dilation[d] = flat ? 1 : sample_int(sample, 1, 2);
                 conv.pad[d] = flat ? 0 : sample_int(sample, 0, 2);
                 int64_t reach = (conv.kernel[d] - 1) * conv.dilation[d];

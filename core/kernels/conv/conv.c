@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv.c: convolution as a matrix product whose right side is never stored: weight [out][in *
 // kernel] times columns [in * kernel][pixels], where panels of columns are gathered from the input
-// while they are packed. Transposed convolution is the same product over the input spread out by
-// the stride. One by one kernels need no gathering. Groups with very few channels (depthwise) go
-// row by row instead: a product would waste its tile on them.
+// while they are packed. Transposed convolution goes in phases (conv_transposed.c). With a large
+// stride it is the same product over the input spread out by the stride. One by one kernels need no
+// gathering. Groups with very few channels (depthwise) go row by row instead: a product would waste
+// its tile on them.
 #include "core/kernels/conv/conv.h"
 #include <string.h>
+#include "core/kernels/conv/conv_transposed.h"
 
 typedef struct ConvColumns {
         const Conv *conv;
@@ -211,6 +213,8 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
         int64_t depth = conv->group_in * product3(conv->kernel), pixels = product3(conv->out_size);
         if (conv->n == 0 || pixels == 0 || conv->group_out == 0)
                 return STATUS_OK;
+        if (conv->transposed && conv_has_phases(conv))
+                return conv_run_phases(ctx, conv, input, weight, bias, out);
         bool thin = conv->groups > 1 && conv->group_out <= 2 && depth <= 128;
         if (thin && !conv->transposed && conv->dtype != DTYPE_I64) {
                 ConvRows rows = { conv, input, weight, bias, out, ctx };

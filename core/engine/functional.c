@@ -311,10 +311,17 @@ static Status write_as(Functional *f, const RecordedCall *call, const char *targ
         return functional_add(f, target, args, kwargs, only_meta(call), out_node);
 }
 
+// Whether the view is all of what it views, as detach is: else it would have been decomposed.
+static bool views_all(const Functional *f, const Recorded *view)
+{
+        Decompositions decompositions = f->decomposes ? DECOMPOSE_ALL : DECOMPOSE_VIEWS;
+        return op_decomposition(view->call->overload->op, decompositions) != NULL;
+}
+
 static Status write_view(Functional *f, const Recorded *value)
 {
         Node *node;
-        if (op_views_all(value->call->overload))
+        if (views_all(f, value))
                 TRY(functional_node(f, functional_viewed(value), &node));
         else
                 TRY(write_as(f, value->call, value->call->overload->target, &node));
@@ -386,7 +393,7 @@ static Status write_self(Functional *f, const RecordedCall *call)
                 return fail(STATUS_UNSUPPORTED, "%s has no functional form", call->overload->target);
         TRY(functional_result(f, call, &part));
         for (; (whole = functional_viewed(view)) != NULL; view = whole) {
-                if (op_views_all(view->call->overload))
+                if (views_all(f, view))
                         continue;
                 TRY(functional_node(f, whole, &node));
                 TRY(functional_put_back(f, view, whole, node, part, &part));

@@ -237,6 +237,8 @@ static Status linear_mm(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         const TensorMeta *result = &call->outs[0].meta;
         Value input = NAMED(&c, "input"), weight = NAMED(&c, "weight"), rows, across, product;
+        if (compose_meta(&c, weight)->rank == 1)
+                return compose_end(&c, OP(&c, "aten::matmul", input, weight), out);
         if (compose_has(&c, "bias")) {
                 rows = as_rows(&c, input);
                 across = swapped(&c, weight, 0, 1);
@@ -613,11 +615,6 @@ bool op_is_named_view(const Overload *overload)
         const Schema *schema = &overload->schema;
         return !overload->inplace && schema->n_returns > 0 && schema->return_types[0].is_alias &&
                (overload->op->expand != NULL || op_decomposition(overload->op, DECOMPOSE_VIEWS) != NULL);
-}
-
-bool op_views_all(const Overload *overload)
-{
-        return decomposition_in(views, ARRAY_LENGTH(views), overload->op) == as_self;
 }
 
 bool op_is_core_composite(const Overload *overload)

@@ -20,8 +20,6 @@ OpDecompose op_decomposition(const OpDef *op, Decompositions decompositions);
 extern const char target_copy[], target_fill[], target_full_like[];
 // A view by a name that is other views: flatten, narrow.
 bool op_is_named_view(const Overload *overload);
-// A view of all of self with self's geometry: detach, alias. Decomposed as self.
-bool op_views_all(const Overload *overload);
 // An operator of the core set that is a composite here.
 bool op_is_core_composite(const Overload *overload);
 // How the operator that puts a part back is called: what it takes behind the part.

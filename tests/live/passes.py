@@ -234,6 +234,7 @@ def functional_cases():
 def decomposed_cases():
     yield "linear", lambda m, x: m.linear(x), SQUARE, True
     yield "linear of rank three", lambda m, x: m.linear(x.view(2, 2, 4)), SQUARE, True
+    yield "linear by a vector", lambda m, x: F.linear(x, x[0]) + F.linear(x[0], x[1]), SQUARE, False
     yield "activations", lambda m, x: F.silu(x) + F.hardswish(x) + F.gelu(x) + F.mish(x), SQUARE, True
     yield "more activations", lambda m, x: F.softplus(x) + F.relu6(x) + F.selu(x) + F.hardsigmoid(x), \
         SQUARE, True

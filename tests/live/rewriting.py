@@ -47,8 +47,10 @@ def document_of(gm):
 def with_data(document):
     """The graph of a reply, whose state is given by hash, with zeros in its place."""
     document = copy.deepcopy(document)
-    for graph in [document] + [module["graph"] for module in document.get("modules", {}).values()
-                               if "graph" in module]:
+    todo = [document]
+    while todo:
+        graph = todo.pop()
+        todo += [module["graph"] for module in graph.get("modules", {}).values() if "graph" in module]
         for entry in graph.get("state", {}).values():
             for key in ("sha256", "unchanged"):
                 entry.pop(key, None)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum Policy { LOWER, FLOAT32, WIDEST } Policy;
+typedef enum Policy { LOWER, FLOAT32, WIDEST, REFUSED } Policy;
 typedef struct Row {
         const char *overload;
         Policy policy;
@@ -96,6 +96,10 @@ Status emit_autocast(Emitter *emitter, const Overload *overload, const Value *ar
         const Row *row = bsearch(overload->name, rows, ARRAY_LENGTH(rows), sizeof(rows[0]), compare_row);
         if (row == NULL) // its parts may have a policy
                 return emit_plain(emitter, overload, args, given, out);
+        if (row->policy == REFUSED)
+                return fail(STATUS_UNSUPPORTED,
+                            "%s inside of torch.autocast is not supported; export the model without it",
+                            overload->schema.name);
         Dtype dtype = dtype_of(row->policy, emitter->autocast_dtype, args, overload->schema.n_args);
         emitter->autocast = false;
         Status status = emit_cast(emitter, overload, dtype, args, given, out);

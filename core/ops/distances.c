@@ -42,7 +42,9 @@ static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Val
         Value both = OP(&c, "aten::broadcast_tensors", compose_list(&c, pair, 2));
         Value dims = compose_list(&c, (Value[]){ NAMED(&c, "dim") }, 1);
         for (uint32_t i = 0; i < 2; i++) {
-                Value x = compose_cast(&c, compose_item(&c, both, i), dtype);
+                Value x = compose_item(&c, both, i); // floats of two dtypes keep theirs up to the product
+                if (!compose_failed(&c) && !dtype_is_float(compose_meta(&c, x)->dtype))
+                        x = compose_cast(&c, x, dtype);
                 Value size = OP(&c, "aten::linalg_vector_norm", x, value_int(2), dims, value_bool(true));
                 size = OP(&c, "aten::clamp_min", size, NAMED(&c, "eps"));
                 pair[i] = OP(&c, "aten::div.Tensor", x, size);

@@ -217,6 +217,13 @@ static Status multi_dot_expand(Emitter *emitter, const OpCall *call, Value *out)
                 int rank = compose_meta(&c, compose_item(&c, list, i))->rank;
                 if (rank != 2 && !((i == 0 || i == n - 1) && rank == 1))
                         return fail(STATUS_SHAPE, "multi_dot(): tensor %u must be 2D but got %dD", i, rank);
+                Dtype first = compose_meta(&c, compose_item(&c, list, 0))->dtype,
+                      dtype = compose_meta(&c, compose_item(&c, list, i))->dtype;
+                if (dtype != first)
+                        return fail(STATUS_DTYPE,
+                                    "multi_dot(): all tensors must have be the same dtype but tensor 0 is %s "
+                                    "and tensor %u %s",
+                                    dtype_words(first), i, dtype_words(dtype));
         }
         Value product = compose_item(&c, list, 0);
         for (uint32_t i = 1; i < n; i++)

@@ -84,6 +84,8 @@ static Status inner_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "and %s",
                             shape_text(self->rank, self->size, a, sizeof(a)),
                             shape_text(other->rank, other->size, b, sizeof(b)));
+        if (self->rank == 1 && other->rank == 1) // as PyTorch: autocast knows products, not this one
+                return EMIT(emitter, "aten::dot", out, arg_value(call, SELF), arg_value(call, INNER_OTHER));
         _cleanup_(value_clear) Value last = value_none();
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &last));
         return EMIT(emitter, "aten::tensordot", out, arg_value(call, SELF), arg_value(call, INNER_OTHER),

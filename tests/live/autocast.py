@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operator inside of torch.autocast("cpu"), against PyTorch.
+
+    python tests/live/autocast.py build/fxserve [--cases 3] [--only OVERLOAD ...]
+
+Needs torch 2.13, numpy and safetensors; no network. The calls are those of the committed golden
+cases, of each overload the first `--cases` that hold floats. Each is the body of a
+wrap_with_autocast region of bfloat16, and of one of float16: with its own dtypes, and with every
+other float32 tensor in the region's dtype. In both modes fxserve must give PyTorch's dtypes and
+numbers, or refuse what PyTorch refuses. The last line is `N passed, N failed`.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import sys
+import warnings
+
+import torch
+from torch import fx, nn
+
+warnings.filterwarnings("ignore")
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "generate"), str(ROOT / "tests" / "service"),
+                str(ROOT / "tests" / "live")]
+
+import replay_goldens
+from differential import decode_tensor
+from export_fx import dumps, export_fx
+from make_goldens import find_overload, overlaps, tensors_in
+from random_graphs import encode_tensor, map_leaves
+from service import serving
+
+# What is refused here and what PyTorch alone refuses.
+REFUSED_HERE = ("inside of torch.autocast is not supported", "complex32", "matrix_exp")
+COMPUTED_HERE = ("not implemented for",)
+# Results that depend on rounding in the half types before a comparison, or that order equal values.
+UNSTABLE = ("aten.topk", "aten.histc", "aten.istft", "aten.special_i0e")
+# Results that depend on memory that nobody wrote, or on chance.
+UNDEFINED = ("empty", "bernoulli", "rand", "dropout", "multinomial", "normal", "uniform", "exponential",
+             "rrelu", "geometric", "cauchy", "poisson", "binomial")
+
+
+def golden_calls(options):
+    """(overload, args, kwargs) of golden cases with floats."""
+    seen = collections.Counter()
+    for path in sorted((ROOT / "tests" / "golden").glob("*.jsonl")):
+        if path.stem == "observe":
+            continue
+        for _, case, tensors in replay_goldens.read_cases(path):
+            name = case["op"]
+            if seen[name] >= options.cases or (options.only and name not in options.only):
+                continue
+            if any(word in name for word in UNDEFINED) or name.startswith(UNSTABLE):
+                continue
+            args = replay_goldens.decode(case["args"], tensors)
+            kwargs = {key: replay_goldens.decode(value, tensors)
+                      for key, value in case.get("kwargs", {}).items()}
+            leaves = tensors_in((args, kwargs))
+            if any(overlaps(leaf) for leaf in leaves) or not any(leaf.is_floating_point() for leaf in leaves):
+                continue
+            if (overload := find_overload(name)) is None:
+                continue  # of a library that is not installed
+            seen[name] += 1
+            yield overload, args, kwargs
+
+
+def lowered(dtype, args, kwargs):
+    """The call with every other float32 tensor in `dtype`; None if there is no tensor to change."""
+    count = [0, 0]
+
+    def lower(leaf):
+        if not isinstance(leaf, torch.Tensor) or leaf.dtype != torch.float32:
+            return leaf
+        count[0] += 1
+        count[1] += count[0] % 2
+        return leaf.to(dtype) if count[0] % 2 else leaf
+
+    changed = map_leaves(lower, list(args)), map_leaves(lower, dict(kwargs))
+    return changed if count[1] else None
+
+
+class Region:
+    """One call in an autocast region, as a graph."""
+
+    def __init__(self, overload, args, kwargs, dtype):
+        self.overload, self.args, self.kwargs, self.dtype = overload, args, kwargs, dtype
+        self.inputs, outer, inner = [], fx.Graph(), fx.Graph()
+
+        def place(leaf):
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            self.inputs.append(leaf.contiguous())
+            return inner.placeholder(f"x{len(self.inputs) - 1}")
+
+        called = inner.call_function(overload, tuple(map_leaves(place, list(args))),
+                                     map_leaves(place, dict(kwargs)))
+        inner.output((called,))
+        root = nn.Module()
+        root.body = fx.GraphModule(nn.Module(), inner)
+        inputs = [outer.placeholder(f"x{i}") for i in range(len(self.inputs))]
+        body = outer.get_attr("body")
+        outer.output(outer.call_function(torch.ops.higher_order.wrap_with_autocast,
+                                         ("cpu", dtype, True, None, body, *inputs)))
+        self.module = fx.GraphModule(root, outer)
+
+    def want(self):
+        """PyTorch's tensors, or its refusal."""
+        def copy(leaf):
+            return leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
+
+        try:
+            with torch.no_grad(), torch.autocast("cpu", dtype=self.dtype):
+                result = self.overload(*map_leaves(copy, list(self.args)),
+                                       **map_leaves(copy, dict(self.kwargs)))
+        except Exception as error:
+            return None, str(error)
+        return tensors_in(result if isinstance(result, (tuple, list)) else (result,)), None
+
+    def body(self, mode):
+        document = json.loads(dumps(export_fx(self.module, inline=True)[0]))
+        inputs = {f"x{i}": encode_tensor(tensor) for i, tensor in enumerate(self.inputs)}
+        return json.dumps({"graph": document, "mode": mode, "encoding": "b64", "inputs": inputs}).encode()
+
+
+def close(got, want):
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype} {list(got.shape)}, PyTorch has {want.dtype} {list(want.shape)}"
+    try:
+        torch.testing.assert_close(got, want, equal_nan=True)
+    except AssertionError as error:
+        return str(error).replace("\n", " ")[:200]
+    return None
+
+
+def problem(server, region, counts):
+    want, refusal = region.want()
+    for mode in ("eager", "compiled"):
+        reply = server.call("POST", "/v1/run", region.body(mode))
+        if reply.status >= 500:
+            return f"{mode}: {reply.short()}"
+        if reply.status != 200:
+            counts["refused" if refusal else "refused, but PyTorch computes it"] += 1
+            if not refusal and not any(words in reply.short() for words in REFUSED_HERE):
+                return f"{mode}: {reply.short()[:200]}"
+            continue
+        if refusal and any(words in refusal for words in COMPUTED_HERE):
+            continue
+        if refusal:
+            return f"{mode}: answers, but PyTorch refuses: {refusal[:160]}"
+        got = [decode_tensor(entry) for entry in reply.json()["outputs"] if "dtype" in entry]
+        if len(got) != len(want):
+            return f"{mode}: {len(got)} tensors, PyTorch has {len(want)}"
+        for one, other in zip(got, want):
+            if words := close(one, other):
+                return f"{mode}: {words}"
+        counts["equal"] += 1
+    return None
+
+
+def regions(overload, args, kwargs):
+    for dtype in (torch.bfloat16, torch.float16):
+        yield f"{dtype}", Region(overload, args, kwargs, dtype)
+        if mixed := lowered(dtype, args, kwargs):
+            yield f"{dtype}, mixed", Region(overload, *mixed, dtype)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--cases", type=int, default=3)
+    parser.add_argument("--only", nargs="*")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    counts = collections.Counter()
+    with serving(options.program) as (server, tally):
+        for call in golden_calls(options):
+            for form, region in regions(*call):
+                tally.check(f"{call[0]}, {form}", problem(server, region, counts))
+    print(", ".join(f"{kind} {n}" for kind, n in sorted(counts.items())))
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -262,6 +262,67 @@ static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, 
         return status;
 }
 
+// ---- kernels that cover their input ----
+// Each sample has one result per output channel: a product of matrices.
+static bool covers_input(const DnnlConv *conv)
+{
+        int64_t taps = 1;
+        for (int d = 2; d < conv->input.rank; d++) {
+                int64_t size = conv->weight.size[d];
+                taps *= size;
+                if (size != conv->input.size[d] || conv->padding[d - 2] != 0 || conv->out.size[d] != 1 ||
+                    (size > 1 && conv->dilation[d - 2] != 1))
+                        return false;
+        }
+        return conv->groups == 1 && taps > 1 &&
+               (meta_is_contiguous(&conv->input) || meta_is_channels_last(&conv->input));
+}
+
+// [out][channels][taps] to [out][taps][channels].
+static Status turn_weight(const DnnlConv *conv, int64_t taps, float *to)
+{
+        const float *from = conv->weight_data;
+        int64_t channels = conv->weight.size[1];
+        Work work = { .ctx = conv->share.poll };
+        for (int64_t k = 0; k < conv->weight.size[0]; k++, from += channels * taps)
+                for (int64_t t = 0; t < taps && !work_stops(&work, channels); t++)
+                        for (int64_t c = 0; c < channels; c++)
+                                *to++ = from[c * taps + t];
+        return work.stops ? run_poll(conv->share.poll) : STATUS_OK;
+}
+
+static Status make_covering(const DnnlConv *conv, PackedProduct *out_product)
+{
+        int64_t n = conv->input.size[0], n_out = conv->weight.size[0],
+                depth = meta_numel(&conv->weight) / n_out;
+        DnnlMatmul matmul = { .b_data = conv->weight_data,
+                              .share = conv->share,
+                              .bias_data = conv->bias_data,
+                              .n_threads = conv->n_threads };
+        _cleanup_(freep) float *turned = NULL;
+        Parts *parts = NULL;
+        meta_init(&matmul.a, conv->input.dtype, 2, (int64_t[]){ n, depth });
+        meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ depth, n_out });
+        meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ n, n_out });
+        matmul.b.stride[0] = 1;
+        matmul.b.stride[1] = depth;
+        if (!meta_is_contiguous(&conv->input)) {
+                turned = new_array((size_t)meta_numel(&conv->weight), sizeof(float));
+                if (turned == NULL)
+                        return fail_memory();
+                TRY(turn_weight(conv, depth / conv->weight.size[1], turned));
+                matmul.b_data = turned;
+                matmul.share.storage = NULL; // these bytes are this program's alone
+        }
+        TRY(parts_matmul_new(&matmul, &parts));
+        if (parts != NULL)
+                *out_product = (PackedProduct){ .kind = &onednn_product,
+                                                .impl = parts,
+                                                .name = parts_name(parts),
+                                                .scratch_bytes = parts_scratch(parts) };
+        return STATUS_OK;
+}
+
 Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
                         PackedProduct *out_product)
 {
@@ -287,7 +348,10 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
                 conv.dilation[i] = args.dilation[i];
         }
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
-        TRY(choose(&conv, clamp, adds, context, out_product));
+        if (covers_input(&conv))
+                TRY(make_covering(&conv, out_product));
+        if (out_product->kind == NULL)
+                TRY(choose(&conv, clamp, adds, context, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;
 }

@@ -307,6 +307,19 @@ Test(conv_passes, images_stay_channels_last_between_convolutions_and_leave_as_th
                   6);
 }
 
+Test(conv_passes, a_kernel_that_covers_its_input_is_a_product)
+{
+        // as it comes, behind a convolution that left channels_last, with a residual and a clamp
+        try_graph("alone", LIST("3,40,7,5"), LIST("w:24,40,7,5", "b:24"),
+                  CALL("c", "conv2d.default", "\"%x0\", \"%w\", \"%b\"") OUTPUT("\"%c\""), 1);
+        try_graph("after a convolution", LIST("3,16,7,7"), LIST("v:32,16,3,3", "w:24,32,7,7"),
+                  CONV("c", "x0", "v") CALL("d", "conv2d.default", "\"%c\", \"%w\"") OUTPUT("\"%d\""), 3);
+        try_graph("residual and relu", LIST("2,40,7,7", "2,24,1,1"), LIST("w:24,40,7,7"),
+                  CALL("c", "conv2d.default", "\"%x0\", \"%w\"") CALL("s", "add.Tensor", "\"%c\", \"%x1\"")
+                          CALL("r", "relu.default", "\"%s\"") OUTPUT("\"%r\""),
+                  1);
+}
+
 #define DEPTHWISE(name, in)                                                                                  \
         CALL(name, "conv2d.default", "\"%" in "\", \"%w\", null, [1, 1], [1, 1], [1, 1], 8")
 #define TOKENS(image)                                                                                        \

@@ -152,14 +152,16 @@ static Status derive(const Recipe *recipe, const Graph *const *called, bool as_s
 }
 
 Status recipe_derive(const Recipe *recipe, const Graph *base, const Graph *const *called, bool as_state,
-                     Graph **out_graph)
+                     const RunContext *poll, Graph **out_graph)
 {
         _cleanup_(edit_freep) Edit *edit = NULL;
         Beginning with = { .inlines = false };
         arena_init(&with.arena, (size_t)limits.max_envelope * 4);
         Status status = edit_new(base, &edit);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK) {
+                edit_set_poll(edit, poll);
                 status = read_beginning(recipe, &with);
+        }
         if (status == STATUS_OK)
                 status = derive(recipe, called, as_state, edit, &with);
         arena_deinit(&with.arena);

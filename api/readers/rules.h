@@ -44,6 +44,7 @@ void rule_list_deinit(RuleList *list);
 // nodes of `graph`, which the rules name.
 Status rules_read(const Recipe *recipe, const Graph *graph, const Graph *const *called, RuleList *out_list);
 // The graph that the recipe makes of `base`, finished and resolved. The recipe's tensors are hidden
-// inputs behind the base's, in their order; or, `as_state`, state of the new graph.
+// inputs behind the base's, in their order; or, `as_state`, state of the new graph. Ends when
+// `poll`, which may be NULL, says so.
 Status recipe_derive(const Recipe *recipe, const Graph *base, const Graph *const *called, bool as_state,
-                     Graph **out_graph);
+                     const RunContext *poll, Graph **out_graph);

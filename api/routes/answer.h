@@ -35,6 +35,10 @@ Text *answer_begin(const Answer *answer, const char *content_type);
 // already has it. Then the reply is complete (304).
 Status answer_unchanged(const Answer *answer, bool *out_unchanged);
 
+// The request's deadline and cancellation, for work on a graph. Valid as long as the answer's
+// context.
+void answer_bounds(const Answer *answer, RunContext *out);
+
 // After an upload: the version's info, 201 if it is new.
 Status answer_put(const Answer *answer, GraphVersion *version, const Graph *graph, bool created);
 // The request's If-Match and If-None-Match, as a condition of a put (PutCondition; a NamedAnswer).

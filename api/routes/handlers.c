@@ -11,6 +11,12 @@
 
 const char json_type[] = "application/json", text_type[] = "text/plain; charset=utf-8";
 
+void answer_bounds(const Answer *answer, RunContext *out)
+{
+        run_context_within(out, answer->context->ctx);
+        out->deadline_ns = answer->context->deadline_ns;
+}
+
 Text *answer_begin(const Answer *answer, const char *content_type)
 {
         answer->reply->status = 200;

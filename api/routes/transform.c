@@ -170,7 +170,10 @@ static Status carry_out(const Answer *answer, const TransformBody *body, Result 
 {
         const SavedSteps saved = { find_saved, answer->context->engine };
         Steps steps = { .saved = &saved, .report = &result->report, .done = &result->done };
+        RunContext bounds;
+        answer_bounds(answer, &bounds);
         TRY(edit_new(answer->graph, &steps.edit));
+        edit_set_poll(steps.edit, &bounds);
         Status status = steps_run(&steps, body->steps, body->n_steps);
         if (status == STATUS_OK)
                 status = edit_finish(steps.edit, &result->graph);

@@ -121,10 +121,12 @@ static Status store_variant(const Answer *answer, Variant *variant)
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(text_deinit) Text recipe = { 0 };
         _cleanup_(text_deinit) Text diff = { 0 };
+        RunContext bounds;
         bool created;
+        answer_bounds(answer, &bounds);
         TRY(find_graphs(engine, variant));
         TRY(recipe_derive(&variant->recipe, variant->graphs[0], (const Graph *const *)&variant->graphs[1],
-                          true, &graph));
+                          true, &bounds, &graph));
         TRY(engine_check(graph));
         TRY(code_diff(variant->versions[0], variant->graphs[0], graph, &diff));
         TRY(canonical(&variant->recipe, &recipe));

@@ -73,7 +73,8 @@ Status run_derive(const ApiContext *context, RunCall *run)
         RegistryKey key;
         DerivedFrom from = derived_from(run);
         TRY(engine_derived_key(context->engine, &from, &key));
-        TRY(recipe_derive(&run->recipe, from.base, (const Graph *const *)run->called_graphs, false, &graph));
+        TRY(recipe_derive(&run->recipe, from.base, (const Graph *const *)run->called_graphs, false,
+                          &run->task.ctx, &graph));
         TRY(engine_keep_derived(context->engine, &from, &key, graph));
         return take_derived(run, take_ptr(graph));
 }

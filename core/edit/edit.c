@@ -19,7 +19,9 @@ Status edit_new(const Graph *base, Edit **out_edit)
                 return fail_memory();
         edit->base = graph_ref((Graph *)(uintptr_t)base);
         TRY(graph_new(base->format, &edit->work));
+        edit->most_values = INT64_MAX;
         TRY(edit_copy_base(edit));
+        edit->most_values = edit->n_values + limits.max_edit_values;
         *out_edit = take_ptr(edit);
         return STATUS_OK;
 }
@@ -45,8 +47,11 @@ Status edit_step(Edit *edit)
                 return fail(STATUS_TOO_LARGE,
                             "the recipe has more than %lld steps (max_edit_steps in GET /v1)",
                             (long long)limits.max_edit_steps);
+        TRY(run_poll(edit->poll));
         return edit_visit(edit, (int64_t)edit->n_nodes + 1);
 }
+
+enum { VISITS_PER_POLL = 1000 };
 
 Status edit_visit(Edit *edit, int64_t n)
 {
@@ -55,7 +60,20 @@ Status edit_visit(Edit *edit, int64_t n)
                 return fail(STATUS_TOO_LARGE,
                             "the steps look at more than %lld nodes together (max_edit_visits in GET /v1)",
                             (long long)limits.max_edit_visits);
-        return STATUS_OK;
+        if (edit->n_visits < edit->next_poll)
+                return STATUS_OK;
+        edit->next_poll = edit->n_visits + VISITS_PER_POLL;
+        return run_poll(edit->poll);
+}
+
+void edit_set_poll(Edit *edit, const RunContext *poll)
+{
+        edit->poll = poll;
+}
+
+const RunContext *edit_poll(const Edit *edit)
+{
+        return edit->poll;
 }
 
 // ---- looking ----
@@ -288,6 +306,8 @@ Status edit_reopen(Edit *edit, Graph **out_graph, Edit **out_edit)
         TRY(edit_new(graph, out_edit));
         (*out_edit)->n_steps = edit->n_steps;
         (*out_edit)->n_visits = edit->n_visits;
+        (*out_edit)->most_values = edit->most_values;
+        (*out_edit)->poll = edit->poll;
         *out_graph = take_ptr(graph);
         return STATUS_OK;
 }

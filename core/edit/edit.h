@@ -11,6 +11,7 @@
 // the new graph, except erased ones.
 #pragma once
 #include "core/graph/graph.h"
+#include "core/kernels/run_context.h"
 
 typedef struct Edit Edit;
 
@@ -25,6 +26,10 @@ Status edit_step(Edit *edit);
 // Counts nodes that are looked at, by the steps (edit_step counts all) and by passes that look at
 // all nodes again and again: STATUS_TOO_LARGE after limits.max_edit_visits.
 Status edit_visit(Edit *edit, int64_t n);
+// The deadline and the cancellation of what the session is for: edit_step and edit_visit fail when
+// run_poll does. `poll` may be NULL and must outlive the session, and those that edit_reopen makes.
+void edit_set_poll(Edit *edit, const RunContext *poll);
+const RunContext *edit_poll(const Edit *edit);
 // What torch.fx's Graph.lint refuses, as graph_lint.
 Status edit_lint(Edit *edit);
 // Resolves the working copy as it is, for functions that read effects (node_is_impure). Calls that

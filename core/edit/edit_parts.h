@@ -20,6 +20,7 @@ struct EditNode {
         EditNode *before, *after;
         EditUse *inputs; // in order of first appearance, args first
         uint32_t n_inputs, inputs_capacity;
+        int64_t n_values; // of args and kwargs, those within lists each
         EditUse *first_use, *last_use;
         const Input *input;           // of a placeholder of the base
         uint64_t mark;                // the last walk that visited it
@@ -55,6 +56,10 @@ struct Edit {
         bool fixed;        // edit_fix_inputs
         uint64_t walk;     // number of the last walk that marked nodes
         int64_t n_steps, n_visits;
+        int64_t n_values;    // of all arguments, now
+        int64_t most_values; // limits.max_edit_values more than the base had
+        int64_t next_poll;   // when n_visits is there
+        const RunContext *poll;
         EditCalled *called;
         uint32_t n_called, called_capacity;
         Node **gone; // erased since the last edit_step

@@ -232,6 +232,7 @@ Status edit_erase(Edit *edit, Node *node)
         TRY(array_reserve(&edit->gone, &edit->gone_capacity, edit->n_gone + 1, sizeof(Node *)));
         edit->gone[edit->n_gone++] = node;
         edit_drop_uses(erased);
+        edit->n_values -= erased->n_values;
         unlink_node(edit, erased);
         string_map_remove(&edit->work->node_by_name, node->name);
         value_clear(&node->args);

@@ -2,6 +2,7 @@
 // uses.c: which node reads which. As in torch.fx a node leaves the users of all its inputs before
 // it joins those of its new ones, so users are in the order of their latest assignment.
 #include <string.h>
+#include "core/base/limits.h"
 #include "core/edit/edit_parts.h"
 
 Status edit_check_node(const Edit *edit, const Node *node)
@@ -39,12 +40,14 @@ typedef struct Collect {
         Edit *edit;
         EditNode *user;
         uint32_t n;
+        int64_t n_leaves;
         bool fill;
 } Collect;
 
 static Status collect_leaf(void *context, const Value *leaf)
 {
         Collect *collect = context;
+        collect->n_leaves++;
         if (leaf->kind != VALUE_NODE)
                 return STATUS_OK;
         if (leaf->node->graph != collect->edit->work || edit_node_of(leaf->node)->erased)
@@ -66,6 +69,7 @@ static Status collect_inputs(Collect *collect, Value args, Value kwargs)
 {
         collect->edit->walk++;
         collect->n = 0;
+        collect->n_leaves = 0;
         TRY(value_walk(args, collect_leaf, collect));
         return value_walk(kwargs, collect_leaf, collect);
 }
@@ -82,6 +86,16 @@ static Status reserve_inputs(Edit *edit, EditNode *node, uint32_t n)
         return STATUS_OK;
 }
 
+static Status check_values(const Edit *edit, const EditNode *node, int64_t n)
+{
+        if (edit->n_values - node->n_values + n <= edit->most_values)
+                return STATUS_OK;
+        return fail(
+                STATUS_TOO_LARGE,
+                "the edits add more than %lld values to the arguments of nodes (max_edit_values in GET /v1)",
+                (long long)limits.max_edit_values);
+}
+
 Status edit_set_values(Edit *edit, EditNode *node, Value take_args, Value take_kwargs)
 {
         _cleanup_(value_clear) Value args = take_args;
@@ -92,11 +106,14 @@ Status edit_set_values(Edit *edit, EditNode *node, Value take_args, Value take_k
         TRY(value_check_nesting(kwargs));
         Collect collect = { .edit = edit, .user = node };
         TRY(failure_at_node(collect_inputs(&collect, args, kwargs), node->node.name));
+        TRY(check_values(edit, node, collect.n_leaves));
         edit_drop_uses(node);
         TRY(reserve_inputs(edit, node, collect.n));
         collect.fill = true;
         TRY(collect_inputs(&collect, args, kwargs));
         node->n_inputs = collect.n;
+        edit->n_values += collect.n_leaves - node->n_values;
+        node->n_values = collect.n_leaves;
         for (uint32_t i = 0; i < node->n_inputs; i++)
                 join_users(&node->inputs[i]);
         value_unref(node->node.args);

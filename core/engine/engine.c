@@ -9,6 +9,7 @@
 #include "core/compile/check.h"
 #include "core/engine/kept.h"
 #include "core/engine/private.h"
+#include "core/graph/footprint.h"
 
 const char *const graph_state_names[] = { "ready", "ready", "damaged" };
 
@@ -129,7 +130,7 @@ static size_t graph_bytes_object(const void *object)
         const Graph *graph = object;
         // Graph.labels, made by the first eager run
         size_t labels_bytes = graph->n_nodes * (sizeof(Node) + NAMES);
-        return (graph->derived ? 0 : graph->weights_bytes) + graph->arena.total_bytes + labels_bytes;
+        return (graph->derived ? 0 : graph->weights_bytes) + graph_footprint(graph) + labels_bytes;
 }
 
 void engine_say(Engine *engine, const char *format, ...)

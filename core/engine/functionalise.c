@@ -433,7 +433,7 @@ static Status rewrite_recorded(void *context, const Recording *recording, const 
 static Status rewrite(Edit **io_edit, const EditShape *shapes, uint32_t n_shapes, bool decomposes)
 {
         TransformBounds bounds;
-        transform_bounds_init(&bounds);
+        transform_bounds_init(&bounds, *io_edit);
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(edit_freep) Edit *edit = NULL;
         _cleanup_(freep) InputShape *inputs = new_array((size_t)n_shapes + 1, sizeof(*inputs));

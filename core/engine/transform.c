@@ -8,12 +8,14 @@
 #include "core/eval/eager.h"
 #include "core/targets/targets.h"
 
-void transform_bounds_init(TransformBounds *bounds)
+void transform_bounds_init(TransformBounds *bounds, const Edit *edit)
 {
-        run_context_init(&bounds->ctx);
+        const RunContext *outer = edit_poll(edit);
+        run_context_within(&bounds->ctx, outer);
         budget_init(&bounds->budget, (size_t)limits.max_run_memory);
         bounds->ctx.budget = &bounds->budget;
-        bounds->ctx.deadline_ns = clock_ns() + limits.run_deadline_ms * 1000000;
+        if (bounds->ctx.deadline_ns == 0)
+                bounds->ctx.deadline_ns = clock_ns() + limits.run_deadline_ms * 1000000;
 }
 
 // ---- constants ----
@@ -49,7 +51,7 @@ static Status fold_child(Edit *edit, const EditChild *child, RunContext *ctx)
 Status engine_constant_fold(Edit *edit)
 {
         TransformBounds bounds;
-        transform_bounds_init(&bounds);
+        transform_bounds_init(&bounds, edit);
         _cleanup_(edit_child_deinit) EditChild child = { .graph = NULL };
         TRY(edit_constants(edit, &child));
         return child.graph == NULL ? STATUS_OK : fold_child(edit, &child, &bounds.ctx);
@@ -59,7 +61,7 @@ Status engine_fuse(Edit *edit)
 {
         TransformBounds bounds;
         uint32_t n;
-        transform_bounds_init(&bounds);
+        transform_bounds_init(&bounds, edit);
         _cleanup_(eager_closep) EagerEmitter *eager = NULL;
         TRY(eager_open(edit_base(edit), &bounds.ctx, &eager));
         return edit_fuse(edit, eager_emitter(eager), &n);
@@ -95,7 +97,7 @@ Status engine_same_inputs(const Graph *graph, const EditShape *shapes, uint32_t 
 Status engine_shape_prop(Edit **io_edit, const EditShape *shapes, uint32_t n_shapes)
 {
         TransformBounds bounds;
-        transform_bounds_init(&bounds);
+        transform_bounds_init(&bounds, *io_edit);
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(edit_freep) Edit *edit = NULL;
         _cleanup_(freep) InputShape *inputs = new_array(n_shapes, sizeof(*inputs));

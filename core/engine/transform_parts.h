@@ -8,8 +8,8 @@ typedef struct TransformBounds {
         RunContext ctx;
         Budget budget;
 } TransformBounds;
-// Bounded like a run.
-void transform_bounds_init(TransformBounds *bounds);
+// Bounded like a run, and by what the session is for (edit_set_poll).
+void transform_bounds_init(TransformBounds *bounds, const Edit *edit);
 // The inputs by name in another graph. STATUS_INTERNAL if one is gone.
 Status engine_same_inputs(const Graph *graph, const EditShape *shapes, uint32_t n, InputShape *out_shapes);
 // The node's spec says what its result is.

@@ -412,6 +412,49 @@ Test(edit_nodes, an_export_is_spliced_with_its_state_and_structure)
 
 // ---- limits ----
 
+static Status set_nones(Edit *edit, Node *node, uint32_t n)
+{
+        Seq *args;
+        Dict *kwargs;
+        cr_assert_eq(seq_new(n, &args), STATUS_OK);
+        cr_assert_eq(dict_new(0, &kwargs), STATUS_OK);
+        return edit_set_args(edit, node, value_seq_take(VALUE_TUPLE, args),
+                             (Value){ .kind = VALUE_DICT, .dict = kwargs });
+}
+
+Test(edit_nodes, recipes_are_limited_in_the_values_that_they_add)
+{
+        limits.max_edit_values = 10;
+        Edit *edit = edit_of(small_graph());
+        Node *mul = edit_node(edit, "mul");
+        for (int round = 0; round < 5; round++) // what is replaced counts no more
+                cr_expect_eq(set_nones(edit, mul, 8), STATUS_OK, "%s", failure_current()->message);
+        fails_with(set_nones(edit, mul, 13), STATUS_TOO_LARGE, "max_edit_values", NULL);
+        edit_free(edit);
+}
+
+Test(edit_nodes, recipes_end_at_the_deadline_and_when_nobody_waits)
+{
+        RunContext poll;
+        run_context_init(&poll);
+        Edit *edit = edit_of(small_graph());
+        edit_set_poll(edit, &poll);
+        cr_expect_eq(edit_step(edit), STATUS_OK);
+        cr_expect_eq(edit_visit(edit, 1), STATUS_OK);
+        poll.deadline_ns = 1;
+        fails_with(edit_step(edit), STATUS_DEADLINE, "deadline", NULL);
+        fails_with(edit_visit(edit, 100000), STATUS_DEADLINE, "deadline", NULL);
+        poll.deadline_ns = 0;
+        poll.cancelled = 1;
+        Graph *graph = NULL;
+        Edit *next = NULL;
+        cr_assert_eq(edit_reopen(edit, &graph, &next), STATUS_OK);
+        fails_with(edit_step(next), STATUS_CANCELLED, "cancelled", NULL);
+        edit_free(next);
+        graph_unref(graph);
+        edit_free(edit);
+}
+
 Test(edit_nodes, recipes_are_limited_in_steps_and_growth)
 {
         Edit *edit = edit_of(small_graph());

@@ -38,8 +38,9 @@ static Status derive(const char *rules, bool as_state, Derived *out)
         Status status = recipe_read_overrides(json, NULL, &out->recipe);
         json_close(json);
         arena_deinit(&arena);
-        return status != STATUS_OK ? status
-                                   : recipe_derive(&out->recipe, out->base, NULL, as_state, &out->graph);
+        return status != STATUS_OK
+                       ? status
+                       : recipe_derive(&out->recipe, out->base, NULL, as_state, NULL, &out->graph);
 }
 
 static void prints(const char *rules, bool as_state, const char *want)

@@ -84,7 +84,7 @@ static void derive(const Recipe *recipe, bool as_state)
         require(called != NULL, "no memory");
         for (uint32_t i = 0; i < recipe->n_called; i++)
                 called[i] = base;
-        Status status = recipe_derive(recipe, base, called, as_state, &graph);
+        Status status = recipe_derive(recipe, base, called, as_state, NULL, &graph);
         free(called);
         if (status != STATUS_OK) {
                 require_told(status);

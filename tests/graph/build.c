@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/base/limits.h"
+#include "core/graph/footprint.h"
 
 // x -> relu -> neg -> abs, as methods.
 static Graph *relu_neg_abs(Opcode op, const char *prefix)
@@ -18,6 +19,20 @@ static Graph *relu_neg_abs(Opcode op, const char *prefix)
         }
         output(graph, node_value(node));
         return graph;
+}
+
+Test(build, what_arguments_take_counts_as_memory_of_the_graph)
+{
+        Graph *graph = new_graph();
+        Seq *items, *outer;
+        size_t before = graph_footprint(graph);
+        cr_assert_eq(seq_new(1000, &items), STATUS_OK);
+        cr_assert_eq(seq_new(1, &outer), STATUS_OK);
+        outer->items[0] = value_seq_take(VALUE_LIST, items);
+        add(graph, OP_CALL_FUNCTION, "f", "torch.stack", value_seq_take(VALUE_TUPLE, outer), value_none());
+        cr_expect_geq(graph_footprint(graph) - before, 1000 * sizeof(Value));
+        cr_expect_lt(graph_footprint(graph) - before, 40000 + (size_t)64 * 1024);
+        graph_unref(graph);
 }
 
 Test(build, modules_bring_their_parents_and_keep_their_order)

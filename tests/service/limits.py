@@ -36,6 +36,7 @@ SCENARIOS = {
 
 # Limits of core that no request reaches yet, and the unit test that hits each.
 UNIT_TESTS = {"max_edit_steps": "tests/edit/nodes.c", "max_edit_growth": "tests/edit/nodes.c",
+              "max_edit_values": "tests/edit/nodes.c",
               "max_match_steps": "tests/edit/rewrite.c", "max_edit_visits": "tests/edit/cases.c"}
 
 

@@ -65,6 +65,7 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
                       .groups = depthwise ? sample_int(sample, 2, 5) : sample_int(sample, 1, 2),
                       .group_in = depthwise ? 1 : sample_int(sample, 1, 20),
                       .group_out = depthwise ? sample_int(sample, 1, 2) : sample_int(sample, 1, 20) };
+        bool covers = sample_int(sample, 0, 5) == 0;
         for (int d = 0; d < 3; d++) {
                 bool flat = d == 0 && sample_int(sample, 0, 2) != 0;
                 conv.in_size[d] = flat ? 1 : sample_int(sample, 3, 9);
@@ -74,6 +75,11 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
                 conv.stride[d] = flat ? 1 : sample_int(sample, wide ? 9 : 1, wide ? 11 : 3);
                 conv.dilation[d] = flat ? 1 : sample_int(sample, 1, 2);
                 conv.pad[d] = flat ? 0 : sample_int(sample, 0, 2);
+                if (covers && !transposed) {
+                        conv.kernel[d] = conv.in_size[d];
+                        conv.dilation[d] = 1;
+                        conv.pad[d] = 0;
+                }
                 int64_t reach = (conv.kernel[d] - 1) * conv.dilation[d];
                 conv.out_size[d] =
                         transposed ? (conv.in_size[d] - 1) * conv.stride[d] + reach + 1 - 2 * conv.pad[d]

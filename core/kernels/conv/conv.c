@@ -207,6 +207,41 @@ static bool is_pointwise(const Conv *conv)
         return true;
 }
 
+// The kernel covers a contiguous input, so every sample has one pixel.
+static bool covers_input(const Conv *conv)
+{
+        int64_t step = 1;
+        for (int axis = 2; axis >= 0; axis--) {
+                if (conv->kernel[axis] != conv->in_size[axis] || conv->pad[axis] != 0 ||
+                    conv->out_size[axis] != 1 || (conv->kernel[axis] > 1 && conv->dilation[axis] != 1) ||
+                    (conv->in_size[axis] > 1 && conv->in_stride[2 + axis] != step))
+                        return false;
+                step *= conv->in_size[axis];
+        }
+        return !conv->transposed && conv->groups == 1 && (conv->group_in == 1 || conv->in_stride[1] == step);
+}
+
+// A row for each sample by the rows of the weight. Samples are apart, so that one's result does not
+// depend on how many there are.
+static Status run_covering(const RunContext *ctx, const Conv *conv, const ConvRows *rows)
+{
+        int64_t depth = conv->group_in * product3(conv->kernel);
+        Gemm task = { .dtype = conv->dtype,
+                      .m = 1,
+                      .n = conv->group_out,
+                      .k = depth,
+                      .alpha = 1,
+                      .beta = 1,
+                      .batch_rank = 1,
+                      .batch_size = { conv->n },
+                      .a = { (void *)(uintptr_t)rows->input, depth, 1, { conv->in_stride[0] } },
+                      .b = { (void *)(uintptr_t)rows->weight, 1, depth, { 0 } },
+                      .c = { rows->out, 0, conv->out_stride[1], { conv->out_stride[0] } } };
+        if (rows->bias != NULL)
+                task.add = (GemmMatrix){ (void *)(uintptr_t)rows->bias, 0, 1, { 0 } };
+        return gemm(ctx, &task);
+}
+
 Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, const void *weight,
                 const void *bias, void *out)
 {
@@ -215,6 +250,8 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
                 return STATUS_OK;
         if (conv->transposed && conv_has_phases(conv))
                 return conv_run_phases(ctx, conv, input, weight, bias, out);
+        if (covers_input(conv))
+                return run_covering(ctx, conv, &(ConvRows){ conv, input, weight, bias, out, ctx });
         bool thin = conv->groups > 1 && conv->group_out <= 2 && depth <= 128;
         if (thin && !conv->transposed && conv->dtype != DTYPE_I64) {
                 ConvRows rows = { conv, input, weight, bias, out, ctx };

@@ -228,6 +228,18 @@ static Status identity_of_output(Edit *edit, Node *output, Node **out_call)
                                   (Value){ .kind = VALUE_NODE, .node = *out_call });
 }
 
+// Whether `next` is an input, or was put in the place of an input in front of `input`.
+static bool is_of_earlier_input(const Edit *edit, const Node *next, const Node *input)
+{
+        if (next->op == OP_PLACEHOLDER)
+                return true;
+        const Graph *base = edit_base(edit);
+        const Node *authored = graph_node(base, node_origin(next)),
+                   *own = graph_node(base, node_origin(input));
+        return authored != NULL && own != NULL && authored->op == OP_PLACEHOLDER &&
+               authored->index < own->index;
+}
+
 Status edit_identity(Edit *edit, Node *node, Node **out_call)
 {
         uint32_t n;
@@ -237,7 +249,7 @@ Status edit_identity(Edit *edit, Node *node, Node **out_call)
         TRY(edit_check_node(edit, node));
         if (node->op == OP_OUTPUT)
                 return identity_of_output(edit, node, out_call);
-        while (node->op == OP_PLACEHOLDER && edit_next(last)->op == OP_PLACEHOLDER) {
+        while (node->op == OP_PLACEHOLDER && is_of_earlier_input(edit, edit_next(last), node)) {
                 TRY(edit_visit(edit, 1));
                 last = edit_next(last);
         }

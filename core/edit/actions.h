@@ -5,8 +5,9 @@
 #include "core/edit/edit.h"
 
 // A call that gives back its argument, on which actions work where a node is no call. Of a
-// placeholder or get_attr it reads the value, and the node's readers read it. Of an output it
-// stands between the graph's only result and the output.
+// placeholder or get_attr it reads the value, and the node's readers read it. Of placeholders these
+// calls stand behind all placeholders, in their order. Of an output it stands between the graph's
+// only result and the output.
 Status edit_identity(Edit *edit, Node *node, Node **out_call);
 // A copy of the value of `node`, made in front of `before`.
 Status edit_copy_before(Edit *edit, Node *before, Node *node, Node **out_copy);

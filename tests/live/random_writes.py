@@ -58,7 +58,8 @@ self.linear({a}) | self.tied({a}) | self.norm({a}) | self.norm(self.linear({a}))
 self.counts({a}) | self.inplace({a}) | self.weight @ {a} | self.row + {a} | self.apart * {a}
 torch.maximum({a}, {b}) | self.table.t() @ self.weight | self.weight + self.linear.weight"""
 VIEWS = """{a}[0] | {a}[-1] | {a}[1:3] | {a}[:, 1:] | {a}[:, 0] | {a}[::2] | {a}[..., 1:3] | {a}.t()
-{a}[0:0] | {a}.transpose(0, 1) | {a}.view(-1) | {a}.reshape(-1) | {a}.unsqueeze(0) | {a}.squeeze() | {a}.expand(4, 4)
+{a}[0:0] | {a}.transpose(0, 1) | {a}.view(-1)
+{a}.reshape(-1) | {a}.unsqueeze(0) | {a}.squeeze() | {a}.expand(4, 4)
 {a}.narrow(0, 0, 1) | {a}.diagonal() | {a}.select(0, 1) | {a}.split(2)[0] | {a}.unbind(0)[-1] | {a}[None]
 {a}.chunk(2, -1)[1] | {a}.permute(1, 0) | {a}.flatten() | {a}.view(2, 8) | {a}.detach() | {a}.mT | {a}.data
 {a}.unfold(0, 2, 1) | {a}.movedim(0, -1) | {a}.view_as({a}) | {a}.unflatten(0, (2, 2)) | {a}.swapaxes(0, -1)

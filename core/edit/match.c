@@ -231,6 +231,23 @@ static Status count_module(StringMap *names, const EditMatch *match, const char 
         return name[0] == '\0' ? STATUS_OK : string_map_set(names, name, names, NULL);
 }
 
+// The calls that a node was made in, the outermost first.
+static Status count_stack(StringMap *names, const EditMatch *match, const StackEntry *innermost)
+{
+        uint32_t n = 0;
+        for (const StackEntry *call = innermost; call != NULL; call = call->outer)
+                n++;
+        _cleanup_(freep) const StackEntry **calls = new_array(n, sizeof(StackEntry *));
+        if (calls == NULL)
+                return fail_memory();
+        uint32_t at = n;
+        for (const StackEntry *call = innermost; call != NULL; call = call->outer)
+                calls[--at] = call;
+        for (; at < n; at++)
+                TRY(count_module(names, match, calls[at]->path, calls[at]->type));
+        return STATUS_OK;
+}
+
 // "encoder, encoder.0, ...": paths of the modules that are called, or their classes if a class was
 // looked for.
 static Status add_modules(const Edit *edit, const EditMatch *match, Text *out)
@@ -242,8 +259,7 @@ static Status add_modules(const Edit *edit, const EditMatch *match, Text *out)
                 if (node->node.op == OP_CALL_MODULE)
                         TRY(count_module(&names, match, node->node.target,
                                          module == NULL ? NULL : module->type));
-                for (const StackEntry *call = node->node.module_stack; call != NULL; call = call->outer)
-                        TRY(count_module(&names, match, call->path, call->type));
+                TRY(count_stack(&names, match, node->node.module_stack));
         }
         text_add(out, names.n == 0 ? "; this graph calls no modules" : "; this graph calls the modules: ");
         for (uint32_t i = 0; i < names.n && i < MOST_SHOWN; i++)

@@ -14,6 +14,26 @@ static Status damaged(const GraphVersion *version)
                     (long long)version->stored.version, graph_version_reason(version));
 }
 
+// Bytes that are missing because the version was deleted meanwhile are no damage. Deleting takes
+// them from the disk first: it is waited for.
+static Status read_version(Engine *engine, GraphVersion *version, Graph **out_graph)
+{
+        Status status = engine_read_graph(engine, version, out_graph);
+        if (status != STATUS_DAMAGED)
+                return status;
+        Failure failure = *failure_current();
+        _cleanup_(graph_version_unrefp) GraphVersion *found = NULL;
+        engine_begin_change(engine);
+        bool listed = engine_find(engine, version->name, version->stored.version, &found) == STATUS_OK &&
+                      found == version;
+        engine_end_change(engine);
+        if (!listed)
+                return fail(STATUS_NOT_FOUND, "graph '%s' version %lld was deleted", version->name,
+                            (long long)version->stored.version);
+        *failure_current() = failure;
+        return status;
+}
+
 typedef struct GraphLoad {
         EngineWork work;
         GraphVersion *version; // counted
@@ -24,7 +44,7 @@ static Ticket *load(EngineWork *take_work)
         Graph *graph = NULL;
         Engine *engine = take_work->engine;
         GraphVersion *version = ((GraphLoad *)take_work)->version;
-        Status status = engine_read_graph(engine, version, &graph);
+        Status status = read_version(engine, version, &graph);
         engine_mark(engine, version, status);
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 damaged(version);
@@ -87,7 +107,7 @@ Status engine_graph(Engine *engine, GraphVersion *version, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = registry_peek(engine->decoded, &version->key);
         if (graph == NULL) {
-                Status status = engine_read_graph(engine, version, &graph);
+                Status status = read_version(engine, version, &graph);
                 engine_mark(engine, version, status);
                 if (status == STATUS_DAMAGED && atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                         return damaged(version);

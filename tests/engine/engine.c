@@ -235,6 +235,26 @@ Test(engine, a_stored_graph_that_cannot_be_read_any_more_is_damaged_with_its_rea
         scratch_remove(folder);
 }
 
+Test(engine, a_graph_that_is_deleted_before_it_is_read_is_gone_not_damaged)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        int64_t number;
+        put(engine, "m", "A", &number);
+        engine = engine_close(engine);
+        engine = open_engine(folder);
+        engine_find(engine, "m", 0, &version);
+        cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_NOT_FOUND, "%s",
+                     failure_current()->message);
+        cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_UNREAD);
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
 Test(engine, a_stored_graph_that_a_limit_refuses_now_is_not_damaged)
 {
         char *folder = scratch_make();

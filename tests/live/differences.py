@@ -11,7 +11,7 @@ from random_graphs import FLOATS, Call, fill, map_leaves, tensors_in
 
 PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot", "attention", "bilinear",
             "pinv", "matrix_power", "multi_dot", "inner", "outer", "ger", "addr", "cosine", "cdist",
-            "kron", "vander", "baddbmm")
+            "kron", "vander", "baddbmm", "cov", "corrcoef")
 
 # Differences that stay: a pattern of "kind, overload: words", and why.
 KNOWN = {
@@ -86,6 +86,7 @@ KNOWN = {
     "beyond its arguments",
     r"accepted, .*deform_conv2d.*size of mask": "a mask that nothing reads",
     r"refusals differ, .*names image": "values are checked when the region runs, shapes before",
+    r"accepted, .*torchao.*int too big to convert": "levels that Python's own conversion refuses",
     r"addbmm_.*doesn't match the broadcast shape": "PyTorch resizes what it writes to",
     r"_trilinear": "internal to bilinear, which gives it no such dimensions",
     r"refused with 400, aten\.(lstm|gru|rnn_tanh|rnn_relu)\S*:": "weights and states whose shapes or dtypes "

@@ -41,7 +41,7 @@ def hand_cases():
 
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
                  windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
-                 search, census_cases, linalg_cases, found_cases):
+                 search, samples, census_cases, linalg_cases, found_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
     for part in (quantized_cases, detection_cases, affine_cases):
@@ -1295,6 +1295,35 @@ def recurrent():
             hx = [ramp(layers * directions, 2, 2, dtype=dtype), ramp(layers * directions, 2, 4, dtype=dtype)]
             options = [True, layers, 0.0, False, directions == 2, False]
             yield "lstm.input", [ramp(5, 2, 3, dtype=dtype), hx, weights, *options]
+
+
+def samples():
+    """Quantiles, covariances, combinations, powers."""
+    rows = t([[nan, 1.0, 2.0], [3.0, 0.5, -1.0], [inf, -inf, 4.0]])
+    for name in ("quantile", "nanquantile"):
+        for how in ("linear", "lower", "higher", "midpoint", "nearest"):
+            for x in (rows, ramp(3, 4, 2, dtype=f64), ramp(5)):
+                yield f"{name}.scalar", [x, 0.3], {"interpolation": how}
+                shares = t([0.0, 0.25, 0.9, 1.0], x.dtype)
+                yield f"{name}.default", [x, shares, -1, True], {"interpolation": how}
+        yield f"{name}.scalar", [rows, 0.5, 0]
+        yield f"{name}.scalar", [t(3.0), 0.5]
+        yield f"{name}.scalar", [t([[nan, nan], [1.0, nan]]), 0.5, 1]
+        yield f"{name}.default", [ramp(3, 4), t(0.75), 0]
+        yield f"{name}.default", [ramp(3, 4), t([0.1, 0.2])]
+    for x in (ramp(3, 7), ramp(4, 3, dtype=f64).t(), ramp(6), t(2.0), ints(3, 5), ints(2, 4, dtype=u8)):
+        n = x.shape[-1] if x.dim() else 1
+        yield "corrcoef.default", [x]
+        for correction in (0, 1, 2):
+            yield "cov.default", [x], {"correction": correction}
+            yield "cov.default", [x], {"correction": correction, "fweights": ints(n, low=1, high=4),
+                                       "aweights": ramp(n).abs() + 0.1}
+    for x in (ramp(4), ints(3, dtype=i8), t([True, False]), ramp(0), ramp(1, dtype=bf16)):
+        for r in (0, 1, 2):
+            for again in (False, True):
+                yield "combinations.default", [x, r, again]
+        for n in (None, 0, 1, 4):
+            yield "vander.default", [x, n, n == 4]
 
 
 def search():

@@ -95,6 +95,10 @@ Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *
 void engine_release_parts(Engine *engine, const StoreVersion *version);
 // The bytes of one part of a version, without its holes' contents.
 Status engine_part_bytes(Engine *engine, const GraphVersion *version, uint32_t index, Storage **out_bytes);
+// `status`, of reading the version's bytes. Those that are missing because the version was deleted
+// meanwhile are no damage: STATUS_NOT_FOUND. Deleting takes them from the disk first, and is waited
+// for, so that no caller may hold the engine's mutex.
+Status engine_unless_deleted(Engine *engine, const GraphVersion *version, Status status);
 // Decodes a version from where it is kept.
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph);
 // Notes the outcome of reading a version: ready, or damaged with this thread's failure as the

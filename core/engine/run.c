@@ -14,24 +14,9 @@ static Status damaged(const GraphVersion *version)
                     (long long)version->stored.version, graph_version_reason(version));
 }
 
-// Bytes that are missing because the version was deleted meanwhile are no damage. Deleting takes
-// them from the disk first: it is waited for.
 static Status read_version(Engine *engine, GraphVersion *version, Graph **out_graph)
 {
-        Status status = engine_read_graph(engine, version, out_graph);
-        if (status != STATUS_DAMAGED)
-                return status;
-        Failure failure = *failure_current();
-        _cleanup_(graph_version_unrefp) GraphVersion *found = NULL;
-        engine_begin_change(engine);
-        bool listed = engine_find(engine, version->name, version->stored.version, &found) == STATUS_OK &&
-                      found == version;
-        engine_end_change(engine);
-        if (!listed)
-                return fail(STATUS_NOT_FOUND, "graph '%s' version %lld was deleted", version->name,
-                            (long long)version->stored.version);
-        *failure_current() = failure;
-        return status;
+        return engine_unless_deleted(engine, version, engine_read_graph(engine, version, out_graph));
 }
 
 typedef struct GraphLoad {

@@ -194,11 +194,29 @@ Status engine_part_bytes(Engine *engine, const GraphVersion *version, uint32_t i
         return adopt_mapping(document, true, out_bytes);
 }
 
+Status engine_unless_deleted(Engine *engine, const GraphVersion *version, Status status)
+{
+        if (status != STATUS_DAMAGED)
+                return status;
+        Failure failure = *failure_current();
+        _cleanup_(graph_version_unrefp) GraphVersion *found = NULL;
+        engine_begin_change(engine);
+        bool listed = engine_find(engine, version->name, version->stored.version, &found) == STATUS_OK &&
+                      found == version;
+        engine_end_change(engine);
+        if (!listed)
+                return fail(STATUS_NOT_FOUND, "graph '%s' version %lld was deleted", version->name,
+                            (long long)version->stored.version);
+        *failure_current() = failure;
+        return status;
+}
+
 Status engine_part(Engine *engine, const GraphVersion *version, StoreRole role, Storage **out_bytes)
 {
         for (uint32_t i = 0; i < version->stored.n_parts; i++)
                 if (version->stored.parts[i].role == role)
-                        return engine_part_bytes(engine, version, i, out_bytes);
+                        return engine_unless_deleted(engine, version,
+                                                     engine_part_bytes(engine, version, i, out_bytes));
         return fail(STATUS_NOT_FOUND, "graph '%s' version %lld has no %s", version->name,
                     (long long)version->stored.version, store_role_names[role]);
 }

@@ -250,6 +250,9 @@ Test(engine, a_graph_that_is_deleted_before_it_is_read_is_gone_not_damaged)
         cr_assert_eq(engine_graph(engine, version, &graph), STATUS_NOT_FOUND, "%s",
                      failure_current()->message);
         cr_assert_eq(atomic_load(&version->state), GRAPH_STATE_UNREAD);
+        Storage *bytes = NULL;
+        cr_assert_eq(engine_part(engine, version, STORE_GRAPH, &bytes), STATUS_NOT_FOUND);
+        cr_expect(strstr(failure_current()->message, "was deleted") != NULL);
         graph_version_unref(version);
         engine_close(engine);
         scratch_remove(folder);

@@ -324,8 +324,8 @@ static Status frequencies(Emitter *emitter, const OpCall *call, bool onesided, V
         double step = 1 / ((double)n * compose_double(&c, "d"));
         Value dtype = compose_has(&c, "dtype") ? NAMED(&c, "dtype") : value_dtype(DTYPE_F32);
         Value none = value_none();
-        Value first = OP(&c, "aten::arange.start", value_int(0),
-                         value_int(onesided ? n / 2 + 1 : (n + 1) / 2), dtype, none, none, none);
+        Value first = OP(&c, "aten::arange.start", value_int(0), value_int(onesided ? n / 2 + 1 : n - n / 2),
+                         dtype, none, none, none);
         if (!onesided) {
                 Value second = OP(&c, "aten::arange.start", value_int(-(n / 2)), value_int(0), dtype, none,
                                   none, none);

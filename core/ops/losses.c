@@ -105,8 +105,9 @@ static Status huber_loss_expand(Emitter *emitter, const OpCall *call, Value *out
         Dtype dtype =
                 compose_meta(&c, NAMED(&c, "self"))->dtype; // of the result, as PyTorch's loop writes it
         if (!compose_failed(&c) && !dtype_can_cast(pair.dtype, dtype))
-                return fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
-                            dtype_words(pair.dtype), dtype_words(dtype));
+                compose_check(&c,
+                              fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
+                                   dtype_words(pair.dtype), dtype_words(dtype)));
         pair.dtype = dtype;
         return end_pair(&c, &pair, bent(&c, pair.input, pair.target, delta, 0.5, delta), out);
 }
@@ -401,9 +402,10 @@ static Status bce_with_logits_expand(Emitter *emitter, const OpCall *call, Value
         char a[128], b[128];
         const TensorMeta *pm = compose_meta(&c, product), *tm = compose_meta(&c, target);
         if (!compose_failed(&c) && !meta_same_shape(pm, tm))
-                return fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
-                            shape_text(tm->rank, tm->size, a, sizeof(a)),
-                            shape_text(pm->rank, pm->size, b, sizeof(b)));
+                compose_check(&c,
+                              fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
+                                   shape_text(tm->rank, tm->size, a, sizeof(a)),
+                                   shape_text(pm->rank, pm->size, b, sizeof(b))));
         loss = compose_cast(&c, product, as);
         Value logs = OP(&c, "aten::log_sigmoid", input);
         if (compose_has(&c, "pos_weight")) {

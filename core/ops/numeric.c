@@ -284,10 +284,10 @@ static Status bilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "%ld",
                             n1 != wm->size[1] ? 1 : 2, (long)(n1 != wm->size[1] ? n1 : n2),
                             (long)(n1 != wm->size[1] ? wm->size[1] : wm->size[2]));
-        Value left = OP(&c, "aten::reshape", a, INTS(&c, -1, 1, 1, n1));
-        Value right = OP(&c, "aten::reshape", b, INTS(&c, -1, 1, n2, 1));
         if (n1 == 0 || n2 == 0)
                 return fail(STATUS_UNSUPPORTED, "bilinear(): inputs without features");
+        Value left = OP(&c, "aten::reshape", a, INTS(&c, -1, 1, 1, n1));
+        Value right = OP(&c, "aten::reshape", b, INTS(&c, -1, 1, n2, 1));
         Value product = OP(&c, "aten::matmul", OP(&c, "aten::matmul", left, weight), right);
         int64_t size[MAX_RANK];
         for (int d = 0; d < am->rank; d++)
@@ -444,7 +444,10 @@ static Status im2col_expand(Emitter *emitter, const OpCall *call, Value *out)
         };
         Value windows =
                 OP(&c, "aten::as_strided", self, compose_ints(&c, sizes, 6), compose_ints(&c, strides, 6));
-        int64_t shape[] = { sizes[0], channels * kernel[0] * kernel[1], n[0] * n[1] };
+        int64_t shape[] = { sizes[0], channels, n[0] };
+        if (!mul_i64(shape[1], kernel[0], &shape[1]) || !mul_i64(shape[1], kernel[1], &shape[1]) ||
+            !mul_i64(shape[2], n[1], &shape[2]))
+                compose_check(&c, fail(STATUS_TOO_LARGE, "im2col: the sizes are too large"));
         Value columns =
                 OP(&c, "aten::reshape",
                    OP(&c, "aten::clone", windows,

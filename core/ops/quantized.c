@@ -298,6 +298,12 @@ static Status check_choice(Compose *c)
         return STATUS_OK;
 }
 
+// Of two numbers around 0; their difference may need 64 bits.
+static double levels_between(int64_t least, int64_t most)
+{
+        return (double)((uint64_t)most - (uint64_t)least);
+}
+
 static Status choose_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -307,7 +313,7 @@ static Status choose_expand(Emitter *emitter, const OpCall *call, Value *out)
         range_with_zero(&c, compose_item(&c, ends, 0), compose_item(&c, ends, 1), &low, &high);
         int64_t least = compose_int(&c, "quant_min"), most = compose_int(&c, "quant_max");
         Value scale = OP(&c, "aten::div.Scalar", OP(&c, "aten::sub.Tensor", high, low),
-                         value_float((double)(most - least)));
+                         value_float(levels_between(least, most)));
         scale = at_least_eps(&c, scale);
         Value zero_point = OP(&c, "aten::round", OP(&c, "aten::div.Tensor", low, scale));
         zero_point = OP(&c, "aten::rsub.Scalar", compose_cast(&c, zero_point, DTYPE_I32), value_int(least));
@@ -323,9 +329,9 @@ static Status choose_symmetric_expand(Emitter *emitter, const OpCall *call, Valu
         compose_check(&c, check_choice(&c));
         Value ends = OP(&c, "aten::aminmax", NAMED(&c, "input")), low, high;
         range_with_zero(&c, compose_item(&c, ends, 0), compose_item(&c, ends, 1), &low, &high);
-        int64_t levels = compose_int(&c, "quant_max") - compose_int(&c, "quant_min");
+        double levels = levels_between(compose_int(&c, "quant_min"), compose_int(&c, "quant_max"));
         high = OP(&c, "aten::maximum", OP(&c, "aten::neg", low), high);
-        Value scale = at_least_eps(&c, OP(&c, "aten::div.Scalar", high, value_float((double)levels / 2)));
+        Value scale = at_least_eps(&c, OP(&c, "aten::div.Scalar", high, value_float(levels / 2)));
         Value zero_point =
                 OP(&c, "aten::full", INTS(&c, 1), value_int(dtype_named(&c, "dtype") == DTYPE_U8 ? 128 : 0),
                    value_dtype(DTYPE_I64));

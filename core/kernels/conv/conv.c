@@ -60,7 +60,7 @@ static inline __attribute__((always_inline)) void gather_row(const Conv *conv, c
                                : MAX(low, MIN(n, (conv->in_size[2] - 1 - first) / stride + 1));
         memset(out, 0, (size_t)low * size);
         const char *from = row + (first + low * stride) * step;
-        if (stride == 1 && conv->in_stride[4] == 1) {
+        if (high > low && stride == 1 && conv->in_stride[4] == 1) {
                 memcpy(out + (size_t)low * size, from, (size_t)(high - low) * size);
         } else {
                 for (int64_t x = low; x < high; x++, from += stride * step)

@@ -53,8 +53,9 @@ static void round_tile(const Bags *bags, TileClass class, void *tile, size_t n)
                 int64_t end = bag + 1 < bags->n_bags ? bags->offsets[bag + 1] : bags->n_indices;             \
                 T tile[TILE], *out = (T *)bags->out + bag * width + at;                                      \
                 int64_t *argmax = bags->argmax == NULL ? NULL : bags->argmax + bag * width + at;             \
-                memset(out, 0, n * sizeof(T));                                                               \
-                if (argmax != NULL)                                                                          \
+                if (n > 0)                                                                                   \
+                        memset(out, 0, n * sizeof(T));                                                       \
+                if (argmax != NULL && n > 0)                                                                 \
                         memset(argmax, 0, n * sizeof(int64_t));                                              \
                 for (int64_t i = bags->offsets[bag]; i < end && !work_stops(work, 2 * (int64_t)n + 8);       \
                      i++) {                                                                                  \

@@ -229,9 +229,16 @@ Test(numbers, of_a_program_are_checked_for_their_kind)
                      STATUS_OK);
         cr_expect(isnan(*(float *)tensor_data(out.tensor)));
         value_unref(out);
-        inputs[1] = value_int(2);
+        inputs[1] = value_none();
         cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { inputs, 3 } }, &ctx, &out, NULL),
                      STATUS_INTERNAL);
+        program_unref(program);
+        inputs[1] = value_int(2);
+        cr_assert_eq(compile_graph(graph, (ValueSpan){ inputs, 3 }, &options, NULL, &program), STATUS_OK);
+        inputs[1] = value_float(2);
+        cr_expect_eq(program_run(program, &frame, &(ProgramRun){ .inputs = { inputs, 3 } }, &ctx, &out, NULL),
+                     STATUS_INTERNAL);
+        inputs[1] = value_int(2);
         ProgramKey with_int, with_float;
         cr_assert_eq(program_key(graph, (ValueSpan){ inputs, 3 }, &options, 0, &with_int), STATUS_OK);
         inputs[1] = value_float(2);

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph info. Facts that the graph does not state about its inputs and outputs come from a run:
-// from its program, which has all of them, else from the rows of an eager run.
+// Graph info.
 #include "api/routes/info.h"
 #include <string.h>
 #include <time.h>
-#include "api/run/outputs.h"
+#include "api/routes/facts.h"
 
 static void write_spec(const TensorSpec *spec, Text *out)
 {
-        bool known = spec != NULL;
         text_add(out, "\"dtype\": ");
-        if (known && spec->dtype != DTYPE_NONE)
+        if (spec->dtype != DTYPE_NONE)
                 text_add_json(out, dtype_info[spec->dtype].name);
         else
                 text_add(out, "null");
         text_add(out, ", \"shape\": ");
-        if (!known || spec->rank < 0) {
+        if (spec->rank < 0) {
                 text_add(out, "null");
                 return;
         }
@@ -83,131 +81,38 @@ static void write_literal(Value value, Text *out)
         }
 }
 
-// ---- what a run has shown ----
-// Inputs and outputs come from the same run: a program's, else the latest.
-typedef struct Shown {
-        const ProgramInfo *program; // borrowed; knows the inputs and the whole result. NULL: none
-        SignatureSummary *runs;     // the latest; may be none
-        uint32_t n_runs;
-        StringMap rows; // of that run: name of a node -> TensorMeta of its result
-} Shown;
-
-static void shown_deinit(Shown *shown)
+static void write_input(const Signature *signature, const TensorFact *input, Text *out)
 {
-        profile_summary_free(shown->runs, shown->n_runs);
-        string_map_deinit(&shown->rows);
-}
-
-static Status look(const GraphVersion *version, const ProgramInfo *programs, uint32_t n_programs, Shown *out)
-{
-        for (uint32_t i = 0; i < n_programs; i++)
-                if (programs[i].result != NULL) {
-                        out->program = &programs[i];
-                        return STATUS_OK;
-                }
-        if (version->stats == NULL)
-                return STATUS_OK;
-        TRY(profile_stats_shapes(version->stats, 1, &out->runs, &out->n_runs));
-        for (uint32_t i = 0; out->n_runs > 0 && i < out->runs[0].n_nodes; i++) {
-                NodeSummary *row = &out->runs[0].nodes[i];
-                // the last of fused nodes is the result
-                const Node *node = row->n_nodes > 0 ? row->nodes[row->n_nodes - 1] : row->node;
-                if (node != NULL && row->has_tensor)
-                        TRY(string_map_set(&out->rows, node->name, &row->meta, NULL));
-        }
-        return STATUS_OK;
-}
-
-static bool is_known(const TensorSpec *spec)
-{
-        return spec != NULL && spec->rank >= 0 && spec->dtype != DTYPE_NONE;
-}
-
-static void write_meta(const TensorMeta *meta, Text *out)
-{
-        TensorSpec spec = { .dtype = meta->dtype, .rank = meta->rank };
-        for (int d = 0; d < meta->rank; d++)
-                spec.size[d].value = meta->size[d];
-        write_spec(&spec, out);
-}
-
-static const TensorMeta *shown_input(const Shown *shown, uint32_t i, const Node *placeholder)
-{
-        const RunLabels *labels = shown->n_runs == 0 ? NULL : shown->runs[0].labels;
-        if (shown->program != NULL && i < shown->program->signature.n) {
-                const Value *value = &shown->program->signature.items[i];
-                return value->kind == VALUE_TENSOR ? &value->tensor->meta : NULL;
-        }
-        if (labels != NULL && i < labels->n_inputs)
-                return labels->inputs[i].is_tensor ? &labels->inputs[i].meta : NULL;
-        return string_map_get(&shown->rows, placeholder->name);
-}
-
-static void write_inputs(const Graph *graph, const Shown *shown, Text *out)
-{
-        bool first = true;
-        text_add(out, "\"inputs\": [");
-        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
-                const Input *input = &graph->signature.inputs[i];
-                if (input->kind == INPUT_STATE)
-                        continue;
-                text_add(out, first ? "" : ", ");
-                first = false;
-                text_add(out, "{\"name\": ");
-                text_add_json(out, graph->signature.in_tree == NULL ? input->placeholder->target
-                                                                    : input->placeholder->name);
-                text_add(out, ", ");
-                if (input->kind == INPUT_LITERAL) {
-                        write_literal(input->literal, out);
-                } else if (input->value_kind == VALUE_INT) {
-                        text_add(out, "\"type\": \"int\"");
-                } else {
-                        const TensorMeta *meta =
-                                is_known(&input->spec) ? NULL : shown_input(shown, i, input->placeholder);
-                        if (meta != NULL)
-                                write_meta(meta, out);
-                        else
-                                write_spec(&input->spec, out);
-                        if (meta == NULL && input->spec.rank > 0)
-                                write_dims(&graph->signature, &input->spec, out);
-                }
-                text_add_char(out, '}');
-        }
-        text_add_char(out, ']');
-}
-
-static const TensorMeta *shown_output(const Shown *shown, const OutputLeaf *leaf)
-{
-        if (leaf->value.kind == VALUE_TENSOR)
-                return &leaf->value.tensor->meta;
-        return leaf->node == NULL ? NULL : string_map_get(&shown->rows, leaf->node->name);
-}
-
-static void write_output(const OutputLeaf *leaf, const Shown *shown, Text *out)
-{
-        const TensorSpec *spec = leaf->node == NULL ? NULL : leaf->node->spec;
-        const TensorMeta *meta = is_known(spec) ? NULL : shown_output(shown, leaf);
-        output_write_name(leaf, out);
+        text_add(out, "{\"name\": ");
+        text_add_json(out, input->name);
         text_add(out, ", ");
-        if (meta != NULL)
-                write_meta(meta, out);
-        else
-                write_spec(spec, out);
+        if (input->kind == FACT_LITERAL) {
+                write_literal(input->literal, out);
+        } else if (input->kind == FACT_INT) {
+                text_add(out, "\"type\": \"int\"");
+        } else {
+                write_spec(&input->spec, out);
+                write_dims(signature, &input->spec, out);
+        }
         text_add_char(out, '}');
 }
 
-static Status write_outputs(const Graph *graph, const Shown *shown, Text *out)
+static void write_tensors(const Graph *graph, const GraphFacts *facts, Text *out)
 {
-        OutputList list;
-        Status status = output_list_of(graph, shown->program == NULL ? NULL : shown->program->result, &list);
-        text_add(out, ", \"outputs\": [");
-        for (uint32_t i = 0; status == STATUS_OK && i < list.n; i++) {
+        text_add(out, "\"inputs\": [");
+        for (uint32_t i = 0; i < facts->n_inputs; i++) {
                 text_add(out, i == 0 ? "" : ", ");
-                write_output(&list.leaves[i], shown, out);
+                write_input(&graph->signature, &facts->inputs[i], out);
+        }
+        text_add(out, "], \"outputs\": [");
+        for (uint32_t i = 0; i < facts->list.n; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                output_write_name(&facts->list.leaves[i], out);
+                text_add(out, ", ");
+                write_spec(&facts->outputs[i].spec, out);
+                text_add_char(out, '}');
         }
         text_add_char(out, ']');
-        output_list_deinit(&list);
-        return status;
 }
 
 typedef struct OpCount {
@@ -393,12 +298,10 @@ Status info_write(const InfoOf *of, Text *out)
         const Graph *graph = of->graph;
         write_head(of->version, of->is_resident, out);
         if (graph != NULL) {
-                _cleanup_(shown_deinit) Shown shown = { .n_runs = 0 };
-                if (graph->format == GRAPH_FX_JSON) // exports state everything
-                        TRY(look(of->version, of->programs, of->n_programs, &shown));
+                _cleanup_(graph_facts_deinit) GraphFacts facts;
+                TRY(graph_facts(of->version, graph, of->programs, of->n_programs, &facts));
                 text_add(out, ", ");
-                write_inputs(graph, &shown, out);
-                TRY(write_outputs(graph, &shown, out));
+                write_tensors(graph, &facts, out);
                 text_addf(out, ", \"nodes\": %u, \"weights_bytes\": %zu", graph->n_nodes,
                           graph->weights_bytes);
                 TRY(write_ops(graph, out));

@@ -21,6 +21,7 @@ typedef struct ApiCall {
         char content_type[CALL_HEADER_MAX]; // a hint only; "" if absent
         char accept[CALL_HEADER_MAX];
         char if_match[CALL_HEADER_MAX], if_none_match[CALL_HEADER_MAX]; // "" if absent
+        char header_length[CALL_HEADER_MAX]; // Inference-Header-Content-Length (AS_OIP); "" if absent
         char request_id[PROFILE_ID_MAX + 1];
         TraceIds trace;        // empty without a traceparent
         Storage *body;         // counted; NULL: none
@@ -86,9 +87,9 @@ Status param_choice(const ApiCall *call, ParameterId id, int *out);
 // The index of a name of TYPE_CHOICE. STATUS_VALUE lists the allowed names.
 Status param_choose(ParameterId id, const char *name, int *out);
 
-// The failure as a JSON reply: {"error", "code", "node", "details"}. INTERNAL failures show only
-// "internal error" and the request id.
-void reply_failure(const Failure *failure, const char *request_id, ApiReply *reply);
+// The failure as the call's reply, in JSON: {"error", "code", "node", "details"}. INTERNAL failures
+// show only "internal error" and the request id.
+void reply_failure(const ApiCall *call, const Failure *failure, ApiReply *reply);
 int status_http(Status status);
 
 enum { SERVER_MAX_FILES = 2 };

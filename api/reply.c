@@ -92,13 +92,35 @@ void api_reply_header(ApiReply *reply, const char *name, const char *format, ...
         va_end(arguments);
 }
 
-void reply_failure(const Failure *failure, const char *request_id, ApiReply *reply)
+// The Open Inference Protocol has other codes for two of them.
+static int failure_http(const ApiCall *call, Status status)
+{
+        if (route_has(call->route, AS_OIP) && status == STATUS_DEADLINE)
+                return 503;
+        if (route_has(call->route, AS_OIP) && status == STATUS_UNSUPPORTED)
+                return 501;
+        return status_http(status);
+}
+
+// Its clients look for these words.
+static void add_message(const ApiCall *call, const Failure *failure, Text *out)
+{
+        char text[200];
+        if (route_has(call->route, AS_OIP) && failure->status == STATUS_NOT_FOUND && call->name[0] != '\0') {
+                snprintf(text, sizeof(text), "Request for unknown model: '%s' is not found", call->name);
+                text_add_json(out, text);
+        } else {
+                text_add_json(out, failure->message);
+        }
+}
+
+void reply_failure(const ApiCall *call, const Failure *failure, ApiReply *reply)
 {
         bool ours =
                 status_class(failure->status) == STATUS_CLASS_INTERNAL && failure->status != STATUS_NO_MEMORY;
         drop_body(reply);
         reply->n_headers = 0;
-        reply->status = status_http(failure->status);
+        reply->status = failure_http(call, failure->status);
         reply->code = status_code(failure->status);
         if (status_class(failure->status) == STATUS_CLASS_INTERNAL)
                 snprintf(reply->problem, sizeof(reply->problem), "%.180s (%s:%d)", failure->message,
@@ -109,10 +131,11 @@ void reply_failure(const Failure *failure, const char *request_id, ApiReply *rep
         if (ours) {
                 char text[160];
                 snprintf(text, sizeof(text),
-                         "internal error; the server's log has more under request id %.64s", request_id);
+                         "internal error; the server's log has more under request id %.64s",
+                         call->request_id);
                 text_add_json(out, text);
         } else {
-                text_add_json(out, failure->message);
+                add_message(call, failure, out);
         }
         text_add(out, ", \"code\": ");
         text_add_json(out, status_code(failure->status));

@@ -246,7 +246,7 @@ static Status add_query(const char *from, const char *end, ApiCall *call)
                 value[0] = '\0';
         int place = place_of(call->route, key);
         if (place < 0)
-                return fail_parameter(call->route, key);
+                return route_has(call->route, AS_OIP) ? STATUS_OK : fail_parameter(call->route, key);
         if (call->query[place] != NULL)
                 return fail(STATUS_VALUE, "query parameter \"%s\" is given twice", key);
         call->query[place] = copy_text(value, strlen(value));
@@ -275,6 +275,8 @@ Status route_parse(const char *method, const char *target, ApiCall *call, char o
                             (long long)limits.max_uri);
         const char *query = strchr(target, '?');
         TRY(split_path(target, query == NULL ? target + strlen(target) : query, &path));
+        if (path.n == 2 && strcmp(path.text[0], "v2") == 0 && path.text[1][0] == '\0')
+                path.n = 1; // GET /v2/, as clients of the Open Inference Protocol send it
         TRY(find_route(method, &path, call, out_allow));
         TRY(take_placeholders(call->route->path, &path, call));
         return query == NULL ? STATUS_OK : parse_query(query + 1, call);

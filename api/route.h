@@ -33,7 +33,10 @@ typedef enum RouteNeed {
         BRINGS_GRAPH = 8,                // the body holds the graph
         NEEDS_FACTS = 16,                // ServerFacts: uptime, readiness
         NEEDS_COUNTS = 32 | NEEDS_FACTS, // ServerFacts: all of it
-        NEEDS_SCOPES = 64                // ApiCall.scopes: some bodies ask for more than the route's scope
+        NEEDS_SCOPES = 64,               // ApiCall.scopes: some bodies ask for more than the route's scope
+        // bodies, replies and failures are the Open Inference Protocol's; unknown parameters of the
+        // query are ignored
+        AS_OIP = 128
 } RouteNeed;
 
 // A media type and its JSON schema; lists end with a NULL type.

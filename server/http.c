@@ -124,6 +124,8 @@ static Status open_request(Exchange *exchange, const char *method)
         copy_header(exchange, "Accept", job->call.accept);
         copy_header(exchange, "If-Match", job->call.if_match);
         copy_header(exchange, "If-None-Match", job->call.if_none_match);
+        if (route_has(job->call.route, AS_OIP))
+                copy_header(exchange, "Inference-Header-Content-Length", job->call.header_length);
         job->is_run = route_is(job->call.route, KIND_RUN);
         return body_limit(exchange);
 }

@@ -256,7 +256,7 @@ bool send_reply(Exchange *exchange)
 
 void prepare_refusal(Exchange *exchange)
 {
-        reply_failure(failure_current(), exchange->job->call.request_id, &exchange->job->reply);
+        reply_failure(&exchange->job->call, failure_current(), &exchange->job->reply);
         exchange->done = true;
 }
 

@@ -2,7 +2,6 @@
 // The driver loop. A step returns what comes next; failures become the reply in one place. Time
 // spent in each step is kept for Server-Timing, logs and the profile.
 #include <string.h>
-#include "api/run/codec.h"
 #include "core/base/limits.h"
 #include "server/job_private.h"
 
@@ -133,12 +132,11 @@ static JobStep step_after(const Job *job)
         return (JobStep)(job->step + 1);
 }
 
-// The codec decides what a run's failure looks like.
 static void reply_with_failure(Job *job)
 {
-        void (*error)(const Failure *, const char *, ApiReply *) =
-                job->is_run ? codec_of(&job->call)->error : reply_failure;
-        error(failure_current(), job->call.request_id, &job->reply);
+        if (job->is_run && job->version != NULL)
+                profile_stats_add_failure(job->version->stats, clock_ns() - job->received_ns);
+        reply_failure(&job->call, failure_current(), &job->reply);
         job->step = STEP_SEND;
 }
 

@@ -238,19 +238,10 @@ static Status fill_tensor(const Header *header, ByteSpan content, Tensor *tensor
         return STATUS_OK;
 }
 
-static bool can_borrow(const Header *header, ByteSpan content)
+static bool can_borrow(const Header *header)
 {
         bool in_order = !header->fortran_order || header->rank <= 1;
-        return content.n > 0 && in_order && !header->swapped && header->dtype != DTYPE_BOOL &&
-               (uintptr_t)content.data % dtype_info[header->dtype].bytes == 0;
-}
-
-static Status borrow_tensor(const TensorMeta *meta, ByteSpan content, Storage *bytes, Budget *budget,
-                            Tensor **out_tensor)
-{
-        _cleanup_(storage_unrefp) Storage *shell = NULL;
-        TRY(borrow_storage(bytes, content, budget, &shell));
-        return tensor_new_view(shell, meta, 0, out_tensor);
+        return in_order && !header->swapped && header->dtype != DTYPE_BOOL;
 }
 
 Status npy_read(ByteSpan bytes, Storage *borrow_bytes, Budget *budget, Tensor **out_tensor)
@@ -270,8 +261,8 @@ Status npy_read(ByteSpan bytes, Storage *borrow_bytes, Budget *budget, Tensor **
         }
         TensorMeta meta;
         meta_init(&meta, header.dtype, header.rank, header.size);
-        if (borrow_bytes != NULL && can_borrow(&header, content))
-                return borrow_tensor(&meta, content, borrow_bytes, budget, out_tensor);
+        if (borrow_bytes != NULL && can_borrow(&header))
+                return borrow_tensor(borrow_bytes, content, &meta, budget, out_tensor);
         if (header.fortran_order) {
                 int64_t stride = 1;
                 for (int d = 0; d < header.rank; d++) {

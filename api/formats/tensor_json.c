@@ -114,6 +114,7 @@ typedef struct Description {
         const char *data, *b64; // texts kept aside; NULL: not there (or read already)
         size_t n_data, n_b64;
         bool may_lack_data;
+        bool oip;                   // the Open Inference Protocol's members
         const TensorJsonMore *more; // NULL: none
 } Description;
 
@@ -145,7 +146,7 @@ static Status apply_shape(const Description *description, Tensor *tensor)
         int64_t needed, n = meta_numel(&tensor->meta);
         TRY(shape_numel(description->said.rank, description->said.shape, &needed));
         meta_init(&meta, tensor->meta.dtype, description->said.rank, description->said.shape);
-        bool nested = tensor->meta.rank > 1;
+        bool nested = tensor->meta.rank > 1 && !description->oip;
         if (!meta_same_shape(&meta, &tensor->meta) && (n != needed || (nested && n > 0))) {
                 char said[256], found[256];
                 shape_text(meta.rank, meta.size, said, sizeof(said));
@@ -267,10 +268,56 @@ static Status fail_member(const char *key)
         return status;
 }
 
-// One member. Data is read at once when its dtype is known by now, else its text is kept.
+// Data is read at once when its dtype is known by now, else its text is kept.
+static Status read_data(JsonReader *reader, Description *description, Budget *budget, Tensor **tensor)
+{
+        if (description->said.dtype != DTYPE_NONE)
+                return read_numbers(reader, description->said.dtype, budget, tensor);
+        return json_read_raw(reader, &description->data, &description->n_data);
+}
+
+static Status read_more(JsonReader *reader, const char *key, const Description *description, bool *out_known)
+{
+        *out_known = false;
+        return description->more == NULL
+                       ? STATUS_OK
+                       : description->more->read(description->more->context, reader, key, out_known);
+}
+
+static Status read_datatype(JsonReader *reader, Dtype *out_dtype)
+{
+        const char *name;
+        TRY(json_read_string(reader, &name, NULL));
+        *out_dtype = dtype_from_oip(name);
+        if (*out_dtype != DTYPE_NONE)
+                return STATUS_OK;
+        if (strcmp(name, "BYTES") == 0)
+                return fail(STATUS_UNSUPPORTED, "datatype BYTES: graphs take tensors of numbers only");
+        return fail(STATUS_VALUE, "unknown datatype \"%.60s\"; for example FP32, FP16, INT64, BOOL", name);
+}
+
+static Status read_oip_member(JsonReader *reader, const char *key, Description *description, Budget *budget,
+                              Tensor **tensor)
+{
+        bool known;
+        if (json_peek(reader) == JSON_NULL)
+                return json_read_null(reader);
+        if (strcmp(key, "datatype") == 0)
+                return read_datatype(reader, &description->said.dtype);
+        if (strcmp(key, "shape") == 0)
+                return read_shape(reader, description);
+        if (strcmp(key, "data") == 0)
+                return read_data(reader, description, budget, tensor);
+        TRY(read_more(reader, key, description, &known));
+        return known ? STATUS_OK : json_skip(reader);
+}
+
 static Status read_member(JsonReader *reader, const char *key, Description *description, Budget *budget,
                           Tensor **tensor)
 {
+        bool known;
+        if (description->oip)
+                return read_oip_member(reader, key, description, budget, tensor);
         if (strcmp(key, "dtype") == 0)
                 return read_dtype(reader, &description->said.dtype);
         if (strcmp(key, "shape") == 0)
@@ -280,15 +327,10 @@ static Status read_member(JsonReader *reader, const char *key, Description *desc
                         return fail(STATUS_VALUE, "\"b64\" must be a text");
                 return json_read_raw(reader, &description->b64, &description->n_b64);
         }
-        if (strcmp(key, "data") != 0) {
-                bool known = false;
-                if (description->more != NULL)
-                        TRY(description->more->read(description->more->context, reader, key, &known));
-                return known ? STATUS_OK : fail_member(key);
-        }
-        if (description->said.dtype != DTYPE_NONE)
-                return read_numbers(reader, description->said.dtype, budget, tensor);
-        return json_read_raw(reader, &description->data, &description->n_data);
+        if (strcmp(key, "data") == 0)
+                return read_data(reader, description, budget, tensor);
+        TRY(read_more(reader, key, description, &known));
+        return known ? STATUS_OK : fail_member(key);
 }
 
 static Status read_kept_data(const Description *description, Dtype expected, Budget *budget,
@@ -342,6 +384,15 @@ Status tensor_json_read_described(JsonReader *reader, Budget *budget, const Tens
                                   Tensor **out_tensor, TensorJsonDescription *out_described)
 {
         Description description = { .may_lack_data = true, .more = more };
+        TRY(read_object(reader, DTYPE_NONE, budget, &description, out_tensor));
+        *out_described = description.said;
+        return STATUS_OK;
+}
+
+Status tensor_json_read_oip(JsonReader *reader, Budget *budget, const TensorJsonMore *more,
+                            Tensor **out_tensor, TensorJsonDescription *out_described)
+{
+        Description description = { .may_lack_data = true, .oip = true, .more = more };
         TRY(read_object(reader, DTYPE_NONE, budget, &description, out_tensor));
         *out_described = description.said;
         return STATUS_OK;

@@ -27,6 +27,12 @@ typedef struct TensorJsonMore {
 Status tensor_json_read_described(JsonReader *reader, Budget *budget, const TensorJsonMore *more,
                                   Tensor **out_tensor, TensorJsonDescription *out_described);
 
+// The same in the words of the Open Inference Protocol: "datatype" ("FP32"), "shape" and "data". A
+// member that is null counts as missing, and those that nobody knows are skipped. "data" is nested
+// or flat; only the number of its values counts.
+Status tensor_json_read_oip(JsonReader *reader, Budget *budget, const TensorJsonMore *more,
+                            Tensor **out_tensor, TensorJsonDescription *out_described);
+
 typedef enum TensorJsonStyle { TENSOR_JSON_NESTED, TENSOR_JSON_FLAT, TENSOR_JSON_B64 } TensorJsonStyle;
 // The data alone: nested lists (a bare number for 0-dim), one flat list, or a base64 string of the
 // contiguous little-endian bytes. Non-finite floats are the strings "NaN", "Infinity", "-Infinity".

@@ -95,13 +95,24 @@ Status answer_run(const Answer *answer)
         return fail(STATUS_INTERNAL, "%s is no route that a handler answers", answer->call->route->id);
 }
 
+// What was unloaded is there for the other routes only.
+static Status check_loaded(const ApiCall *call, GraphVersion **version)
+{
+        if (!route_has(call->route, AS_OIP) || !atomic_load(&(*version)->unloaded))
+                return STATUS_OK;
+        *version = graph_version_unref(*version);
+        return fail(STATUS_VALUE, "Request for unknown model: '%s' has no available versions", call->name);
+}
+
 Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version)
 {
-        if (call->alias[0] == '\0')
-                return engine_find(engine, call->name, call->version, out_version);
+        if (call->alias[0] == '\0') {
+                TRY(engine_find(engine, call->name, call->version, out_version));
+                return check_loaded(call, out_version);
+        }
         TRY(engine_find_alias(engine, call->name, call->alias, out_version));
         call->version = (*out_version)->stored.version;
-        return STATUS_OK;
+        return check_loaded(call, out_version);
 }
 
 void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null,
@@ -112,5 +123,5 @@ void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, 
         if (status == STATUS_OK)
                 status = text_status(&reply->body);
         if (status != STATUS_OK)
-                reply_failure(failure_current(), call->request_id, reply);
+                reply_failure(call, failure_current(), reply);
 }

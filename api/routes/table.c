@@ -86,6 +86,13 @@ static const Media compare_media[] = {
           "\"deadline_ms\": {\"type\": \"integer\"}, \"seed\": {\"type\": \"integer\"}}}" },
         { NULL, NULL }
 };
+static const Media oip_media[] = { { "application/json", OBJECT },
+                                   { "application/octet-stream", "{}" },
+                                   { NULL, NULL } };
+static const Media oip_reply[] = { { "application/json", OBJECT },
+                                   { "application/octet-stream", "{}" },
+                                   { NULL, NULL } };
+static const Media options_media[] = { { "application/json", OBJECT }, { NULL, NULL } };
 static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", OBJECT },
                                     { NULL, NULL } };
@@ -111,6 +118,8 @@ static const Media weights_reply[] = { { "application/x-safetensors", "{}" },
 static const RouteBody no_body = { NULL, ENVELOPE_LIMITS };
 static const RouteBody change_body = { change_media, ENVELOPE_LIMITS };
 static const RouteBody run_body = { run_media, RUN_LIMITS };
+static const RouteBody oip_body = { oip_media, RUN_LIMITS };
+static const RouteBody oip_options = { options_media, ENVELOPE_LIMITS };
 static const RouteBody inline_body = { inline_media, RUN_LIMITS };
 static const RouteBody pass_body = { pass_media, ENVELOPE_LIMITS };
 static const RouteBody compare_body = { compare_media, RUN_LIMITS };

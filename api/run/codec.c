@@ -21,6 +21,8 @@ static const Codec *reader_of(const ApiCall *call, ByteSpan body)
 const Codec *codec_of(const ApiCall *call)
 {
         ByteSpan none = { NULL, 0 };
+        if (route_has(call->route, AS_OIP))
+                return &oip_codec;
         return reader_of(call,
                          call->body == NULL ? none : (ByteSpan){ call->body->data, call->body->n_bytes });
 }

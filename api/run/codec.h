@@ -27,8 +27,6 @@ struct Codec {
         Status (*encode)(RunCall *run, const OutputList *outputs, ApiReply *reply);
         // Writes contiguous named tensors as one file. NULL: the form is no file of arrays.
         Status (*write)(const NamedTensor *arrays, uint32_t n, ApiReply *reply);
-        // A failed run as a reply.
-        void (*error)(const Failure *failure, const char *request_id, ApiReply *reply);
 };
 
 #define CODEC(name, row) extern const Codec row;

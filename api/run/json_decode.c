@@ -264,5 +264,4 @@ const Codec json_codec = { .types = { "application/json", "*/*", "application/*"
                            .take_graph = json_take_graph,
                            .decode = json_decode,
                            .decode_part = json_decode_part,
-                           .encode = json_encode,
-                           .error = reply_failure };
+                           .encode = json_encode };

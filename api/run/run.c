@@ -3,6 +3,7 @@
 // both. An unknown option is refused with the list of known ones.
 #include <string.h>
 #include "api/run/condition.h"
+#include "api/run/oip.h"
 #include "api/run/observed.h"
 #include "api/readers/recognise.h"
 #include "api/run/run_private.h"
@@ -26,6 +27,7 @@ void run_call_deinit(RunCall *run)
         }
         free(run->called);
         free(run->called_graphs);
+        run->oip = oip_run_free(run->oip);
         recipe_deinit(&run->recipe);
         recipe_deinit(&run->given);
 }
@@ -65,7 +67,10 @@ static Status take_as(RunCall *run)
 {
         int as = -1;
         TRY(param_choice(run->call, PARAM_RUN_AS, &as));
-        run->replies = as < 0 ? codec_accepted(run->call->accept) : codec_at(as);
+        if (route_has(run->call->route, AS_OIP))
+                run->replies = &oip_codec;
+        else
+                run->replies = as < 0 ? codec_accepted(run->call->accept) : codec_at(as);
         return STATUS_OK;
 }
 
@@ -115,7 +120,8 @@ Status run_decode(const ApiCall *call, RunCall *run)
         const char *outputs = param_text(call, PARAM_OUTPUTS);
         if (outputs != NULL)
                 TRY(run_take_outputs(outputs, strlen(outputs), run));
-        if (call->body == NULL || call->body->n_bytes == 0)
+        bool empty = call->body == NULL || call->body->n_bytes == 0;
+        if (empty && !route_has(call->route, AS_OIP))
                 run->sent = RUN_SENT_NO_BODY;
         else
                 TRY(codec_of(call)->decode(run));

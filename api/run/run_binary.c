@@ -69,8 +69,7 @@ const Codec npy_codec = { .types = { "application/x-npy" },
                           .decode = npy_decode,
                           .decode_part = npy_decode_part,
                           .encode = arrays_encode,
-                          .write = npy_write,
-                          .error = reply_failure };
+                          .write = npy_write };
 
 // ---- named arrays: of a part that is an archive, the part's own name does not matter ----
 static Status take_named(void *context, const char *name, Tensor *take_tensor)
@@ -103,8 +102,7 @@ const Codec npz_codec = { .types = { "application/x-npz" },
                           .decode = npz_decode,
                           .decode_part = npz_decode_part,
                           .encode = arrays_encode,
-                          .write = npz_write,
-                          .error = reply_failure };
+                          .write = npz_write };
 
 static bool safetensors_reads(const ApiCall *call, ByteSpan body)
 {
@@ -148,8 +146,7 @@ const Codec safetensors_codec = { .types = { "application/x-safetensors", "appli
                                   .decode = safetensors_decode,
                                   .decode_part = safetensors_decode_part,
                                   .encode = arrays_encode,
-                                  .write = safetensors_write,
-                                  .error = reply_failure };
+                                  .write = safetensors_write };
 
 // ---- forms ----
 // No JSON begins with two dashes.
@@ -209,6 +206,4 @@ static Status form_decode(RunCall *run)
         return status;
 }
 
-const Codec form_codec = {
-        .reads = form_reads, .take_graph = form_take_graph, .decode = form_decode, .error = reply_failure
-};
+const Codec form_codec = { .reads = form_reads, .take_graph = form_take_graph, .decode = form_decode };

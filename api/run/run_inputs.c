@@ -545,13 +545,14 @@ static bool find_path(const RunCall *run, const char *name, uint32_t *out_leaf)
         return false;
 }
 
-// "arr_2": the third input.
+// "arr_2" and "INPUT__2": the third input.
 static bool find_numbered(const RunCall *run, const char *name, uint32_t *out_leaf)
 {
-        size_t digits = strncmp(name, "arr_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
-        if (digits == 0 || digits > 6 || name[4 + digits] != '\0')
+        size_t prefix = strncmp(name, "arr_", 4) == 0 ? 4 : strncmp(name, "INPUT__", 7) == 0 ? 7 : 0;
+        size_t digits = prefix == 0 ? 0 : strspn(name + prefix, "0123456789");
+        if (digits == 0 || digits > 6 || name[prefix + digits] != '\0')
                 return false;
-        *out_leaf = (uint32_t)strtoul(name + 4, NULL, 10);
+        *out_leaf = (uint32_t)strtoul(name + prefix, NULL, 10);
         return *out_leaf < run->task.n_inputs;
 }
 

@@ -14,6 +14,7 @@ Status json_take_graph(const ApiContext *context, RunCall *run); // inline_graph
 Status form_take_graph(const ApiContext *context, RunCall *run);
 Status json_encode(RunCall *run, const OutputList *outputs, ApiReply *reply);   // json_encode.c
 Status arrays_encode(RunCall *run, const OutputList *outputs, ApiReply *reply); // run_reply.c
+Status oip_encode(RunCall *run, const OutputList *outputs, ApiReply *reply);    // oip_encode.c
 Status npy_write(const NamedTensor *arrays, uint32_t n, ApiReply *reply);
 
 // ---- what they share ----
@@ -62,6 +63,10 @@ Status run_read_whole(JsonReader *reader, int64_t *out);
 
 // The parts of a call whose body is a form.
 Status run_open_multipart(const ApiCall *call, Multipart *out_multipart);
+
+// An output as a contiguous tensor: a number or flag becomes one without dimensions.
+// STATUS_NOT_ACCEPTABLE for what no array holds.
+Status run_output_array(const OutputLeaf *leaf, Budget *budget, Tensor **out_tensor);
 
 // A value that is no tensor as JSON: numbers, texts, names of dtypes, null. STATUS_RUN for one
 // without such a form.

@@ -18,7 +18,7 @@ static Status number_tensor(Dtype dtype, const void *item, Tensor **out_tensor)
         return STATUS_OK;
 }
 
-static Status array_of(const OutputLeaf *leaf, Budget *budget, Tensor **out_tensor)
+Status run_output_array(const OutputLeaf *leaf, Budget *budget, Tensor **out_tensor)
 {
         const Value *value = &leaf->value;
         uint8_t flag = value->kind == VALUE_BOOL && value->b;
@@ -70,7 +70,7 @@ static Status write_arrays(RunCall *run, const OutputList *list, NamedTensor *ar
                 if (list->leaves[i].value.kind == VALUE_NONE)
                         continue;
                 arrays[n].name = list->leaves[i].name;
-                status = array_of(&list->leaves[i], &run->task.budget, &arrays[n++].tensor);
+                status = run_output_array(&list->leaves[i], &run->task.budget, &arrays[n++].tensor);
         }
         if (status == STATUS_OK && run->replies->write == npy_write && n != 1)
                 status = fail_count(list, n);

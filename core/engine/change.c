@@ -485,6 +485,20 @@ static void drop_unused(Engine *engine, const GraphVersion *version)
         }
 }
 
+Status engine_set_loaded(Engine *engine, const char *name, bool loaded)
+{
+        _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
+        TRY(engine_versions(engine, name, &list));
+        for (uint32_t i = 0; i < list.n; i++) {
+                atomic_store(&list.versions[i]->unloaded, !loaded);
+                if (loaded)
+                        continue;
+                registry_drop(engine->decoded, &list.versions[i]->key);
+                registry_drop_group(engine->programs, &list.versions[i]->key);
+        }
+        return STATUS_OK;
+}
+
 static Status remove_from_disk(Engine *engine, const EngineGraph *graph)
 {
         if (engine->store == NULL)

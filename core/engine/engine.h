@@ -67,6 +67,7 @@ typedef struct GraphVersion {
         Graph *kept;                     // memory-only engines: a derived graph, counted; else NULL
         ProfileStats *stats;
         _Atomic int state;       // GraphState
+        _Atomic bool unloaded;   // engine_set_loaded
         char *reason;            // why damaged; written once before state (graph_version_reason)
         char latest_program[65]; // id of the last one that ran; guarded by the engine
 } GraphVersion;
@@ -91,6 +92,9 @@ void engine_begin_change(Engine *engine);
 void engine_end_change(Engine *engine);
 // version 0: the graph with all its versions. STATUS_CONFLICT: an alias names the version.
 Status engine_delete(Engine *engine, const char *name, int64_t version);
+// Marks all versions of a name as loaded or not, until the process ends. Unloading lets go of their
+// decoded graphs and programs; running requests keep theirs.
+Status engine_set_loaded(Engine *engine, const char *name, bool loaded);
 // All changes or none. Durable when it returns OK.
 typedef struct AliasChange {
         char name[STORE_NAME_MAX + 1];

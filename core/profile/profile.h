@@ -112,6 +112,16 @@ typedef struct TimeSummary {
 Status profile_stats_new(StatsPool *pool, ProfileStats **out_stats);
 ProfileStats *profile_stats_free(ProfileStats *stats);
 void profile_stats_add(ProfileStats *stats, const RunProfile *profile);
+// A run that failed, and how long it took.
+void profile_stats_add_failure(ProfileStats *stats, int64_t took_ns);
+// Over all runs of the version since the start of the process.
+typedef struct RunSums {
+        uint64_t n_runs, n_failures;
+        int64_t total_ns, failed_ns; // of runs that succeeded, and of the others
+        int64_t queue_ns, decode_ns, run_ns, encode_ns;
+        int64_t last_ms; // when the last one ended, in ms since 1970; 0: there was none
+} RunSums;
+RunSums profile_stats_sums(ProfileStats *stats);
 typedef struct NodeSummary {
         const Node *node;
         const char *kernel;

@@ -180,9 +180,37 @@ static SignatureStats *add(ProfileStats *stats, const RunProfile *profile)
         return fresh;
 }
 
+static void add_sums(RunSums *sums, const RunProfile *profile)
+{
+        sums->n_runs++;
+        sums->total_ns += profile->total_ns;
+        sums->queue_ns += profile->queue_ns;
+        sums->decode_ns += profile->decode_ns;
+        sums->run_ns += profile->run_ns;
+        sums->encode_ns += profile->encode_ns;
+        sums->last_ms = profile->wall_ms;
+}
+
+void profile_stats_add_failure(ProfileStats *stats, int64_t took_ns)
+{
+        pthread_mutex_lock(&stats->mutex);
+        stats->sums.n_failures++;
+        stats->sums.failed_ns += took_ns;
+        pthread_mutex_unlock(&stats->mutex);
+}
+
+RunSums profile_stats_sums(ProfileStats *stats)
+{
+        pthread_mutex_lock(&stats->mutex);
+        RunSums sums = stats->sums;
+        pthread_mutex_unlock(&stats->mutex);
+        return sums;
+}
+
 void profile_stats_add(ProfileStats *stats, const RunProfile *profile)
 {
         pthread_mutex_lock(&stats->mutex);
+        add_sums(&stats->sums, profile);
         SignatureStats *entry = find(stats, profile);
         if (entry == NULL) {
                 pthread_mutex_unlock(&stats->mutex); // the pool's comes first

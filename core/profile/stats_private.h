@@ -32,6 +32,7 @@ struct ProfileStats {
         ProfileStats *next, *previous;
         _Atomic uint64_t last_use;
         pthread_mutex_t mutex;
+        RunSums sums;
         uint32_t n;
         SignatureStats *items[PROFILE_MAX_SIGNATURES];
 };

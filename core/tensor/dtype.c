@@ -9,12 +9,13 @@
 #include "core/tensor/half.h"
 
 const DtypeInfo dtype_info[DTYPE_COUNT] = {
-#define DTYPE_ROW(NAME, torch, shorter, n_bytes, KIND, safe, npy)                                            \
+#define DTYPE_ROW(NAME, torch, shorter, n_bytes, KIND, safe, npy, open)                                      \
         [DTYPE_##NAME] = { .name = torch,                                                                    \
                            .torch_name = "torch." torch,                                                     \
                            .short_name = shorter,                                                            \
                            .safetensors = safe,                                                              \
                            .numpy = npy,                                                                     \
+                           .oip = open,                                                                      \
                            .bytes = n_bytes,                                                                 \
                            .kind = DTYPE_KIND_##KIND },
         DTYPE_TABLE(DTYPE_ROW)
@@ -41,6 +42,14 @@ Dtype dtype_from_name(const char *name)
                 if (strcmp(name, aliases[i].name) == 0)
                         return aliases[i].dtype;
         }
+        return DTYPE_NONE;
+}
+
+Dtype dtype_from_oip(const char *name)
+{
+        for (int i = 0; i < DTYPE_COUNT; i++)
+                if (dtype_info[i].oip != NULL && strcmp(name, dtype_info[i].oip) == 0)
+                        return (Dtype)i;
         return DTYPE_NONE;
 }
 

@@ -7,23 +7,24 @@
 #include <stdint.h>
 #include "core/base/status.h"
 
-// DTYPE(NAME, torch name, short name of print_readable, bytes, kind, safetensors name, numpy descr)
+// DTYPE(NAME, torch name, short name of print_readable, bytes, kind, safetensors name, numpy descr,
+//       datatype of the Open Inference Protocol)
 #define DTYPE_TABLE(DTYPE)                                                                                   \
-        DTYPE(BOOL, "bool", "b8", 1, BOOL, "BOOL", "|b1")                                                    \
-        DTYPE(U8, "uint8", "u8", 1, INT, "U8", "|u1")                                                        \
-        DTYPE(I8, "int8", "i8", 1, INT, "I8", "|i1")                                                         \
-        DTYPE(I16, "int16", "i16", 2, INT, "I16", "<i2")                                                     \
-        DTYPE(I32, "int32", "i32", 4, INT, "I32", "<i4")                                                     \
-        DTYPE(I64, "int64", "i64", 8, INT, "I64", "<i8")                                                     \
-        DTYPE(U16, "uint16", "u16", 2, INT, "U16", "<u2")                                                    \
-        DTYPE(U32, "uint32", "u32", 4, INT, "U32", "<u4")                                                    \
-        DTYPE(U64, "uint64", "u64", 8, INT, "U64", "<u8")                                                    \
-        DTYPE(F16, "float16", "f16", 2, FLOAT, "F16", "<f2")                                                 \
-        DTYPE(BF16, "bfloat16", "bf16", 2, FLOAT, "BF16", NULL)                                              \
-        DTYPE(F32, "float32", "f32", 4, FLOAT, "F32", "<f4")                                                 \
-        DTYPE(F64, "float64", "f64", 8, FLOAT, "F64", "<f8")                                                 \
-        DTYPE(C64, "complex64", "c64", 8, COMPLEX, "C64", "<c8")                                             \
-        DTYPE(C128, "complex128", "c128", 16, COMPLEX, NULL, "<c16")
+        DTYPE(BOOL, "bool", "b8", 1, BOOL, "BOOL", "|b1", "BOOL")                                            \
+        DTYPE(U8, "uint8", "u8", 1, INT, "U8", "|u1", "UINT8")                                               \
+        DTYPE(I8, "int8", "i8", 1, INT, "I8", "|i1", "INT8")                                                 \
+        DTYPE(I16, "int16", "i16", 2, INT, "I16", "<i2", "INT16")                                            \
+        DTYPE(I32, "int32", "i32", 4, INT, "I32", "<i4", "INT32")                                            \
+        DTYPE(I64, "int64", "i64", 8, INT, "I64", "<i8", "INT64")                                            \
+        DTYPE(U16, "uint16", "u16", 2, INT, "U16", "<u2", "UINT16")                                          \
+        DTYPE(U32, "uint32", "u32", 4, INT, "U32", "<u4", "UINT32")                                          \
+        DTYPE(U64, "uint64", "u64", 8, INT, "U64", "<u8", "UINT64")                                          \
+        DTYPE(F16, "float16", "f16", 2, FLOAT, "F16", "<f2", "FP16")                                         \
+        DTYPE(BF16, "bfloat16", "bf16", 2, FLOAT, "BF16", NULL, "BF16")                                      \
+        DTYPE(F32, "float32", "f32", 4, FLOAT, "F32", "<f4", "FP32")                                         \
+        DTYPE(F64, "float64", "f64", 8, FLOAT, "F64", "<f8", "FP64")                                         \
+        DTYPE(C64, "complex64", "c64", 8, COMPLEX, "C64", "<c8", NULL)                                       \
+        DTYPE(C128, "complex128", "c128", 16, COMPLEX, NULL, "<c16", NULL)
 
 typedef enum Dtype {
 #define DTYPE_ENUM(NAME, ...) DTYPE_##NAME,
@@ -41,6 +42,7 @@ typedef struct DtypeInfo {
         const char *short_name;  // "f32"
         const char *safetensors; // NULL: not storable
         const char *numpy;       // NULL: not storable
+        const char *oip;         // datatype of the Open Inference Protocol; NULL: none
         uint8_t bytes;
         DtypeKind kind;
 } DtypeInfo;
@@ -70,6 +72,8 @@ static inline bool dtype_is_int(Dtype dtype) // bool excluded
 
 // "float32", "torch.float32", "float", "half", "double", "long" ...; DTYPE_NONE if unknown.
 Dtype dtype_from_name(const char *name);
+// By the Open Inference Protocol's name, "FP32"; DTYPE_NONE if unknown.
+Dtype dtype_from_oip(const char *name);
 // "Float", "Long", "Bool" ...: how PyTorch's messages spell dtypes; "Undefined" for DTYPE_NONE.
 // Static.
 const char *dtype_words(Dtype dtype);

@@ -80,7 +80,7 @@ static void request(const char *target, const char *type, const uint8_t *body, s
         }
         if (status != STATUS_OK) {
                 require_told(status);
-                reply_failure(failure_current(), "id", &reply);
+                reply_failure(&call, failure_current(), &reply);
                 require(reply.status >= 400 && reply.status < 500, "%d: %s", reply.status,
                         failure_current()->message);
         }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Infer replies of the Open Inference Protocol: JSON, then the bytes of the outputs that are asked
+// for as bytes, in their order. A number or flag is a tensor without dimensions; None is left out.
+#include <string.h>
+#include "api/formats/profile_text.h"
+#include "api/formats/tensor_json.h"
+#include "api/run/oip.h"
+#include "api/run/run_private.h"
+#include "core/base/limits.h"
+
+static Status check_size(const Text *out)
+{
+        TRY(text_status(out));
+        return run_check_reply(out->n);
+}
+
+// Numbers are the only content of the text, so a quotation mark stands around NaN or Infinity.
+static Status write_data(RunCall *run, const Tensor *tensor, const char *name, Text *out)
+{
+        size_t before;
+        text_add(out, ", \"data\": ");
+        before = out->n;
+        TRY(run_check_reply(out->n + (size_t)tensor_json_least(&tensor->meta, TENSOR_JSON_FLAT)));
+        TRY(tensor_json_write(tensor, TENSOR_JSON_FLAT, &run->task.budget, (size_t)limits.max_response, out));
+        if (memchr(out->data + before, '"', out->n - before) != NULL)
+                return fail(
+                        STATUS_RUN,
+                        "output \"%.64s\" holds NaN or infinity, which JSON has no number for; ask for it "
+                        "with \"binary_data\": true",
+                        name);
+        return check_size(out);
+}
+
+typedef struct Blobs {
+        Tensor **tensors; // counted, contiguous; at most one for each output
+        uint32_t n;
+} Blobs;
+
+static Status write_output(RunCall *run, const OutputLeaf *leaf, const OipWanted *wanted, Blobs *blobs,
+                           ApiReply *reply)
+{
+        Text *out = &reply->body;
+        const char *name = wanted->name;
+        _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
+        TRY(run_output_array(leaf, &run->task.budget, &tensor));
+        const DtypeInfo *info = &dtype_info[tensor->meta.dtype];
+        if (info->oip == NULL)
+                return fail(STATUS_NOT_ACCEPTABLE,
+                            "output \"%.64s\" is %s, which this protocol has no datatype for", name,
+                            info->name);
+        text_add(out, "{\"name\": ");
+        text_add_json(out, name);
+        text_addf(out, ", \"datatype\": \"%s\", \"shape\": [", info->oip);
+        for (int d = 0; d < tensor->meta.rank; d++) {
+                text_add(out, d == 0 ? "" : ", ");
+                text_add_int(out, tensor->meta.size[d]);
+        }
+        text_add_char(out, ']');
+        if (wanted->says_binary ? wanted->binary : run->oip->binary) {
+                text_addf(out, ", \"parameters\": {\"binary_data_size\": %lld}",
+                          (long long)meta_numel(&tensor->meta) * info->bytes);
+                blobs->tensors[blobs->n++] = take_ptr(tensor);
+        } else {
+                TRY(write_data(run, tensor, name, out));
+        }
+        text_add_char(out, '}');
+        return STATUS_OK;
+}
+
+// "OUTPUT__0" is the first, whatever its name.
+static const OutputLeaf *find_output(const OutputList *list, const char *name)
+{
+        static const char numbered[] = "OUTPUT__";
+        size_t n = sizeof(numbered) - 1;
+        for (uint32_t i = 0; i < list->n; i++)
+                if (strcmp(list->leaves[i].name, name) == 0)
+                        return &list->leaves[i];
+        if (strncmp(name, numbered, n) != 0 || name[n] == '\0' || strlen(name) > n + 6 ||
+            name[n + strspn(name + n, "0123456789")] != '\0')
+                return NULL;
+        uint32_t index = (uint32_t)strtoul(name + n, NULL, 10);
+        return index < list->n ? &list->leaves[index] : NULL;
+}
+
+static Status fail_output(const OutputList *list, const char *name)
+{
+        Status status = fail(STATUS_VALUE, "there is no output \"%.64s\"; this graph has:", name);
+        for (uint32_t i = 0; i < list->n && i < 16; i++)
+                failure_append("%s %.64s", i == 0 ? "" : ",", list->leaves[i].name);
+        return status;
+}
+
+static Status write_outputs(RunCall *run, const OutputList *list, Blobs *blobs, ApiReply *reply)
+{
+        const OipRun *oip = run->oip;
+        uint32_t n = oip->n_wanted > 0 ? oip->n_wanted : list->n, n_written = 0;
+        text_add(&reply->body, "\"outputs\": [");
+        for (uint32_t i = 0; i < n; i++) {
+                OipWanted wanted = { .name = NULL };
+                const OutputLeaf *leaf = &list->leaves[i];
+                if (oip->n_wanted > 0) {
+                        wanted = oip->wanted[i];
+                        leaf = find_output(list, wanted.name);
+                        if (leaf == NULL)
+                                return fail_output(list, wanted.name);
+                } else {
+                        wanted.name = leaf->name;
+                        if (leaf->value.kind == VALUE_NONE)
+                                continue;
+                }
+                text_add(&reply->body, n_written++ == 0 ? "" : ", ");
+                TRY(write_output(run, leaf, &wanted, blobs, reply));
+        }
+        text_add_char(&reply->body, ']');
+        return STATUS_OK;
+}
+
+static Status write_reply(RunCall *run, const OutputList *list, Blobs *blobs, ApiReply *reply)
+{
+        Text *out = &reply->body;
+        const GraphVersion *version = run->task.version;
+        text_add(out, "{\"model_name\": ");
+        text_add_json(out, version->name);
+        text_addf(out, ", \"model_version\": \"%lld\", ", (long long)version->stored.version);
+        if (run->oip->id != NULL) {
+                text_add(out, "\"id\": ");
+                text_add_json(out, run->oip->id);
+                text_add(out, ", ");
+        }
+        TRY(write_outputs(run, list, blobs, reply));
+        run_stamp(run);
+        if (run->profile_in_reply) {
+                text_add(out, ", \"profile\": ");
+                profile_write_json(run->task.profile, out);
+        }
+        text_add_char(out, '}');
+        run_add_headers(run, reply);
+        return check_size(out);
+}
+
+static Status add_blobs(const Blobs *blobs, ApiReply *reply)
+{
+        reply->content_type = "application/octet-stream";
+        api_reply_header(reply, "Inference-Header-Content-Length", "%zu", reply->body.n);
+        for (uint32_t i = 0; i < blobs->n; i++) {
+                const Tensor *tensor = blobs->tensors[i];
+                TRY(api_reply_piece(reply, tensor->storage, tensor_data(tensor),
+                                    (size_t)meta_numel(&tensor->meta) *
+                                            dtype_info[tensor->meta.dtype].bytes));
+        }
+        return run_check_reply(api_reply_bytes(reply));
+}
+
+Status oip_encode(RunCall *run, const OutputList *list, ApiReply *reply)
+{
+        Blobs blobs = { new_array(MAX(list->n, run->oip->n_wanted) + 1, sizeof(*blobs.tensors)), 0 };
+        if (blobs.tensors == NULL)
+                return fail_memory();
+        reply->content_type = "application/json";
+        Status status = write_reply(run, list, &blobs, reply);
+        if (status == STATUS_OK && blobs.n > 0)
+                status = add_blobs(&blobs, reply);
+        for (uint32_t i = 0; i < blobs.n; i++)
+                tensor_unref(blobs.tensors[i]);
+        free(blobs.tensors);
+        return status;
+}

@@ -120,8 +120,9 @@ static Status write_reply(RunCall *run, const OutputList *list, Blobs *blobs, Ap
         Text *out = &reply->body;
         const GraphVersion *version = run->task.version;
         text_add(out, "{\"model_name\": ");
-        text_add_json(out, version->name);
-        text_addf(out, ", \"model_version\": \"%lld\", ", (long long)version->stored.version);
+        text_add_json(out, run->call->name);
+        text_addf(out, ", \"model_version\": \"%lld\", ",
+                  version == NULL ? 0LL : (long long)version->stored.version);
         if (run->oip->id != NULL) {
                 text_add(out, "\"id\": ");
                 text_add_json(out, run->oip->id);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run requests without a server: the first line is the raw target, the second the Content-Type, the
-// rest the body. The graph is one of three; the body is decoded, bound, run eagerly, and the reply
-// written.
+// Run requests without a server: the first line is the raw target, the second the Content-Type (of
+// the Open Inference Protocol: Inference-Header-Content-Length), the rest the body. The graph is
+// one of three; the body is decoded, bound, run eagerly, and the reply written.
 #include "api/readers/fx_json.h"
 #include "api/run/run.h"
 #include "core/ops/op.h"
@@ -70,8 +70,9 @@ static void request(const char *target, const char *type, const uint8_t *body, s
         char allow[64];
         memset(&call, 0, sizeof(call));
         Status status = route_parse("POST", target, &call, allow);
-        if (status == STATUS_OK && call.route == &routes[ROUTE_RUN]) {
-                snprintf(call.content_type, sizeof(call.content_type), "%s", type);
+        bool oip = call.route == &routes[ROUTE_OIP_INFER];
+        if (status == STATUS_OK && (oip || call.route == &routes[ROUTE_RUN])) {
+                snprintf(oip ? call.header_length : call.content_type, sizeof(call.content_type), "%s", type);
                 call.body = fuzz_storage(body, n);
                 run_call_init(&run_call);
                 run_call.task.graph = graph_ref(graphs[(unsigned char)call.name[0] % ARRAY_LENGTH(graphs)]);
@@ -81,8 +82,8 @@ static void request(const char *target, const char *type, const uint8_t *body, s
         if (status != STATUS_OK) {
                 require_told(status);
                 reply_failure(&call, failure_current(), &reply);
-                require(reply.status >= 400 && reply.status < 500, "%d: %s", reply.status,
-                        failure_current()->message);
+                require((reply.status >= 400 && reply.status < 500) || (oip && reply.status == 501), "%d: %s",
+                        reply.status, failure_current()->message);
         }
         api_reply_deinit(&reply);
         api_call_deinit(&call);

@@ -174,6 +174,8 @@ STEPS = [
      python("tests/service/comparing.py", SANITIZED_SERVER)),
     ("agreement", "parameters: as accepted, as in OpenAPI, as in docs",
      python("tests/service/agreement.py", SERVER)),
+    ("oip", "the sentences of the Open Inference Protocol (ASan, UBSan)",
+     python("tests/oip/conformance.py", SANITIZED_SERVER)),
     ("failing-leaks", "requests that fail at each step, per route: leaks (ASan)",
      python("tests/load/failing.py", SANITIZED_SERVER, "--leaks")),
     ("failing", "3,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER)),

@@ -140,6 +140,8 @@ static bool is_brief(const RunCall *run)
         const PlannedRun *plan = &run->task.plan;
         if (run->profile_in_reply && plan->graph->n_nodes > INLINE_VALUES)
                 return false;
+        if (run->top > 0) // labels may have to be read from disk
+                return false;
         int64_t ns = engine_predict_ns(plan);
         return ns >= 0 && ns <= INLINE_RUN_NS && engine_result_values(plan) <= INLINE_VALUES;
 }

@@ -62,15 +62,16 @@ static Status split_parts(const Multipart *multipart, Storage *body, Upload *upl
 {
         const MultipartPart *graph = multipart_find(multipart, "graph"),
                             *weights = multipart_find(multipart, "weights"),
-                            *samples = multipart_find(multipart, "samples");
+                            *samples = multipart_find(multipart, "samples"),
+                            *labels = multipart_find(multipart, "labels");
         for (uint32_t i = 0; i < multipart->n_parts; i++)
                 if (&multipart->parts[i] != graph && &multipart->parts[i] != weights &&
-                    &multipart->parts[i] != samples)
-                        return fail(
-                                STATUS_UNKNOWN_MEMBER,
-                                "unknown part \"%.64s\"; an upload has graph, weights and samples: curl -F "
-                                "graph=@g.json -F weights=@w.safetensors",
-                                multipart->parts[i].name);
+                    &multipart->parts[i] != samples && &multipart->parts[i] != labels)
+                        return fail(STATUS_UNKNOWN_MEMBER,
+                                    "unknown part \"%.64s\"; an upload has graph, weights, samples and "
+                                    "labels: curl -F "
+                                    "graph=@g.json -F weights=@w.safetensors",
+                                    multipart->parts[i].name);
         if (graph == NULL)
                 return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F "
                                           "weights=@w.safetensors");
@@ -82,7 +83,9 @@ static Status split_parts(const Multipart *multipart, Storage *body, Upload *upl
         TRY(add_part(upload, body, weights == NULL ? "" : "graph", graph->content));
         if (weights != NULL)
                 TRY(add_part(upload, body, "weights", weights->content));
-        return samples == NULL ? STATUS_OK : add_part(upload, body, "samples", samples->content);
+        if (samples != NULL)
+                TRY(add_part(upload, body, "samples", samples->content));
+        return labels == NULL ? STATUS_OK : add_part(upload, body, "labels", labels->content);
 }
 
 static Status split_multipart(Storage *body, const char *content_type, Upload *upload)

@@ -8,6 +8,7 @@
 #include "api/run/example.h"
 #include "api/routes/info.h"
 #include "api/run/samples.h"
+#include "api/run/top.h"
 #include "api/run/run_private.h"
 #include "api/readers/recognise.h"
 #include "api/readers/upload.h"
@@ -116,6 +117,14 @@ static Status verify(const Answer *answer, const Upload *upload, Graph *graph)
         return STATUS_OK;
 }
 
+static Status check_labels(const Upload *upload)
+{
+        for (uint32_t i = 0; i < upload->n_parts; i++)
+                if (strcmp(upload->parts[i].name, "labels") == 0)
+                        return failure_at_argument(labels_check(body_span(upload->parts[i].bytes)), "labels");
+        return STATUS_OK;
+}
+
 static Status store_upload(const Answer *answer, const Upload *upload)
 {
         const char *model = param_text(answer->call, PARAM_MODEL);
@@ -123,6 +132,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         StoreVersion identified;
         bool created;
+        TRY(check_labels(upload));
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));

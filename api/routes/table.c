@@ -4,6 +4,7 @@
 #include "api/formats/profile_text.h"
 #include "api/routes/answer.h"
 #include "api/run/run.h"
+#include "api/run/top.h"
 #include "core/base/limits.h"
 #include "core/graph/print.h"
 
@@ -30,6 +31,7 @@ static const Media inline_media[] = { { "application/json", "{\"$ref\": \"#/comp
 #define BINARY "{\"type\": \"string\", \"format\": \"binary\", \"description\": "
 static const char upload_parts[] =
         "{\"type\": \"object\", \"required\": [\"graph\"], \"properties\": {"
+        "\"labels\": " BINARY "\"a text, one line for each index of the outputs' rows\"}, "
         "\"graph\": " BINARY "\"a .pt2 archive or FX JSON\"}, "
         "\"weights\": " BINARY "\"state of FX JSON as safetensors\"}, "
         "\"samples\": " BINARY
@@ -174,7 +176,7 @@ const Parameter parameters[PARAM_COUNT] = {
 #define STATUSES(...)   (__VA_ARGS__)
 #define PARAMETERS(...) (__VA_ARGS__)
 #define RUN_PARAMETERS                                                                                       \
-        (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_DEADLINE_MS, PARAM_SEED, PARAM_ENCODING,            \
+        (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_DEADLINE_MS, PARAM_SEED, PARAM_TOP, PARAM_ENCODING, \
          PARAM_REPLY, PARAM_RUN_AS)
 #define LIST(...)                                                                                            \
         {                                                                                                    \

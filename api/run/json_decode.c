@@ -111,6 +111,8 @@ static Status read_number(JsonReader *reader, ParameterId id, RunCall *run)
         TRY(read_integer(reader, &parameters[id], &value));
         if (id == PARAM_SEED)
                 run_take_seed(run, value);
+        else if (id == PARAM_TOP)
+                run->top = value;
         else
                 run->task.deadline_ms = value;
         return STATUS_OK;

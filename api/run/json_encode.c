@@ -7,6 +7,7 @@
 #include "api/run/outputs.h"
 #include "api/formats/profile_text.h"
 #include "api/run/run_private.h"
+#include "api/run/top.h"
 #include "api/formats/tensor_json.h"
 #include "core/base/limits.h"
 
@@ -40,6 +41,10 @@ static Status write_tensor(RunCall *run, const Tensor *tensor, Text *out)
                 text_add_int(out, tensor->meta.size[i]);
         }
         text_add_char(out, ']');
+        if (run->top > 0 && top_applies(tensor)) {
+                text_add(out, ", \"top\": ");
+                return top_write(run, tensor, out);
+        }
         return run_write_data(run, tensor, out);
 }
 
@@ -128,8 +133,13 @@ static Status write_bare(RunCall *run, const OutputList *list, Text *out)
         for (uint32_t i = 0; i < list->n; i++) {
                 const OutputLeaf *leaf = &list->leaves[i];
                 text_add_n(out, list->structure.data + at, leaf->at - at);
-                TRY(leaf->value.kind == VALUE_TENSOR ? write_data(run, leaf->value.tensor, out)
-                                                     : at_output(run_write_plain(leaf->value, out), leaf));
+                const Tensor *tensor = leaf->value.kind == VALUE_TENSOR ? leaf->value.tensor : NULL;
+                if (tensor == NULL)
+                        TRY(at_output(run_write_plain(leaf->value, out), leaf));
+                else if (run->top > 0 && top_applies(tensor))
+                        TRY(top_write(run, tensor, out));
+                else
+                        TRY(write_data(run, tensor, out));
                 TRY(check_size(out));
                 at = leaf->end;
         }

@@ -9,6 +9,7 @@ typedef struct OipWanted {
         const char *name;
         bool binary;
         bool says_binary; // else OipRun.binary holds
+        int64_t classes;  // the so many greatest values of each row as texts; 0: the data
 } OipWanted;
 
 typedef struct OipRun {

@@ -175,9 +175,9 @@ static Status read_input(JsonReader *reader, RunCall *run)
 static Status read_output_parameter(void *context, JsonReader *reader, const char *name, bool *out_known)
 {
         OipWanted *wanted = context;
+        *out_known = true;
         if (strcmp(name, "classification") == 0)
-                return fail(STATUS_UNSUPPORTED,
-                            "\"classification\" is not supported; read the output itself");
+                return read_count(reader, name, &wanted->classes);
         *out_known = strcmp(name, "binary_data") == 0;
         wanted->says_binary |= *out_known;
         return *out_known ? read_flag(reader, name, &wanted->binary) : STATUS_OK;

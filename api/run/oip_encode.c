@@ -6,6 +6,7 @@
 #include "api/formats/tensor_json.h"
 #include "api/run/oip.h"
 #include "api/run/run_private.h"
+#include "api/run/top.h"
 #include "core/base/limits.h"
 
 static Status check_size(const Text *out)
@@ -36,32 +37,124 @@ typedef struct Blobs {
         uint32_t n;
 } Blobs;
 
+static void write_head(const char *name, const char *datatype, const TensorMeta *meta, Text *out)
+{
+        text_add(out, "{\"name\": ");
+        text_add_json(out, name);
+        text_addf(out, ", \"datatype\": \"%s\", \"shape\": [", datatype);
+        for (int d = 0; d < meta->rank; d++) {
+                text_add(out, d == 0 ? "" : ", ");
+                text_add_int(out, meta->size[d]);
+        }
+        text_add_char(out, ']');
+}
+
+static bool is_binary(const RunCall *run, const OipWanted *wanted)
+{
+        return wanted->says_binary ? wanted->binary : run->oip->binary;
+}
+
+static void write_size(size_t n_bytes, Text *out)
+{
+        text_addf(out, ", \"parameters\": {\"binary_data_size\": %zu}", n_bytes);
+}
+
+// ---- classification: texts "value:index:label" ----
+// One more text: with its length in front, or as an item of a JSON list.
+static void add_class(const TopValue *top, const Labels *labels, bool binary, Text *out)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        text_addf(&text, "%f:%lld", top->value, (long long)top->index);
+        if (top->index < labels->n) {
+                text_add_char(&text, ':');
+                text_add_n(&text, (const char *)labels->lines[top->index].data, labels->lines[top->index].n);
+        }
+        if (!binary) {
+                text_add(out, out->n == 0 ? "" : ", ");
+                text_add_json_n(out, text.data, text.n);
+                return;
+        }
+        uint32_t length = (uint32_t)text.n;
+        text_add_n(out, (const char *)&length, sizeof(length));
+        text_add_n(out, text.data, text.n);
+}
+
+// Of all rows; *out_k: how many each of them has.
+static Status add_classes(RunCall *run, const Tensor *tensor, const OipWanted *wanted, Text *out,
+                          int64_t *out_k)
+{
+        _cleanup_(labels_deinit) Labels labels;
+        const TensorMeta *meta = &tensor->meta;
+        int64_t n = meta->size[meta->rank - 1], n_rows = n == 0 ? 0 : meta_numel(meta) / n;
+        size_t bytes = (size_t)n * dtype_info[meta->dtype].bytes;
+        TopValue top[TOP_MAX];
+        *out_k = MIN(MIN(wanted->classes, n), TOP_MAX);
+        TRY(labels_open(run, &labels));
+        for (int64_t row = 0; row < n_rows; row++) {
+                TopRow values = { meta->dtype, (const uint8_t *)tensor_data(tensor) + (size_t)row * bytes,
+                                  n };
+                int64_t n_top;
+                TRY(top_of_row(run, &values, wanted->classes, top, &n_top));
+                for (int64_t i = 0; i < n_top; i++)
+                        add_class(&top[i], &labels, is_binary(run, wanted), out);
+                TRY(check_size(out));
+        }
+        return text_status(out);
+}
+
+static Status tensor_of_text(const Text *text, Tensor **out)
+{
+        TensorMeta meta;
+        int64_t n = (int64_t)text->n;
+        meta_init(&meta, DTYPE_U8, 1, &n);
+        TRY(tensor_new(&meta, NULL, out));
+        if (text->n > 0)
+                memcpy(tensor_data(*out), text->data, text->n);
+        return STATUS_OK;
+}
+
+static Status write_classes(RunCall *run, const Tensor *tensor, const OipWanted *wanted, Blobs *blobs,
+                            Text *out)
+{
+        _cleanup_(text_deinit) Text texts = { 0 };
+        TensorMeta meta = tensor->meta;
+        if (!top_applies(tensor))
+                return fail(STATUS_VALUE, "output \"%.64s\" has no rows of numbers to classify",
+                            wanted->name);
+        TRY(add_classes(run, tensor, wanted, &texts, &meta.size[meta.rank - 1]));
+        write_head(wanted->name, "BYTES", &meta, out);
+        if (is_binary(run, wanted)) {
+                write_size(texts.n, out);
+                TRY(tensor_of_text(&texts, &blobs->tensors[blobs->n]));
+                blobs->n++;
+        } else {
+                text_add(out, ", \"data\": [");
+                text_add_n(out, texts.data, texts.n);
+                text_add_char(out, ']');
+        }
+        text_add_char(out, '}');
+        return check_size(out);
+}
+
 static Status write_output(RunCall *run, const OutputLeaf *leaf, const OipWanted *wanted, Blobs *blobs,
                            ApiReply *reply)
 {
         Text *out = &reply->body;
-        const char *name = wanted->name;
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
         TRY(run_output_array(leaf, &run->task.budget, &tensor));
         const DtypeInfo *info = &dtype_info[tensor->meta.dtype];
+        if (wanted->classes > 0)
+                return write_classes(run, tensor, wanted, blobs, out);
         if (info->oip == NULL)
                 return fail(STATUS_NOT_ACCEPTABLE,
-                            "output \"%.64s\" is %s, which this protocol has no datatype for", name,
+                            "output \"%.64s\" is %s, which this protocol has no datatype for", wanted->name,
                             info->name);
-        text_add(out, "{\"name\": ");
-        text_add_json(out, name);
-        text_addf(out, ", \"datatype\": \"%s\", \"shape\": [", info->oip);
-        for (int d = 0; d < tensor->meta.rank; d++) {
-                text_add(out, d == 0 ? "" : ", ");
-                text_add_int(out, tensor->meta.size[d]);
-        }
-        text_add_char(out, ']');
-        if (wanted->says_binary ? wanted->binary : run->oip->binary) {
-                text_addf(out, ", \"parameters\": {\"binary_data_size\": %lld}",
-                          (long long)meta_numel(&tensor->meta) * info->bytes);
+        write_head(wanted->name, info->oip, &tensor->meta, out);
+        if (is_binary(run, wanted)) {
+                write_size((size_t)meta_numel(&tensor->meta) * info->bytes, out);
                 blobs->tensors[blobs->n++] = take_ptr(tensor);
         } else {
-                TRY(write_data(run, tensor, name, out));
+                TRY(write_data(run, tensor, wanted->name, out));
         }
         text_add_char(out, '}');
         return STATUS_OK;

@@ -88,6 +88,7 @@ static Status take_query(RunCall *run)
         TRY(param_bool(call, PARAM_PROFILE, &run->profile_in_reply));
         TRY(param_int(call, PARAM_DEADLINE_MS, &run->task.deadline_ms));
         TRY(param_int(call, PARAM_SEED, &seed));
+        TRY(param_int(call, PARAM_TOP, &run->top));
         if (seed >= 0)
                 run_take_seed(run, seed);
         for (size_t i = 0; i < ARRAY_LENGTH(choices); i++)

@@ -22,6 +22,7 @@ typedef struct RunCall {
         bool profile_in_reply;
         RunEncoding encoding;
         bool bare;
+        int64_t top; // of each output's rows the so many greatest values; 0: all of its data
         int64_t encode_began_ns;
         Recipe recipe;         // of the graph that the body asks for; without text: its base
         Recipe given;          // values of "initial_env", before they are part of the recipe

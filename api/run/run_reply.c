@@ -83,6 +83,8 @@ static Status write_arrays(RunCall *run, const OutputList *list, NamedTensor *ar
 
 Status arrays_encode(RunCall *run, const OutputList *list, ApiReply *reply)
 {
+        if (run->top > 0)
+                return fail(STATUS_NOT_ACCEPTABLE, "\"top\" has no binary form; ask for as=json");
         NamedTensor *arrays = new_array(list->n, sizeof(*arrays));
         if (arrays == NULL)
                 return fail_memory();

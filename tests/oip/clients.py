@@ -102,6 +102,12 @@ class Clients:
         self.same("triton: INPUT__0 and OUTPUT__0", result.as_numpy("OUTPUT__0"), want)
         result = client.infer("digits", rows, model_version="1", parameters={"profile": True})
         self.holds("triton: a profile on demand", "total_us" in result.get_response()["profile"])
+        result = client.infer("digits", rows, outputs=[
+            triton.InferRequestedOutput("logits", binary_data=True, class_count=2)])
+        found = result.as_numpy("logits")
+        first = [row.decode().split(":")[1] for row in found[:, 0]]
+        self.holds("triton: classification", found.shape == (3, 2) and first
+                   == [str(i) for i in want.argmax(1)], found)
         empty = client.infer("digits", [self.input_of(image(0), "FP32", True)])
         self.holds("triton: no sample", empty.as_numpy("logits").shape == (0, 10))
 

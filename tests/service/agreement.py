@@ -116,7 +116,7 @@ class Agreement:
                        f"the message lists {sorted(told)}, OpenAPI has {sorted(schema)}")
             for name, values in (("mode", schema["mode"]["enum"]), ("encoding", schema["encoding"]["enum"]),
                                  ("reply", schema["reply"]["enum"]), ("profile", [True, False]),
-                                 ("deadline_ms", [30000]), ("seed", [0, 7])):
+                                 ("deadline_ms", [30000]), ("seed", [0, 7]), ("top", [1, 100])):
                 for value in values:
                     reply = self.call("POST", path, body=json.dumps({**body, name: value}).encode())
                     self.check(f"{path}: {name} {value}", reply.status == 200, reply.short())

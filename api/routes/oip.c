@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes of the Open Inference Protocol but for runs (api/run/oip_decode.c): health, metadata,
 // configuration, statistics, and the repository. A model is a graph, under its name.
+#include <stdio.h>
 #include <string.h>
+#include "api/formats/base64.h"
 #include "api/routes/answer.h"
 #include "api/routes/facts.h"
 #include "core/base/json.h"
@@ -325,7 +327,58 @@ Status post_oip_index(const Answer *answer)
         return STATUS_OK;
 }
 
-static Status read_load_parameters(JsonReader *reader)
+// What load was told.
+typedef struct Load {
+        const Answer *answer;
+        bool loads;
+        char path[128]; // of the file; "": none came
+} Load;
+
+// Base64 text as it stands in the document.
+static Status decode_file(const char *raw, size_t n, Storage **out_bytes)
+{
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        size_t n_bytes;
+        if (n < 2 || raw[0] != '"' || memchr(raw, '\\', n) != NULL)
+                return fail(STATUS_MALFORMED, "a file is a text in base64");
+        TRY(base64_bytes(raw + 1, n - 2, &n_bytes));
+        TRY(storage_new(n_bytes, false, NULL, &bytes));
+        if (n_bytes > 0)
+                TRY(base64_decode(raw + 1, n - 2, bytes->data));
+        bytes->readonly = true;
+        *out_bytes = take_ptr(bytes);
+        return STATUS_OK;
+}
+
+// As if the file were the body of PUT /v1/graphs/{name}.
+static Status put_file(const Answer *answer, Storage *bytes)
+{
+        ApiCall call = *answer->call;
+        ApiReply reply = { .status = 0 };
+        call.body = bytes;
+        call.content_type[0] = call.body_digest.hex[0] = '\0';
+        Answer put = { answer->context, &call, NULL, NULL, &reply };
+        Status status = put_graph(&put);
+        api_reply_deinit(&reply);
+        return status;
+}
+
+static Status take_file(JsonReader *reader, const char *path, Load *load)
+{
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        const char *raw;
+        size_t n;
+        if (!load->loads)
+                return json_skip(reader);
+        if (load->path[0] != '\0')
+                return fail(STATUS_INPUT, "a model is one file; %.64s comes beside %.64s", path, load->path);
+        snprintf(load->path, sizeof(load->path), "%s", path);
+        TRY(json_read_raw(reader, &raw, &n));
+        TRY(decode_file(raw, n, &bytes));
+        return put_file(load->answer, bytes);
+}
+
+static Status read_load_parameters(JsonReader *reader, Load *load)
 {
         bool more;
         if (json_peek(reader) != JSON_OBJECT)
@@ -337,16 +390,15 @@ static Status read_load_parameters(JsonReader *reader)
                 if (!more)
                         return STATUS_OK;
                 if (strncmp(key, "file:", 5) == 0)
-                        return fail(STATUS_UNSUPPORTED,
-                                    "files are uploaded with PUT /v1/graphs/{name}, not sent with load");
-                TRY(json_skip(reader));
+                        TRY(failure_at_argument(take_file(reader, key, load), key));
+                else
+                        TRY(json_skip(reader)); // a configuration says nothing that the graph does not
         }
 }
 
 static Status read_load_member(JsonReader *reader, const char *key, void *context)
 {
-        (void)context;
-        return strcmp(key, "parameters") == 0 ? read_load_parameters(reader) : json_skip(reader);
+        return strcmp(key, "parameters") == 0 ? read_load_parameters(reader, context) : json_skip(reader);
 }
 
 static Status load(const Answer *answer)
@@ -354,7 +406,8 @@ static Status load(const Answer *answer)
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         Engine *engine = answer->context->engine;
-        TRY(read_body(answer->call, read_load_member, NULL));
+        Load what = { .answer = answer, .loads = true };
+        TRY(read_body(answer->call, read_load_member, &what));
         TRY(engine_find(engine, answer->call->name, 0, &version));
         TRY(engine_graph(engine, version, &graph));
         return engine_set_loaded(engine, answer->call->name, true);
@@ -375,7 +428,8 @@ Status post_oip_load(const Answer *answer)
 
 Status post_oip_unload(const Answer *answer)
 {
-        TRY(read_body(answer->call, read_load_member, NULL));
+        Load nothing = { .answer = answer };
+        TRY(read_body(answer->call, read_load_member, &nothing));
         TRY(engine_set_loaded(answer->context->engine, answer->call->name, false));
         text_add(answer_begin(answer, json_type), "{}\n");
         return STATUS_OK;

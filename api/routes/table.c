@@ -121,6 +121,7 @@ static const RouteBody no_body = { NULL, ENVELOPE_LIMITS };
 static const RouteBody change_body = { change_media, ENVELOPE_LIMITS };
 static const RouteBody run_body = { run_media, RUN_LIMITS };
 static const RouteBody oip_body = { oip_media, RUN_LIMITS };
+static const RouteBody oip_load = { options_media, RUN_LIMITS };
 static const RouteBody oip_options = { options_media, ENVELOPE_LIMITS };
 static const RouteBody inline_body = { inline_media, RUN_LIMITS };
 static const RouteBody pass_body = { pass_media, ENVELOPE_LIMITS };

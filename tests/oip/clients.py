@@ -144,9 +144,16 @@ class Clients:
                    "no available versions")
         client.load_model("digits")
         self.holds("triton: loaded", client.is_model_ready("digits") and client.is_model_ready("digits", "1"))
+        client.load_model("fresh", config="{}", files={"file:1/model.json": same()})
+        x = np.ones((2, 2), np.float32)
+        result = client.infer("fresh", [self.input_of(x, "FP32", True)])
+        self.same("triton: a loaded file", result.as_numpy("y"), x)
+        self.holds("triton: settings", client.get_log_settings()["log_info"] is True
+                   and client.get_trace_settings()["trace_level"] == ["OFF"]
+                   and client.update_log_settings({"log_error": True})["log_error"] is True)
         stats = client.get_inference_statistics("digits")["model_stats"][0]
         self.holds("triton: statistics", stats["inference_stats"]["success"]["count"] > 10, stats)
-        self.holds("triton: statistics of all", len(client.get_inference_statistics()["model_stats"]) == 2)
+        self.holds("triton: statistics of all", len(client.get_inference_statistics()["model_stats"]) == 3)
 
     def triton_async(self):
         x = image()

@@ -18,8 +18,10 @@ static bool may_vary(const ApiCall *call, const ApiReply *reply)
         const char *type = reply->content_type;
         bool suits =
                 type != NULL && (strcmp(type, "application/json") == 0 || strncmp(type, "text/", 5) == 0);
+        // clients of the Open Inference Protocol take packed results only
         bool route = route_is(call->route, KIND_RUN) ||
-                     (call->route != NULL && strcmp(call->route->method, "GET") == 0);
+                     (call->route != NULL && strcmp(call->route->method, "GET") == 0 &&
+                      !route_has(call->route, AS_OIP));
         return suits && route && limits.gzip_from > 0 && reply->n_pieces == 0 &&
                reply->body.n >= (size_t)limits.gzip_from;
 }

@@ -142,33 +142,40 @@ static Status take_blob(RunCall *run, int64_t n, ByteSpan *out)
         return STATUS_OK;
 }
 
+// Everything that was said is read: its bytes, unless its data were in the JSON.
+static Status settle_input(const OipInput *input, const TensorJsonDescription *said, Tensor **tensor)
+{
+        ByteSpan bytes;
+        if (input->name == NULL)
+                return fail(STATUS_INPUT, "an input needs \"name\"");
+        if (said->dtype == DTYPE_NONE || said->rank < 0)
+                return fail(STATUS_INPUT, "an input needs \"datatype\" and \"shape\"");
+        if (*tensor != NULL && input->n_bytes > 0)
+                return fail(STATUS_INPUT, "an input has either \"data\" or \"binary_data_size\", not both");
+        if (*tensor != NULL)
+                return STATUS_OK;
+        if (input->n_bytes < 0)
+                return fail(STATUS_INPUT,
+                            "an input needs \"data\", or \"binary_data_size\" in its parameters");
+        TRY(take_blob(input->run, input->n_bytes, &bytes));
+        return tensor_of_bytes(input->run, bytes, said, tensor);
+}
+
 static Status read_input(JsonReader *reader, RunCall *run)
 {
         OipInput input = { .run = run, .n_bytes = -1 };
         TensorJsonMore more = { read_input_member, &input };
         TensorJsonDescription said;
-        Tensor *tensor = NULL;
-        ByteSpan bytes;
+        _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
         if (json_peek(reader) != JSON_OBJECT)
                 return fail(STATUS_INPUT,
                             "an input is an object: {\"name\", \"shape\", \"datatype\", \"data\"}");
-        TRY(tensor_json_read_oip(reader, &run->task.budget, &more, &tensor, &said));
-        Status status = STATUS_OK;
-        if (input.name == NULL)
-                status = fail(STATUS_INPUT, "an input needs \"name\"");
-        else if (said.dtype == DTYPE_NONE || said.rank < 0)
-                status = fail(STATUS_INPUT, "an input needs \"datatype\" and \"shape\"");
-        else if (tensor != NULL && input.n_bytes > 0)
-                status = fail(STATUS_INPUT, "an input has either \"data\" or \"binary_data_size\", not both");
-        else if (tensor == NULL && input.n_bytes < 0)
-                status = fail(STATUS_INPUT,
-                              "an input needs \"data\", or \"binary_data_size\" in its parameters");
-        else if (tensor == NULL && (status = take_blob(run, input.n_bytes, &bytes)) == STATUS_OK)
-                status = tensor_of_bytes(run, bytes, &said, &tensor);
+        Status status = tensor_json_read_oip(reader, &run->task.budget, &more, &tensor, &said);
         if (status == STATUS_OK)
-                return run_take_tensor(run, input.name, tensor);
-        tensor_unref(tensor);
-        return input.name == NULL ? status : run_name_input(status, input.name);
+                status = settle_input(&input, &said, &tensor);
+        if (status != STATUS_OK)
+                return input.name == NULL ? status : run_name_input(status, input.name);
+        return run_take_tensor(run, input.name, take_ptr(tensor));
 }
 
 // ---- outputs ----

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "api/call.h"
+#include "api/run/top.h"
 #include "core/base/limits.h"
 
 static void closep(int *fd)
@@ -58,14 +60,29 @@ void model_name_of(const char *path, char out_name[65])
         }
 }
 
-static Status put(Engine *engine, const char *path, const Upload *upload, GraphVersion **out_version)
+// A version of the name with this content, counted; NULL: there is none.
+static Status find_content(Engine *engine, const char *name, const StoreVersion *wanted, GraphVersion **out)
+{
+        VersionList list = { .n = 0 };
+        Status status = engine_versions(engine, name, &list);
+        *out = NULL;
+        for (uint32_t i = 0; status == STATUS_OK && i < list.n && *out == NULL; i++)
+                if (strcmp(list.versions[i]->stored.id.hex, wanted->id.hex) == 0)
+                        *out = graph_version_ref(list.versions[i]);
+        version_list_deinit(&list);
+        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+static Status put(Engine *engine, const char *name, const Upload *upload, GraphVersion **out_version,
+                  bool *out_created)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         StoreVersion identified;
-        char name[65];
-        bool created;
-        model_name_of(path, name);
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
+        TRY(find_content(engine, name, &identified, out_version));
+        *out_created = false;
+        if (*out_version != NULL)
+                return STATUS_OK;
         TRY(upload_decode(upload->parts, upload->n_parts, NULL, true, &graph));
         TRY(engine_check(graph));
         PutRequest put = { .name = name,
@@ -73,24 +90,60 @@ static Status put(Engine *engine, const char *path, const Upload *upload, GraphV
                            .n_parts = upload->n_parts,
                            .identified = &identified,
                            .graph = graph };
-        return engine_put(engine, &put, out_version, &created);
+        return engine_put(engine, &put, out_version, out_created);
+}
+
+// The file as one more part; nothing for NULL.
+static Status add_file(const char *path, const char *name, Upload *upload)
+{
+        Storage *bytes = NULL;
+        if (path == NULL)
+                return STATUS_OK;
+        TRY(file_read(path, &bytes));
+        upload->parts[upload->n_parts++] = (UploadPart){ .name = name, .bytes = bytes };
+        return STATUS_OK;
+}
+
+static Status read_parts(const PreloadParts *parts, Upload *upload)
+{
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        TRY(file_read(parts->graph, &bytes));
+        TRY(upload_split(bytes, "", upload));
+        bool is_json = strcmp(upload->format, "fx") == 0;
+        if (is_json && parts->weights != NULL)
+                upload->parts[0].name = "graph";
+        TRY(add_file(is_json ? parts->weights : NULL, "weights", upload));
+        TRY(add_file(parts->labels, "labels", upload));
+        UploadPart *last = &upload->parts[upload->n_parts - 1];
+        return parts->labels == NULL ? STATUS_OK
+                                     : labels_check((ByteSpan){ last->bytes->data, last->bytes->n_bytes });
+}
+
+Status preload_parts(Engine *engine, const char *name, const PreloadParts *parts, GraphVersion **out_version,
+                     bool *out_created)
+{
+        Upload upload = { .n_parts = 0 };
+        if (!route_is_name(name))
+                return fail(STATUS_VALUE, "\"%.80s\" cannot be the name of a graph", name);
+        Status status = read_parts(parts, &upload);
+        if (status == STATUS_OK) {
+                engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
+                status = put(engine, name, &upload, out_version, out_created);
+        }
+        upload_deinit(&upload);
+        return status;
 }
 
 static Status preload_file(Engine *engine, const char *path, void (*report)(const GraphVersion *version))
 {
-        Upload upload = { .n_parts = 0 };
-        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        PreloadParts parts = { .graph = path };
         GraphVersion *version = NULL;
-        TRY(file_read(path, &bytes));
-        Status status = upload_split(bytes, "", &upload);
-        if (status == STATUS_OK) {
-                engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
-                status = put(engine, path, &upload, &version);
-        }
-        upload_deinit(&upload);
-        if (status != STATUS_OK) {
+        char name[65];
+        bool created;
+        model_name_of(path, name);
+        if (preload_parts(engine, name, &parts, &version, &created) != STATUS_OK) {
                 failure_append(" (%s)", path);
-                return status;
+                return failure_current()->status;
         }
         report(version);
         graph_version_unref(version);

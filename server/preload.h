@@ -8,6 +8,14 @@ Status file_read(const char *path, Storage **out_bytes);
 // The name that a file is stored under, its stem: "models/digits.pt2" -> "digits", "m.fx.json" ->
 // "m".
 void model_name_of(const char *path, char out_name[65]);
+// Files that make one version; NULL: there is none.
+typedef struct PreloadParts {
+        const char *graph, *weights, *labels; // weights: of FX JSON only
+} PreloadParts;
+// Stores them as a version of the name. *out_created false: the name has a version of this content
+// already, which is *out_version.
+Status preload_parts(Engine *engine, const char *name, const PreloadParts *parts, GraphVersion **out_version,
+                     bool *out_created);
 // Reads, decodes and stores a file, or all models (.pt2, .json) of a folder in the order of their
 // names. `report` is told of each. The failure names the file.
 Status preload_path(Engine *engine, const char *path, void (*report)(const GraphVersion *version));

@@ -27,6 +27,7 @@
 #include "server/cores.h"
 #include "server/door.h"
 #include "server/http.h"
+#include "server/models.h"
 #include "server/log.h"
 #include "server/notify.h"
 #include "server/preload.h"
@@ -47,6 +48,7 @@ typedef struct Server {
         Engine *engine;
         Door door;
         Usage *usage; // of the data folder
+        Models *models;
         Phase phase;
         bool forced; // requests under way were told to stop, if there were any
 } Server;
@@ -224,7 +226,9 @@ static Status preload(Server *server, const Options *options)
 {
         for (int i = 0; i < options->n_files; i++)
                 TRY(preload_path(server->engine, options->files[i], report_loaded));
-        return STATUS_OK;
+        return options->models[0] == '\0'
+                       ? STATUS_OK
+                       : models_open(server->engine, options->models, options->model_name, &server->models);
 }
 
 // ---- stopping ----
@@ -236,6 +240,7 @@ static void close_loop(Server *server)
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         door_stop(&server->door);
         usage_stop(server->usage);
+        models_stop(server->models);
 }
 
 static void stop_now(uv_timer_t *timer)
@@ -401,6 +406,7 @@ static Status start(Server *server, const Options *options)
         TRY(http_start(&http, &server->http));
         door_watch(&server->door, &server->loop);
         usage_start(server->usage, &server->loop);
+        models_start(server->models, &server->loop, server->workers);
         char url[sizeof(address.host) + 32];
         bool v6 = strchr(address.host, ':') != NULL;
         snprintf(url, sizeof(url), "%s://%s%s%s:%d", server->door.tls != NULL ? "https" : "http",
@@ -447,6 +453,7 @@ int server_main(const Options *options)
                 uv_run(&server.loop, UV_RUN_DEFAULT);
                 uv_loop_close(&server.loop);
                 workers_stop(server.workers);
+                models_free(server.models);
                 engine_close(server.engine);
                 door_deinit(&server.door);
                 usage_free(server.usage);
@@ -458,6 +465,7 @@ int server_main(const Options *options)
                 abandon(NULL);
         workers_stop(server.workers);
         http_free(server.http);
+        models_free(server.models);
         engine_close(server.engine);
         door_deinit(&server.door);
         usage_free(server.usage);

@@ -621,7 +621,7 @@ bool op_is_core_composite(const Overload *overload)
 {
         static const char *const names[] = { "copy",           "index_put",     "masked_scatter",
                                              "select_scatter", "slice_scatter", "diagonal_scatter",
-                                             "_cdist_forward" };
+                                             "_cdist_forward", "_pdist_forward" };
         return !overload->inplace && overload->op->expand != NULL &&
                is_named(overload, names, ARRAY_LENGTH(names));
 }

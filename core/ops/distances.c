@@ -70,6 +70,19 @@ static Value euclidean(Compose *c, Value a, Value b)
         return OP(c, "aten::sqrt", OP(c, "aten::clamp_min", product, value_int(0)));
 }
 
+// Differences to p-norms over the last dimension.
+static Value gap_norm(Compose *c, Value gap, double p)
+{
+        const TensorMeta *meta = compose_meta(c, gap);
+        if (meta->rank > 0 && meta->size[meta->rank - 1] == 0) // the norm of nothing is 0, for p = inf too
+                return OP(c, "aten::sum.dim_IntList", gap, INTS(c, -1));
+        if (p != 0)
+                return last_norm(c, gap, value_float(p), false);
+        // as PyTorch's loop: NaN is no number of differences
+        Value differs = OP(c, "aten::clamp_max", OP(c, "aten::ceil", OP(c, "aten::abs", gap)), value_int(1));
+        return OP(c, "aten::sum.dim_IntList", differs, INTS(c, -1));
+}
+
 static Status cdist_check(const TensorMeta *a, const TensorMeta *b, double p)
 {
         if (a->rank < 2 || b->rank < 2)
@@ -106,17 +119,49 @@ static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return compose_end(&c, euclidean(&c, a, b), out);
         Value gap = OP(&c, "aten::sub.Tensor", OP(&c, "aten::unsqueeze", a, value_int(-2)),
                        OP(&c, "aten::unsqueeze", b, value_int(-3)));
-        if (am->size[am->rank - 1] == 0) // no columns: the norm of nothing is 0, for p = inf too
-                return compose_end(&c, OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, -1)), out);
-        if (p == 0) { // as PyTorch's loop: NaN is no number of differences
-                Value differs = OP(&c, "aten::clamp_max", OP(&c, "aten::ceil", OP(&c, "aten::abs", gap)),
-                                   value_int(1));
-                return compose_end(&c, OP(&c, "aten::sum.dim_IntList", differs, INTS(&c, -1)), out);
-        }
         if (isinf(p)) // its maximum passes over NaN
                 gap = OP(&c, "aten::nan_to_num", gap, value_float(0), value_float(INFINITY),
                          value_float(-INFINITY));
-        return compose_end(&c, last_norm(&c, gap, value_float(p), false), out);
+        return compose_end(&c, gap_norm(&c, gap, p), out);
+}
+
+// The distances of all pairs of rows: row 0 to the others, row 1 to those behind it, …
+static Status pdist_forward_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        const TensorMeta *meta = compose_meta(&c, self);
+        double p = compose_double(&c, "p");
+        if (meta->rank != 2)
+                return fail(STATUS_SHAPE, "pdist only supports 2D tensors, got: %dD", meta->rank);
+        if (!meta_is_contiguous(meta))
+                return fail(STATUS_VALUE, "_pdist_forward requires contiguous input");
+        if (!(p >= 0))
+                return fail(STATUS_VALUE, "pdist only supports non-negative p values");
+        if (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->size[0] > 1 && meta->size[1] > 0)
+                return fail(STATUS_DTYPE, "\"pdist\" not implemented for '%s'", dtype_words(meta->dtype));
+        Value rows = value_int(meta->size[0]);
+        Value pairs = OP(&c, "aten::triu_indices", rows, rows, value_int(1));
+        Value first = OP(&c, "aten::select.int", pairs, value_int(0), value_int(0));
+        Value second = OP(&c, "aten::select.int", pairs, value_int(0), value_int(1));
+        Value gap = OP(&c, "aten::sub.Tensor", OP(&c, "aten::index_select", self, value_int(0), first),
+                       OP(&c, "aten::index_select", self, value_int(0), second));
+        if (dtype_is_float(meta->dtype))
+                return compose_end(&c, gap_norm(&c, gap, p), out);
+        Value none = OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, -1)); // no pairs, or no columns
+        return compose_end(&c, compose_cast(&c, none, meta->dtype), out);
+}
+
+static Status pdist_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        if (!dtype_is_float(compose_meta(&c, self)->dtype))
+                return fail(STATUS_DTYPE, "pdist only supports floating-point dtypes");
+        Value packed = OP(&c, "aten::contiguous", self);
+        return compose_end(&c, OP(&c, "aten::_pdist_forward", packed, NAMED(&c, "p")), out);
 }
 
 static Status euclidean_dist_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -342,6 +387,8 @@ const OpDef distances_ops[] = {
         DISTANCE("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist),
         DISTANCE("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
                  cosine_similarity),
+        DISTANCE("pdist(Tensor self, float p=2.) -> Tensor", pdist),
+        DISTANCE("_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist_forward),
         DISTANCE("cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist),
         DISTANCE("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist),
         DISTANCE("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist),

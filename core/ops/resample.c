@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // resample.c: upsample_nearest*, _upsample_nearest_exact*, upsample_linear1d, _bilinear2d,
-// _trilinear3d and _bicubic2d, as .vec (sizes or scale factors) and default overloads. A scale
-// factor that was given also places the samples. Results keep channels_last.
+// _trilinear3d and _bicubic2d, and the antialiased _upsample_bilinear2d_aa, _bicubic2d_aa and
+// _lanczos2d_aa, as .vec (sizes or scale factors) and default overloads. A scale factor that was
+// given also places the samples. Results keep channels_last.
 #include "core/kernels/pool/resample.h"
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
@@ -21,7 +22,7 @@ typedef struct ResampleArgs {
 
 static bool has_corners(const ResampleRow *row)
 {
-        return row->kind == RESAMPLE_LINEAR || row->kind == RESAMPLE_CUBIC;
+        return row->kind >= RESAMPLE_LINEAR;
 }
 
 static Status read_size(const OpCall *call, const ResampleRow *row, int64_t *out)
@@ -172,6 +173,28 @@ static Status resample_last(const OpRun *run, Resample *resample)
         return resample_run(run->ctx, resample, run->in[0], run->out[0]);
 }
 
+// uint8 that is mixed: filters of a few taps.
+static Status bytes_run(const OpRun *run, const Resample *resample, const uint8_t *in, uint8_t *out)
+{
+        const ResampleAxis *axes = resample->axis + 1;
+        FilterPlanes planes = { .dtype = DTYPE_U8, .planes = resample->planes };
+        ResampleFilter *filters[] = { &planes.height, &planes.width };
+        _cleanup_(scratch_deinit) Scratch places = { 0 };
+        TRY(scratch_init(&places, run->ctx, axes[0].out_size + axes[1].out_size, 2 * sizeof(int64_t)));
+        int64_t *next = places.data;
+        for (int i = 0; i < 2; i++) {
+                *filters[i] = (ResampleFilter){ .in_size = axes[i].in_size,
+                                                .out_size = axes[i].out_size,
+                                                .n_taps = axes[i].n_taps,
+                                                .first = next,
+                                                .count = next + axes[i].out_size,
+                                                .weight = axes[i].weight };
+                next += 2 * axes[i].out_size;
+                TRY(resample_filter_merge(run->ctx, &axes[i], filters[i]));
+        }
+        return resample_filter_run(run->ctx, &planes, in, out);
+}
+
 static Status resample_op_run(const OpRun *run)
 {
         const ResampleRow *row = run->call->op->row;
@@ -196,7 +219,7 @@ static Status resample_op_run(const OpRun *run)
         TRY(dense_init(&in, run->ctx, run->in[0], input, as));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
         if (bytes)
-                TRY(resample_run_u8(run->ctx, &resample, in.data, out.data));
+                TRY(bytes_run(run, &resample, in.data, out.data));
         else
                 TRY(resample_run(run->ctx, &resample, in.data, out.data));
         TRY(dense_out_store(&out));
@@ -212,6 +235,73 @@ static Cost resample_cost(const OpCall *call)
         for (int d = 0; d < row->spatial; d++)
                 taps *= row->kind == RESAMPLE_LINEAR ? 2 : row->kind == RESAMPLE_CUBIC ? 4 : 1;
         return (Cost){ .flops = saturating_product(2 * taps, meta_numel(out)),
+                       .bytes = (meta_numel(in) + meta_numel(out)) * dtype_info[out->dtype].bytes };
+}
+
+// ---- antialiased ----
+static int64_t filter_taps(const TensorMeta *input, const ResampleRow *row, const ResampleArgs *args, int i)
+{
+        return resample_filter_taps(row->kind, input->size[2 + i], args->out_size[i], args->align_corners,
+                                    args->scale[i]);
+}
+
+static Status set_filters(const OpRun *run, const ResampleArgs *args, FilterPlanes *planes, Scratch *scratch)
+{
+        const ResampleRow *row = run->call->op->row;
+        const TensorMeta *input = run->in_meta[0];
+        ResampleFilter *filters[] = { &planes->height, &planes->width };
+        int64_t total = 0;
+        for (int i = 0; i < 2; i++) {
+                *filters[i] = (ResampleFilter){ .in_size = input->size[2 + i],
+                                                .out_size = args->out_size[i],
+                                                .n_taps = filter_taps(input, row, args, i) };
+                int64_t more = saturating_product(filters[i]->out_size, filters[i]->n_taps + 2);
+                total = more > INT64_MAX - total ? INT64_MAX : total + more;
+        }
+        TRY(scratch_init(scratch, run->ctx, total, sizeof(int64_t)));
+        int64_t *next = scratch->data;
+        for (int i = 0; i < 2; i++) {
+                int64_t n = filters[i]->out_size;
+                filters[i]->first = next;
+                filters[i]->count = next + n;
+                filters[i]->weight = (double *)(next + 2 * n);
+                next += n * (filters[i]->n_taps + 2);
+                TRY(resample_filter_axis(run->ctx, filters[i], row->kind, args->align_corners, args->scale[i],
+                                         planes->dtype));
+        }
+        return STATUS_OK;
+}
+
+static Status antialiased_run(const OpRun *run)
+{
+        const TensorMeta *input = run->in_meta[0];
+        ResampleArgs args;
+        TRY(resample_args(run->call, &args));
+        if (meta_numel(run->out_meta[0]) == 0)
+                return STATUS_OK;
+        FilterPlanes planes = { .dtype = input->dtype, .planes = input->size[0] * input->size[1] };
+        _cleanup_(scratch_deinit) Scratch scratch = { 0 };
+        _cleanup_(dense_deinit) Dense in = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(set_filters(run, &args, &planes, &scratch));
+        TRY(dense_init(&in, run->ctx, run->in[0], input, planes.dtype));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], planes.dtype));
+        TRY(resample_filter_run(run->ctx, &planes, in.data, out.data));
+        return dense_out_store(&out);
+}
+
+static Cost antialiased_cost(const OpCall *call)
+{
+        const ResampleRow *row = call->op->row;
+        const TensorMeta *in = arg_meta(call, SELF), *out = &call->outs[0].meta;
+        ResampleArgs args;
+        if (resample_args(call, &args) != STATUS_OK)
+                return (Cost){ 0 };
+        int64_t narrow = saturating_product(in->size[0] * in->size[1] * in->size[2], out->size[3]);
+        int64_t width = saturating_product(narrow, filter_taps(in, row, &args, 1));
+        int64_t height = saturating_product(meta_numel(out), filter_taps(in, row, &args, 0));
+        return (Cost){ .flops =
+                               saturating_product(2, width > INT64_MAX - height ? INT64_MAX : width + height),
                        .bytes = (meta_numel(in) + meta_numel(out)) * dtype_info[out->dtype].bytes };
 }
 
@@ -234,14 +324,41 @@ static const ResampleRow nearest_1d = { RESAMPLE_NEAREST, 1, false },
                          linear_2d_vec = { RESAMPLE_LINEAR, 2, true },
                          cubic_2d = { RESAMPLE_CUBIC, 2, false }, cubic_2d_vec = { RESAMPLE_CUBIC, 2, true },
                          linear_3d = { RESAMPLE_LINEAR, 3, false },
-                         linear_3d_vec = { RESAMPLE_LINEAR, 3, true };
+                         linear_3d_vec = { RESAMPLE_LINEAR, 3, true },
+                         linear_aa = { RESAMPLE_LINEAR_AA, 2, false },
+                         linear_aa_vec = { RESAMPLE_LINEAR_AA, 2, true },
+                         cubic_aa = { RESAMPLE_CUBIC_AA, 2, false },
+                         cubic_aa_vec = { RESAMPLE_CUBIC_AA, 2, true },
+                         lanczos_aa = { RESAMPLE_LANCZOS_AA, 2, false },
+                         lanczos_aa_vec = { RESAMPLE_LANCZOS_AA, 2, true };
+enum { ANTIALIASED_DTYPES = 1u << DTYPE_F32 | 1u << DTYPE_F64 | 1u << DTYPE_U8 };
 #define RESAMPLE(schema, dtypes, row_, traits_)                                                              \
         {                                                                                                    \
                 schema, dtypes, .infer = resample_infer, .run = resample_op_run, .cost = resample_cost,      \
                                 .row = &(row_), .traits = TRAIT_FRESH | (traits_)                            \
         }
+#define ANTIALIASED(name, row_)                                                                              \
+        {                                                                                                    \
+                "aten::" name "(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h="    \
+                "None, float? scales_w=None) -> Tensor",                                                     \
+                        ANTIALIASED_DTYPES, .infer = resample_infer, .run = antialiased_run,                 \
+                                            .cost = antialiased_cost, .row = &(row_), .traits = TRAIT_FRESH  \
+        }
+#define ANTIALIASED_VEC(name, row_)                                                                          \
+        {                                                                                                    \
+                "aten::" name ".vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "      \
+                "scale_factors) -> Tensor",                                                                  \
+                        ANTIALIASED_DTYPES, .infer = resample_infer, .run = antialiased_run,                 \
+                                            .cost = antialiased_cost, .row = &(row_), .traits = TRAIT_FRESH  \
+        }
 
 const OpDef resample_ops[] = {
+        ANTIALIASED("_upsample_bilinear2d_aa", linear_aa),
+        ANTIALIASED_VEC("_upsample_bilinear2d_aa", linear_aa_vec),
+        ANTIALIASED("_upsample_bicubic2d_aa", cubic_aa),
+        ANTIALIASED_VEC("_upsample_bicubic2d_aa", cubic_aa_vec),
+        ANTIALIASED("_upsample_lanczos2d_aa", lanczos_aa),
+        ANTIALIASED_VEC("_upsample_lanczos2d_aa", lanczos_aa_vec),
         RESAMPLE("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor",
                  IMAGE_DTYPES, nearest_1d, 0),
         RESAMPLE("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "

@@ -26,6 +26,12 @@ static Status stride_infer(OpCall *call)
         return out_value(call, 0, value_int(self->stride[dim]));
 }
 
+static Status contiguous_infer(OpCall *call)
+{
+        MemoryFormat format = arg_memory_format(call, CONTIGUOUS_MEMORY_FORMAT, MEMORY_FORMAT_CONTIGUOUS);
+        return out_value(call, 0, value_bool(view_is_contiguous_as(arg_meta(call, SELF), format)));
+}
+
 static Status numel_infer(OpCall *call)
 {
         return out_value(call, 0, value_int(meta_numel(arg_meta(call, SELF))));
@@ -157,6 +163,8 @@ static Status constrain_infer(OpCall *call)
 }
 
 const OpDef view_sym_ops[] = {
+        { "aten::sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool",
+          .infer = contiguous_infer },
         { "aten::sym_size.int(Tensor self, int dim) -> SymInt", .infer = size_infer },
         { "aten::sym_stride.int(Tensor self, int dim) -> SymInt", .infer = stride_infer },
         { "aten::sym_numel(Tensor self) -> SymInt", .infer = numel_infer },

@@ -253,6 +253,8 @@ static const PyRow rows[] = {
         { "torch.functional.tensordot torch.tensordot",
           "py::tensordot(Tensor a, Tensor b, Any dims=2, Any out=None) -> Tensor", .expand = tensordot_expand,
           .needs = "aten::tensordot" },
+        { "torch.pdist F.pdist", "py::pdist(Tensor input, float p=2.0) -> Tensor",
+          .emits = "aten::pdist a0 a1" },
         { "torch.functional.cdist torch.cdist",
           "py::cdist(Tensor x1, Tensor x2, float p=2.0, str "
           "compute_mode=\"use_mm_for_euclid_dist_if_necessary\") -> Tensor",

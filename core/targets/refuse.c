@@ -29,12 +29,6 @@ static const Value *constant_named(const OpCall *call, const char *name)
         return at < 0 ? NULL : &call->args[at];
 }
 
-static bool is_on(const OpCall *call, const char *name)
-{
-        int at = given_at(call, name);
-        return at >= 0 && arg_bool(call, at, true);
-}
-
 // Probabilities that need random numbers: at 0 nothing is dropped, at 1 everything.
 static bool draws(const OpCall *call, const char *name, double *out_p)
 {
@@ -80,18 +74,6 @@ static Status refuse_device(const OpCall *call)
         return STATUS_OK;
 }
 
-static Status refuse_antialias(const OpCall *call)
-{
-        const Value *mode = constant_named(call, "mode");
-        const char *op = mode == NULL || mode->kind != VALUE_STR || !is_on(call, "antialias")
-                                 ? NULL
-                                 : antialiased_resize(mode->str->text);
-        if (op == NULL || ops_present(op))
-                return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED,
-                    "interpolate with antialias=True is not supported by this version (it lacks %s)", op);
-}
-
 static Status refuse_attention(const OpCall *call)
 {
         double p;
@@ -111,7 +93,6 @@ static const struct {
         { "aten", "scaled_dot_product_attention", refuse_attention },
         { "py", "cuda", refuse_cuda },
         { "py", "embedding", refuse_embedding },
-        { "py", "interpolate", refuse_antialias },
         { "py", "norm", refuse_norm },
         { "py", "tensor", refuse_device },
         { "py", "to", refuse_device },

@@ -14,7 +14,5 @@ Status module_refuse(const Module *module);
 Status refuse_cuda(const OpCall *call);
 Status refuse_embedding(const OpCall *call);
 Status refuse_norm(const OpCall *call);
-// The operator that resizes with antialiasing in this mode (shape_rows.c); NULL: there is none.
-const char *antialiased_resize(const char *mode);
 // The row forwards to operators by a template (targets.c).
 bool op_is_template(const OpDef *op);

@@ -210,20 +210,12 @@ static const struct {
           { NULL, "aten::upsample_bicubic2d.vec", NULL },
           "aten::_upsample_bicubic2d_aa.vec",
           true },
+        { "lanczos", { NULL, NULL, NULL }, "aten::_upsample_lanczos2d_aa.vec", true },
         { "area",
           { "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", "aten::adaptive_avg_pool3d" },
           NULL,
           false },
 };
-
-const char *antialiased_resize(const char *mode)
-{
-        for (size_t row = 0; row < ARRAY_LENGTH(resize_modes); row++) {
-                if (strcmp(resize_modes[row].mode, mode) == 0)
-                        return resize_modes[row].antialiased;
-        }
-        return NULL;
-}
 
 static Status resize_check(const Resize *resize, bool aligns)
 {
@@ -237,6 +229,11 @@ static Status resize_check(const Resize *resize, bool aligns)
         if (!aligns && resize->align_corners.kind != VALUE_NONE)
                 return fail(STATUS_VALUE, "align_corners option can only be set with the interpolating "
                                           "modes: linear | bilinear | bicubic | trilinear");
+        if (strcmp(resize->mode, "lanczos") == 0 && resize->align_corners.kind == VALUE_BOOL &&
+            resize->align_corners.b)
+                return fail(STATUS_VALUE, "Lanczos mode does not support align_corners=True");
+        if (strcmp(resize->mode, "lanczos") == 0 && !resize->antialias)
+                return fail(STATUS_VALUE, "Lanczos mode requires antialias=True");
         if (resize->recompute && resize->size.kind != VALUE_NONE)
                 return fail(STATUS_VALUE, "recompute_scale_factor is not meaningful with an explicit size.");
         return STATUS_OK;
@@ -250,17 +247,15 @@ static Status resize_run(Emitter *emitter, const Resize *resize, Value *out)
         if (row == ARRAY_LENGTH(resize_modes))
                 return fail(STATUS_VALUE, "interpolate(): mode \"%.40s\" is not known", resize->mode);
         TRY(resize_check(resize, resize_modes[row].aligns));
-        const char *op = resize_modes[row].ops[resize->n_spatial - 1];
+        const char *op = resize->antialias ? resize_modes[row].antialiased
+                                           : resize_modes[row].ops[resize->n_spatial - 1];
+        if (resize->antialias && (op == NULL || resize->n_spatial != 2))
+                return fail(STATUS_VALUE,
+                            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and "
+                            "requires a 4-D tensor as input");
         if (op == NULL)
                 return fail(STATUS_VALUE, "Got %dD input, but %s mode needs another number of dimensions",
                             resize->n_spatial + 2, resize->mode);
-        if (resize->antialias && (op = resize_modes[row].antialiased) == NULL)
-                return fail(STATUS_VALUE,
-                            "Anti-alias option is only supported for bilinear and bicubic modes");
-        if (!ops_present(op))
-                return fail(STATUS_UNSUPPORTED,
-                            "interpolate with mode \"%s\" is not supported by this version (it lacks %s)",
-                            resize->mode, op);
         bool area = strcmp(resize->mode, "area") == 0;
         _cleanup_(value_clear) Value size = value_none();
         _cleanup_(value_clear) Value scale = value_none();

@@ -350,6 +350,11 @@ Test(cases, what_is_easily_taken_is_refused_where_pytorch_refuses)
         run_group("corners", 0);
 }
 
+Test(cases, images_are_resized_with_and_without_antialiasing)
+{
+        run_group("resizing", 0);
+}
+
 Test(cases, questions_about_tensors_have_pythons_answers)
 {
         run_group("questions", 0);

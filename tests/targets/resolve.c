@@ -611,8 +611,6 @@ static void expect_accepted(Opcode op, const char *target, const char *args)
 #define FUNCTIONAL "torch.nn.functional."
 Test(resolve, constant_arguments_that_no_run_can_serve_are_refused)
 {
-        expect_word(OP_CALL_FUNCTION, FUNCTIONAL "interpolate",
-                    "[\"%x\", {\"list\": [5, 5]}, null, \"bilinear\", null, null, true]", "antialias");
         expect_word(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, {\"f\": \"1.0\"}]",
                     "max_norm");
         expect_word(OP_CALL_FUNCTION, FUNCTIONAL "scaled_dot_product_attention",

@@ -36,6 +36,45 @@ def bags():
            [table, indices, t([0, 4, 8], i64), False, 0, False, ramp(8), True, 4])
 
 
+def antialiased():
+    image = ramp(2, 3, 7, 9)
+    bytes_ = ints(2, 3, 7, 9, dtype=u8, low=0, high=251)
+    last = ints(1, 3, 9, 6, dtype=u8, low=0, high=251).to(memory_format=torch.channels_last)
+    for name in ("bilinear", "bicubic", "lanczos"):
+        op = f"_upsample_{name}2d_aa"
+        for x in (image, image.double(), bytes_, last, image.to(memory_format=torch.channels_last)):
+            for size in ([3, 4], [1, 1], [20, 5], [7, 4], [7, 9], [2, 9]):
+                yield f"{op}.default", [x, size, False]
+        for corners in (False, True):
+            yield f"{op}.default", [image, [4, 3], corners]
+            yield f"{op}.default", [bytes_, [4, 3], corners]
+            yield f"{op}.default", [image, [3, 5], corners, 0.45, 0.6]
+            for scales in ([0.45, 0.6], [1.5, 2.0], [0.2, 1.0]):
+                yield f"{op}.vec", [image, None, corners, scales]
+                yield f"{op}.vec", [bytes_, None, corners, scales]
+            yield f"{op}.vec", [image.double(), [3, 11], corners, None]
+        special = t([0.0, nan, 1.0, inf, 2.0, 3.0, -1.0, 0.5]).reshape(1, 1, 2, 4)
+        yield f"{op}.default", [special, [2, 3], False]
+        yield f"{op}.default", [ramp(0, 2, 5, 5), [3, 3], False]
+
+
+def pairs():
+    points = ramp(5, 4)
+    for name in ("pdist", "_pdist_forward"):
+        for p in (2.0, 1.0, 0.0, 3.5, inf):
+            yield f"{name}.default", [points, p]
+            yield f"{name}.default", [points.double(), p]
+            yield f"{name}.default", [t([[1, 2, 3], [nan, 2, 4], [1, 2, 2]]), p]
+        for shape in ((0, 3), (1, 3), (3, 0), (2, 1)):
+            yield f"{name}.default", [ramp(*shape)]
+    yield "pdist.default", [points.t()]
+    for x in (points, points.t(), ramp(2, 3, 4, 5), ramp(2, 3, 4, 5).to(memory_format=torch.channels_last),
+              ramp(0, 3), t(1.0), ints(3, 1).t()):
+        for layout in (torch.contiguous_format, torch.channels_last):
+            yield "sym_is_contiguous.default", [x, layout]
+        yield "sym_is_contiguous.default", [x]
+
+
 def sequences():
     for dtype in (None, f64, f16, bf16, i64, i32, i8, u8):
         for start, end, steps, base in ((0, 2, 5, 10.0), (1, 3, 1, 2.0), (3, 0, 8, 2.0), (0, 5, 6, 2.0)):
@@ -93,5 +132,5 @@ def placed():
 
 
 def census_cases():
-    for part in (bags, sequences, picked, placed):
+    for part in (bags, sequences, picked, placed, antialiased, pairs):
         yield from part()

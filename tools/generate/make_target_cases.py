@@ -861,9 +861,19 @@ def questions():
     function("_operator.indexOf", (1, 2, 1), 3)
 
 
+def resizing():
+    f = "torch.nn.functional."
+    for mode in ("bilinear", "bicubic", "lanczos"):
+        function(f + "interpolate", some(1, 1, 4, 6), size=(2, 3), mode=mode, antialias=True)
+        function(f + "interpolate", some(1, 1, 4, 6), scale_factor=1.5, mode=mode, antialias=True)
+    function(f + "interpolate", some(1, 1, 4, 6), size=(2, 3), mode="lanczos")
+    function(f + "interpolate", some(1, 1, 4), size=2, mode="linear", antialias=True)
+    function(f + "pdist", some(4, 3), 1.5)
+
+
 def main():
     for group in (names, methods, functional, operators, numbers, attributes, indexing, modules, corners,
-                  mathematics, questions):
+                  mathematics, questions, resizing):
         start = len(CASES)
         group()
         for case in CASES[start:]:

@@ -10,7 +10,11 @@ typedef enum ResampleKind {
         RESAMPLE_NEAREST_PACKED,
         RESAMPLE_NEAREST_EXACT,
         RESAMPLE_LINEAR,
-        RESAMPLE_CUBIC
+        RESAMPLE_CUBIC,
+        // Antialiased: a filter as wide as the step between two results. See resample_filter_axis.
+        RESAMPLE_LINEAR_AA,
+        RESAMPLE_CUBIC_AA,
+        RESAMPLE_LANCZOS_AA
 } ResampleKind;
 
 enum { RESAMPLE_MAX_TAPS = 4 };
@@ -22,6 +26,14 @@ typedef struct ResampleAxis {
         int64_t *index;
         double *weight;
 } ResampleAxis;
+
+// One axis of a filter: output position o is the sum of count[o] <= n_taps inputs, first[o] and
+// those behind it, times weight[o * n_taps] and the weights behind it.
+typedef struct ResampleFilter {
+        int64_t in_size, out_size, n_taps;
+        int64_t *first, *count; // out_size entries each
+        double *weight;         // out_size * n_taps
+} ResampleFilter;
 
 // Fills index and weight (n_taps * out_size entries each; RESAMPLE_MAX_TAPS are enough). scale: the
 // scale factor that was asked for, 0 when only sizes were. `precision`: DTYPE_F64, or DTYPE_F32 for
@@ -37,7 +49,23 @@ typedef struct Resample {
 } Resample;
 Status resample_run(const RunContext *ctx, const Resample *resample, const void *in, void *out);
 
-// Bilinear or bicubic resampling of uint8 in fixed point, width first and rounded between the two
-// passes, as PyTorch does it. axis[1] and axis[2] hold taps in float64. in, out: contiguous uint8
-// planes.
-Status resample_run_u8(const RunContext *ctx, const Resample *resample, const uint8_t *in, uint8_t *out);
+// n_taps of an antialiased axis, between 1 and in_size.
+int64_t resample_filter_taps(ResampleKind kind, int64_t in_size, int64_t out_size, bool align_corners,
+                             double scale);
+// Fills first, count and weight of an antialiased kind. An axis that keeps its size is copied,
+// whatever its scale. `dtype`: DTYPE_F32 for positions and weights in float32, else DTYPE_F64.
+Status resample_filter_axis(const RunContext *ctx, ResampleFilter *filter, ResampleKind kind,
+                            bool align_corners, double scale, Dtype dtype);
+// Taps of one weight per input: equal neighbours become one. `filter` shares axis->weight, whose
+// n_taps per position it keeps, and has room in first and count.
+Status resample_filter_merge(const RunContext *ctx, const ResampleAxis *axis, ResampleFilter *filter);
+
+// Planes whose rows and columns are filtered.
+typedef struct FilterPlanes {
+        Dtype dtype; // F32, F64 or U8
+        int64_t planes;
+        ResampleFilter height, width;
+} FilterPlanes;
+// Width first, as PyTorch does it. in, out: contiguous planes of `dtype`. uint8 is computed in
+// fixed point from weights in float64, and rounded between the two passes.
+Status resample_filter_run(const RunContext *ctx, const FilterPlanes *planes, const void *in, void *out);

@@ -26,8 +26,10 @@ LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.I)
 
 
 def unknown_parameters():
-    """Every route, each with a parameter that none of them has."""
+    """Every route that refuses unknown parameters, each with one that none of them has."""
     for route, method, path, _ in routes():
+        if path.startswith("/v2"):
+            continue
         target = path.replace("{name}",
                               "digits").replace("{v}", "1").replace("{id}", "none") + "?no_such_parameter=1"
         yield route, NO_SUCH, 400, method, target, b"{}" if method in ("PUT", "POST", "PATCH") else b"", ()

@@ -399,6 +399,14 @@ def good_requests():
              ("PASS_PUT", "PUT", "/v1/passes/digits", steps),
              ("PASS_DELETE", "DELETE", "/v1/passes/digits", b""),
              ("COMPARE", "POST", "/v1/compare", json.dumps({**sides, **json.loads(TINY_BODY)}).encode())]
+    infer = json.dumps({"inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1.5, -2.0]}]})
+    rows += [("OIP_INFER", "POST", "/v2/models/tiny/infer", infer.encode()),
+             ("OIP_VERSION_INFER", "POST", "/v2/models/tiny/versions/1/infer", infer.encode()),
+             ("OIP_INDEX", "POST", "/v2/repository/index", b""),
+             ("OIP_LOAD", "POST", "/v2/repository/models/spare/load", b""),
+             ("OIP_UNLOAD", "POST", "/v2/repository/models/spare/unload", b""),
+             ("OIP_LOGGING_POST", "POST", "/v2/logging", b"{}"),
+             ("OIP_TRACING_POST", "POST", "/v2/trace/setting", b"{}")]
     rows += [("TEXT", "GET", f"/v1/graphs/digits/text?form={form}", b"")
              for form in ("graph", "code", "tabular", "json")]
     rows += [("PROFILE_STATS", "GET", f"/v1/graphs/tiny/profile?form={form}", b"")
@@ -526,6 +534,7 @@ def soak(start, report, long):
     seconds, least, most = (7200, 1000000, 10800) if long else (20, 0, 20)
     server = start("--max-profiles", "64", "--max-response", "1000000")
     upload(server, "tiny", TINY)
+    upload(server, "spare", TINY)
     for name, body in failing_cases.graphs().items():
         upload(server, name, body)
     work, files = Soak(server), descriptors(server)

@@ -445,7 +445,7 @@ def secrecy(binary):
 
 
 # ---- scopes and routes -------------------------------------------------------------------------
-NO_TOKEN_NEEDED = {"/livez", "/readyz", "/healthz"}
+NO_TOKEN_NEEDED = {"/livez", "/readyz", "/healthz", "/v2/health/live", "/v2/health/ready"}
 SCOPES = ("read", "run", "write", "admin")
 
 
@@ -454,9 +454,12 @@ def scope_of(method, path):
     or changing what is stored."""
     if path in NO_TOKEN_NEEDED:
         return None
-    if method in ("GET", "HEAD") or path.endswith("/transform"):  # what is to be stored needs more
+    # what a transform is to store needs more
+    if method in ("GET", "HEAD") or path.endswith(("/transform", "/index")):
         return "read"
-    runs = path.endswith("/run") or path == "/v1/compare"
+    if path in ("/v2/logging", "/v2/trace/setting"):
+        return "admin"
+    runs = path.endswith(("/run", "/infer")) or path == "/v1/compare"
     return "run" if method == "POST" and runs else "write"
 
 

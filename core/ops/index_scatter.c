@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill. The
-// result is a contiguous copy of self; positions are then written in row-major order, so that of
-// equal indices the last one wins. Sums are rounded at every step, in the order PyTorch has on one
-// thread.
+// index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill,
+// index_reduce. The result is a contiguous copy of self; positions are then written in row-major
+// order, so that of equal indices the last one wins. Sums are rounded at every step, in the order
+// PyTorch has on one thread.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
 #include "core/ops/arguments.h"
@@ -18,7 +18,7 @@ typedef struct ScatterRow {
         bool lines;   // index_*: a vector of indices, whole slices of source
 } ScatterRow;
 
-// scatter_reduce.two and its twin.
+// scatter_reduce.two, index_reduce and their twins.
 static bool has_include_self(const OpCall *call)
 {
         return call->schema->n_args == 6;
@@ -45,9 +45,9 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
                 { "prod", SCATTER_MULTIPLY }, { "amax", SCATTER_MAX },          { "amin", SCATTER_MIN }
         };
         const char *name = arg_text(call, SCATTER_REDUCE);
-        // scatter.reduce knows the first two, scatter_reduce.two the others.
+        // scatter.reduce knows the first two, scatter_reduce.two the others, index_reduce no sum.
         bool two = has_include_self(call);
-        for (size_t i = two ? 2 : 0; i < (two ? ARRAY_LENGTH(kinds) : 2); i++) {
+        for (size_t i = two ? 2 + row->lines : 0; i < (two ? ARRAY_LENGTH(kinds) : 2); i++) {
                 if (name != NULL && strcmp(name, kinds[i].name) == 0) {
                         *out = kinds[i].kind;
                         return STATUS_OK;
@@ -57,6 +57,11 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
                 *out = SCATTER_ADD;
                 return STATUS_OK;
         }
+        if (row->lines)
+                return fail(STATUS_VALUE,
+                            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got "
+                            "%s.",
+                            name == NULL ? "None" : name);
         return fail(STATUS_VALUE,
                     two ? "reduce argument must be either sum, prod, mean, amax or amin, got %s."
                         : "reduce argument must be either add or multiply, got %s.",
@@ -123,6 +128,19 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
         return STATUS_OK;
 }
 
+// What index_reduce refuses beyond index_add. Bools are reduced in whole slices only.
+static Status check_reduced_lines(const OpCall *call, const TensorMeta *self, const TensorMeta *source)
+{
+        if (self->rank != source->rank)
+                return fail(STATUS_SHAPE,
+                            "source tensor shape must match self tensor shape, excluding the specified "
+                            "dimension");
+        bool whole = self->rank > 1 && !is_mean(call) && arg_bool(call, SCATTER_INCLUDE_SELF, true);
+        return self->dtype != DTYPE_BOOL || whole
+                       ? STATUS_OK
+                       : fail(STATUS_DTYPE, "\"index_func_\" not implemented for 'Bool'");
+}
+
 static Status scatter_infer(OpCall *call)
 {
         const ScatterRow *row = call->op->row;
@@ -135,6 +153,8 @@ static Status scatter_infer(OpCall *call)
         TRY(arg_dim(call, SCATTER_DIM, self->rank, &dim));
         TRY(scatter_kind(call, &kind));
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
+        if (row->lines && row->by_name)
+                TRY(check_reduced_lines(call, self, src));
         if (row->value) {
                 double value; // known now, be it a number or a tensor
                 TRY(arg_double(call, SCATTER_SOURCE, &value));
@@ -163,8 +183,7 @@ static int64_t int_extreme(Dtype dtype, bool highest)
         return highest ? (int64_t)(UINT64_MAX >> (65 - bits)) : -(int64_t)(UINT64_MAX >> (65 - bits)) - 1;
 }
 
-// scatter_reduce(include_self=False): places that are written start from the reduction's neutral
-// element.
+// include_self=False: places that are written start from the reduction's neutral element.
 static Status forget_self(const OpRun *run, IndexWalk *walk, ScatterKind kind, void *out)
 {
         Dtype dtype = walk->dtype;
@@ -308,7 +327,7 @@ static Status scatter_run(const OpRun *run)
         } else {
                 TensorMeta src_meta = *run->in_meta[2];
                 src = run->in[2];
-                if (row->lines && kind == SCATTER_ADD)
+                if (row->lines && row->kind == SCATTER_ADD)
                         TRY(scale_source(run, &scaled, &src, &src_meta));
                 if (src_meta.rank > 0)
                         memcpy(walk.plain_stride, src_meta.stride, sizeof(walk.plain_stride));
@@ -327,7 +346,8 @@ static const ScatterRow copy_row = { SCATTER_COPY, false, false, false },
                         named_value_row = { SCATTER_ADD, true, true, false },
                         lines_copy_row = { SCATTER_COPY, false, false, true },
                         lines_add_row = { SCATTER_ADD, false, false, true },
-                        lines_value_row = { SCATTER_COPY, false, true, true };
+                        lines_value_row = { SCATTER_COPY, false, true, true },
+                        lines_named_row = { SCATTER_MULTIPLY, true, false, true };
 #define SCATTER(schema, dtypes, row_)                                                                        \
         {                                                                                                    \
                 schema, dtypes, OP_INPLACE | OP_CHECKS, .infer = scatter_infer, .run = scatter_run,          \
@@ -357,5 +377,8 @@ const OpDef index_scatter_ops[] = {
                 lines_copy_row),
         SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
                 DTYPES_REAL, lines_value_row),
+        SCATTER("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
+                "include_self=True) -> Tensor",
+                DTYPES_REAL, lines_named_row),
 };
 OP_FILE(index_scatter_ops);

@@ -19,6 +19,8 @@ KNOWN = {
     "meaning for it",
     r"differs.*(_fft_|fft_|stft).*is -?(nan|inf)": "what becomes of a NaN or an "
     "infinity depends on the order in which a transform adds",
+    r"differs in place, aten\.index_reduce_": "the tensor that is written shares memory with the source, "
+    "which PyTorch reads while it writes",
     r"differs in place, aten\.(mul|multiply)_\.Scalar": "PyTorch rounds the number to the half dtype in this "
     "overload alone; x.mul_(2.5) is mul_.Tensor",
     r"differs.*native_group_norm": "PyTorch reads strided weights as if they were dense",

@@ -863,6 +863,13 @@ def corners():
         yield "index_add.default", [ints(2), 0, t([0, 1], i64), t([1, 3], i64)], {"alpha": alpha}
     yield ("index_add.default", [ramp(2, dtype=f16), 0, t([0, 1], i64), ramp(2, start=2.0, dtype=f16)],
            {"alpha": 0.1})
+    for reduce in ("prod", "mean", "amax", "amin"):
+        for dtype, kept in ((f16, True), (bf16, False), (i64, False), (i8, True)):
+            values = ints if dtype in (i64, i8) else ramp
+            yield ("index_reduce.default", [values(2, 3, dtype=dtype), 1, t([2, 0, 2, 2], i64),
+                                            values(2, 4, dtype=dtype), reduce], {"include_self": kept})
+        if reduce != "mean":
+            yield "index_reduce.default", [ramp(2, 3) > 0, 1, t([2, 0, 2], i64), ramp(2, 3) < 0.3, reduce], {}
     causal = [ramp(1, 2, 3, 4), ramp(1, 2, 3, 4, step=0.5), ramp(1, 2, 3, 4, step=0.7)]
     yield "scaled_dot_product_attention.default", [*causal, ramp(3, 3), 0.0, True]
     yield "scaled_dot_product_attention.default", [*causal, ramp(1, 1, 3, 3) > 0, 0.0, True]

@@ -191,12 +191,14 @@ class Table:
     def __init__(self, bench):
         self.bench, self.tally = bench, Tally()
         self.causes, self.left_out = collections.defaultdict(list), []
+        self.tried = collections.Counter()  # per part: models of which PyTorch gave results
 
     def add(self, name, way, attempt):
         """`attempt` returns why PyTorch cannot be asked, or None."""
         try:
             reason = attempt()
         except Miss as miss:
+            self.tried[name.partition("/")[0]] += 1
             for cause in miss.cause:
                 self.causes[cause].append(name)
             self.tally.bad(f"{name} {way}", str(miss)[:600])
@@ -204,6 +206,7 @@ class Table:
             self.left_out.append(f"{name} {way}: {type(error).__name__}: {str(error)[:90]}")
         else:
             if reason is None:
+                self.tried[name.partition("/")[0]] += 1
                 self.tally.ok()
             elif way == "export":
                 self.left_out.append(f"{name}: {reason}")
@@ -222,7 +225,9 @@ class Table:
         self.add(name, "export", lambda: self.bench.try_export(module, first, second))
         self.add(name, "trace", lambda: self.bench.try_trace(module, first, second))
 
-    def end(self):
+    def end(self, parts):
+        for part in parts:
+            self.tally.check(part, None if self.tried[part] else "every model was left out")
         for line in self.left_out:
             print(f"left out {line}")
         ranking = sorted(self.causes.items(), key=lambda item: -len(item[1]))
@@ -274,7 +279,7 @@ def main():
     finally:
         table.tally.check("the server's end", "\n".join(bench.server.stop()))
         bench.server.clean_up()
-    table.end()
+    table.end(sorted({name.partition("/")[0] for name, _ in rows}))
     return table.tally.end()
 
 

@@ -229,7 +229,7 @@ def models(package):
     if importlib.util.find_spec(package) is None:
         print(f"{package} is not installed: its models are left out")
         return {}
-    if package != "transformers":
+    if importlib.util.find_spec("torchvision") is not None:  # that timm and transformers import, too
         declare_operators()
     names, make = PACKAGES[package]
     return {name: functools.partial(make, name) for name in names()}

@@ -326,6 +326,11 @@ static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
                 while (place < tree->n && strcmp(tree->keys[place], key) != 0)
                         place++;
                 list_keys(tree, keys, place == tree->n ? sizeof(keys) : 1);
+                // a field that was None when the model was exported is no part of its structure
+                if (place == tree->n && json_peek(reader) == JSON_NULL) {
+                        TRY(json_read_null(reader));
+                        continue;
+                }
                 if (place == tree->n)
                         return fail_structure(run,
                                               "has no key \"%.64s\" in the exported model; its keys are: %s",

@@ -176,19 +176,30 @@ static Status bind_expression(Binding *binding, const char *text, const Input *i
 }
 
 // ---- kinds, literals ----
+static bool is_real(Value value)
+{
+        return value.kind == VALUE_BOOL || value.kind == VALUE_INT || value.kind == VALUE_FLOAT;
+}
+
+static double real_of(Value value)
+{
+        return value.kind == VALUE_BOOL  ? (double)value.b
+               : value.kind == VALUE_INT ? (double)value.i
+                                         : value.f;
+}
+
+// As Python's == has it: 1 is 1.0 and True.
 static bool same_literal(Value a, Value b)
 {
-        bool both_real = (a.kind == VALUE_INT || a.kind == VALUE_FLOAT) &&
-                         (b.kind == VALUE_INT || b.kind == VALUE_FLOAT);
-        if (both_real)
-                return (a.kind == VALUE_INT ? (double)a.i : a.f) == (b.kind == VALUE_INT ? (double)b.i : b.f);
+        if (a.kind == VALUE_INT && b.kind == VALUE_INT)
+                return a.i == b.i;
+        if (is_real(a) && is_real(b))
+                return real_of(a) == real_of(b);
         if (a.kind != b.kind)
                 return false;
         switch (a.kind) {
         case VALUE_NONE:
                 return true;
-        case VALUE_BOOL:
-                return a.b == b.b;
         case VALUE_STR:
                 return a.str->n == b.str->n && memcmp(a.str->text, b.str->text, a.str->n) == 0;
         default:

@@ -4,6 +4,7 @@
 #include "core/compile/emit_program.h"
 
 #include <string.h>
+#include "core/compile/child.h"
 #include "core/compile/plan.h"
 #include "core/eval/walk.h"
 #include "core/kernels/run_context.h"
@@ -35,6 +36,7 @@ static Status pack_call(Making *making, const RecordedCall *call, Instruction *i
                 return STATUS_OK;
         }
         program->packed[program->n_packed++] = packed;
+        program->child_bytes += child_program_bytes(&packed);
         instruction->kernel = packed.run;
         instruction->run.state = packed.impl;
         instruction->name = packed.kernel != NULL ? packed.kernel : instruction->name;

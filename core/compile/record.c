@@ -24,6 +24,12 @@ static Status input_leaf(void *context, const Value *leaf, Value *out)
         Buffer *buffer;
         Recorded *value;
         Tensor *tensor;
+        if (recorder->is_child && leaf->tensor->storage != NULL) {
+                TRY(tensor_new_view(leaf->tensor->storage, &leaf->tensor->meta, leaf->tensor->offset,
+                                    &tensor));
+                *out = value_tensor_take(tensor);
+                return STATUS_OK;
+        }
         TensorMeta meta = leaf->tensor->meta;
         TRY(meta_span(&meta, &n_elements));
         TRY(array_reserve(&recording->inputs, &recording->inputs_capacity, recording->n_inputs + 1,
@@ -195,6 +201,11 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
         recorder_init(&recorder, recording, attempt->poll);
         recorder.scalars = attempt->scalars;
         recorder.base.runtime_scalars = attempt->scalars != 0;
+        recorder.has_children = true;
+        recorder.is_child = attempt->options->is_child;
+        recorder.depth = attempt->options->depth;
+        recorder.base.autocast = attempt->options->autocast;
+        recorder.base.autocast_dtype = attempt->options->autocast_dtype;
         if (attempt->options->max_calls != 0)
                 recorder.max_calls = attempt->options->max_calls;
         attempt->again = false;
@@ -227,6 +238,8 @@ static Status record_split(Attempt attempt, bool *out_closed, Recording **out_re
                         return STATUS_OK;
                 }
                 TRY(status);
+                if (attempt.options->is_child && !split_is_whole(split))
+                        return fail(STATUS_DYNAMIC, "a child graph depends on numbers that only a run knows");
                 if (attempt.again)
                         continue;
                 *out_recording = take_ptr(recording);
@@ -240,7 +253,8 @@ Status record_graph(const Graph *graph, const RecordOptions *options, const RunC
 {
         Attempt attempt = { .graph = graph, .options = options, .poll = poll };
         bool closed = false;
-        attempt.scalars = runtime_scalars(graph, options->inputs, options->fetch, options->n_fetch);
+        if (!options->is_child)
+                attempt.scalars = runtime_scalars(graph, options->inputs, options->fetch, options->n_fetch);
         TRY(record_split(attempt, &closed, out_recording));
         if (!closed)
                 return STATUS_OK;

@@ -11,6 +11,12 @@ typedef struct RecordOptions {
         const Node *const *fetch; // nodes whose values are wanted besides the output
         uint32_t n_fetch;
         uint32_t max_calls; // 0: limits.max_nodes
+        // A child graph (child.h): input tensors that have bytes are constants, numbers count by
+        // value, and nothing is left to a tail: STATUS_DYNAMIC. `depth` child graphs are around it.
+        bool is_child;
+        int depth;
+        bool autocast; // it is called inside of torch.autocast("cpu")
+        Dtype autocast_dtype;
 } RecordOptions;
 
 // Nodes that need numbers known only in a run go to recording->tail. STATUS_DYNAMIC: the tail

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // record_state.c: state and child graphs. State that some node may write is a buffer, all other
-// state is constant. Child graphs are walked in place.
-#include "core/compile/recorder.h"
+// state is constant. Child graphs are walked in place where the walk knows how often, else they are
+// calls with programs of their own (child.h).
+#include "core/compile/child.h"
 
 // ---- state ----
 // The storage that stands for `origin`: tied entries share it.
@@ -65,12 +66,15 @@ Status record_cond(Emitter *emitter, Value predicate, const Graph *if_true, cons
                                   (predicate.kind == VALUE_BOOL ? predicate.b : predicate.i != 0) ? if_true
                                                                                                   : if_false,
                                   operands, out);
-        return fail(STATUS_DYNAMIC, "which branch is taken is not known before the run");
+        if (!recorder_of(emitter)->has_children)
+                return fail(STATUS_DYNAMIC, "which branch is taken is not known before the run");
+        return child_record_cond(recorder_of(emitter), predicate, if_true, if_false, operands, out);
 }
 
 Status record_loop(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
                    ValueSpan additional, Value *out)
 {
-        (void)emitter, (void)condition, (void)body, (void)carried, (void)additional, (void)out;
-        return fail(STATUS_DYNAMIC, "how often a loop runs is not known before the run");
+        if (!recorder_of(emitter)->has_children)
+                return fail(STATUS_DYNAMIC, "how often a loop runs is not known before the run");
+        return child_record_loop(recorder_of(emitter), condition, body, carried, additional, out);
 }

@@ -6,7 +6,7 @@
 // A live tensor may change: `unsqueeze_` changes its meta. A Recorded never changes, because calls
 // point to it. When the geometry of a live tensor differs from that of its value, the recorder adds
 // a new value by as_strided.
-#include "core/compile/recorder.h"
+#include "core/compile/child.h"
 
 #include <string.h>
 #include "core/base/limits.h"
@@ -133,6 +133,7 @@ static const EmitterVtbl vtbl = {
         .call = walk_child,
         .cond = record_cond,
         .loop = record_loop,
+        .rows = child_record_rows,
 };
 
 void recorder_init(Recorder *recorder, Recording *recording, const RunContext *poll)

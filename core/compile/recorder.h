@@ -24,6 +24,9 @@ typedef struct Recorder {
         Decompositions decompositions;        // that calls are expanded by
         bool moves;                           // some node changes a tensor's geometry in place
         bool state_unknown;                   // state is recorded without reading its bytes
+        bool has_children;                    // child graphs may become programs of their own
+        bool is_child;                        // as in RecordOptions
+        int depth;                            // child graphs around the recorded graph
         uint64_t scalars;                     // bit i: placeholder i is a runtime scalar ...
         uint64_t scalars_read;                // ... whose value was read
         Tensor *numbers[RUNTIME_SCALARS_MAX]; // live, counted: by placeholder

@@ -194,33 +194,38 @@ static Status make_outputs(const Program *program, Frame *frame, RunContext *ctx
         return STATUS_OK;
 }
 
-static void **bind_pointers(const Program *program, Frame *frame)
+// `bases` of all slots are there; the operands' pointers follow them.
+static void **bind_operands(const Program *program, void **bases)
 {
-        void **bases = frame->pointers;
-        uint32_t n_slots = SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs;
-        bases[SLOT_CONSTANT] = NULL;
-        bases[SLOT_ARENA] = frame->arena;
-        for (uint32_t i = 0; i < program->n_inputs; i++)
-                bases[SLOT_FIRST_INPUT + i] = tensor_data(frame->inputs[i]);
-        for (uint32_t i = 0; i < program->n_outputs; i++)
-                bases[SLOT_FIRST_INPUT + program->n_inputs + i] = frame->outputs[i]->data;
-        void **pointers = bases + n_slots;
+        void **pointers = bases + SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs;
         const Operand *operands = program->operands;
         for (uint32_t i = 0; i < program->n_operands; i++)
                 pointers[i] = (void *)((uintptr_t)bases[operands[i].slot] + operands[i].offset);
         return pointers;
 }
 
+static void **bind_pointers(const Program *program, Frame *frame)
+{
+        void **bases = frame->pointers;
+        bases[SLOT_CONSTANT] = NULL;
+        bases[SLOT_ARENA] = frame->arena;
+        for (uint32_t i = 0; i < program->n_inputs; i++)
+                bases[SLOT_FIRST_INPUT + i] = tensor_data(frame->inputs[i]);
+        for (uint32_t i = 0; i < program->n_outputs; i++)
+                bases[SLOT_FIRST_INPUT + program->n_inputs + i] = frame->outputs[i]->data;
+        return bind_operands(program, bases);
+}
+
 // ---- the loop ----
-static inline Status run_instruction(const Instruction *instruction, void **pointers, Frame *frame,
-                                     RunContext *ctx)
+static inline Status run_instruction(const Instruction *instruction, void **pointers, RunContext *ctx)
 {
         OpRun run = instruction->run;
         run.out = pointers + instruction->first_operand;
         run.in = (const void *const *)(run.out + run.n_out);
         run.scratch = run.out[run.n_out + run.n_in];
         run.ctx = ctx;
-        atomic_store_explicit(&frame->pool.used, 0, memory_order_relaxed);
+        if (ctx->pool != NULL)
+                atomic_store_explicit(&ctx->pool->used, 0, memory_order_relaxed);
         return instruction->kernel(&run);
 }
 
@@ -234,21 +239,28 @@ static inline Status poll_at(uint32_t i, const RunContext *ctx)
         return STATUS_OK;
 }
 
-static Status run_code(const Program *program, Frame *frame, void **pointers, RunContext *ctx, bool traced)
+// `stamps` NULL: no timing.
+static Status run_code(const Program *program, void **pointers, RunContext *ctx, int64_t *stamps)
 {
         const Instruction *code = program->code;
-        int64_t *stamps = frame->stamps;
-        stamps[0] = traced ? clock_ns() : 0;
+        if (stamps != NULL)
+                stamps[0] = clock_ns();
         for (uint32_t i = 0; i < program->n_code; i++) {
                 Status status = poll_at(i, ctx);
                 if (__builtin_expect(status == STATUS_OK, 1))
-                        status = run_instruction(&code[i], pointers, frame, ctx);
+                        status = run_instruction(&code[i], pointers, ctx);
                 if (__builtin_expect(status != STATUS_OK, 0))
                         return at_call(status, code[i].call);
-                if (traced)
+                if (stamps != NULL)
                         stamps[i + 1] = clock_ns();
         }
         return STATUS_OK;
+}
+
+Status program_run_within(const Program *program, void **bases, RunContext *ctx)
+{
+        bases[SLOT_CONSTANT] = NULL;
+        return run_code(program, bind_operands(program, bases), ctx, NULL);
 }
 
 // ---- results ----
@@ -391,7 +403,7 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
         TRY(make_outputs(program, frame, ctx));
         void **pointers = bind_pointers(program, frame);
         ctx->pool = &frame->pool;
-        Status status = run_code(program, frame, pointers, ctx, run->trace != NULL);
+        Status status = run_code(program, pointers, ctx, run->trace != NULL ? frame->stamps : NULL);
         ctx->pool = NULL;
         TRY(status);
         if (run->trace != NULL)

@@ -45,3 +45,13 @@ typedef struct ProgramRun {
 // name its first authored node, as an eager run does. ctx->pool is set for the time of the run.
 Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx,
                    Value *out_value, Value *out_fetched);
+
+// For kernels of calls that run a program of their own within the memory of the outer one. `bases`
+// has program_pointers(program) entries. The caller fills in the first: addresses of the arena, the
+// inputs and the output storages by slot (program.h). The rest is overwritten. Nothing is checked,
+// allocated or charged. The program has neither an eager tail nor input numbers.
+static inline size_t program_pointers(const Program *program)
+{
+        return (size_t)SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs + program->n_operands;
+}
+Status program_run_within(const Program *program, void **bases, RunContext *ctx);

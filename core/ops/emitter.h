@@ -10,6 +10,15 @@
 #pragma once
 #include "core/ops/op.h"
 
+// A body that is called once per row of some tensors.
+typedef struct RowCalls {
+        const Graph *body;
+        // Of each call: what the call before returned (at first these), a row of each of `over`,
+        // `more`. The body returns the next carried values, then one value per column.
+        ValueSpan carried, over, more;
+        int64_t n_rows; // > 0, in dimension 0 of each of `over`
+} RowCalls;
+
 typedef struct EmitterVtbl {
         // Before a call is inferred or expanded; NULL: nothing to check. Emitters whose tensors may
         // have no bytes refuse here what needs the number that such a tensor holds.
@@ -34,6 +43,9 @@ typedef struct EmitterVtbl {
         // passed to both.
         Status (*loop)(Emitter *emitter, const Graph *condition, const Graph *body, ValueSpan carried,
                        ValueSpan additional, Value *out);
+        // All calls of a body at once: *out is the tuple of the carried values, then the columns,
+        // stacked. Left VALUE_ABSENT with STATUS_OK: the caller makes the calls. NULL: always so.
+        Status (*rows)(Emitter *emitter, const RowCalls *calls, Value *out);
         // With Emitter.runtime_scalars only. `number` gives the 0-dim wrapped tensor (counted) that
         // stands for a tagged runtime scalar. `number_read` reports that its value is read.
         Status (*number)(Emitter *emitter, Value number, Tensor **out_tensor);

@@ -90,6 +90,10 @@ typedef enum OpRole {
         ROLE_PAD,          // (self, pad, value): pairs of the last dimensions, the last one first
         ROLE_ADD,          // (self, other, alpha) of tensors
         ROLE_MUL,          // (self, other) of tensors
+        // child graphs with programs of their own (control.c)
+        ROLE_CHILD_COND,
+        ROLE_CHILD_LOOP,
+        ROLE_CHILD_ROWS,
         // several rows
         ROLE_CONV,            // conv_args() reads the arguments; input, weight, bias come first
         ROLE_LINEAR,          // (input, weight, bias)

@@ -46,5 +46,5 @@ Status signature_value(Value value, Value *out_value)
 size_t program_bytes(const Program *program)
 {
         return sizeof(*program) + program->arena.total_bytes + program->recording->arena.total_bytes +
-               program->figures.constant_bytes;
+               program->figures.constant_bytes + program->child_bytes;
 }

@@ -73,6 +73,7 @@ typedef struct Program {
         ProgramRow *rows;
         uint32_t n_rows;
         PlanFigures figures;
+        size_t child_bytes; // of programs that its instructions hold
         // bit i: the program depends on the value of input i (program_key); it always depends on
         // the values of inputs from 64 on
         uint64_t by_value;

@@ -191,6 +191,11 @@ static const PyRow rows[] = {
           .expand = check_all_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
         { "torch.fx._symbolic_trace._assert_is_none torch.fx._symbolic_trace._assert_is_none_or_value",
           "py::_assert_is_none(Any value, Any msg=None) -> Any", .expand = assert_none_expand },
+        // A server has nowhere to print to.
+        { "torch.ops.aten._print.default torch.ops.aten._print", "py::_print(Any s) -> Any",
+          .expand = nothing_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
+        { "torch.ops.higher_order.print", "py::print(Any format_str, *Any[] values) -> Any",
+          .expand = nothing_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
         { "torch._C._set_grad_enabled torch.set_grad_enabled", "py::set_grad_enabled(Any mode) -> Any",
           .expand = nothing_expand },
 };

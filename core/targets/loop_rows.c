@@ -135,13 +135,27 @@ static Status run_row(Rows *rows, int64_t at)
         return status == STATUS_OK ? take_result(rows, at, result) : status;
 }
 
-static Status run_rows(Rows *rows, int64_t from)
+static Status run_rows(Rows *rows)
 {
-        for (int64_t at = from; at < rows->n_rows; at++) {
+        for (int64_t at = 0; at < rows->n_rows; at++) {
                 TRY(run_poll(rows->emitter->ctx));
                 TRY(run_row(rows, at));
         }
         return STATUS_OK;
+}
+
+// The emitter may take all rows as one call; *out is VALUE_ABSENT if it does not.
+static Status run_at_once(const Rows *rows, ValueSpan carried, Value *out)
+{
+        RowCalls calls = { .body = rows->body,
+                           .carried = carried,
+                           .over = rows->over,
+                           .more = rows->more,
+                           .n_rows = rows->n_rows };
+        *out = (Value){ .kind = VALUE_ABSENT };
+        if (rows->emitter->vtbl->rows == NULL || rows->over.n == 0)
+                return STATUS_OK;
+        return rows->emitter->vtbl->rows(rows->emitter, &calls, out);
 }
 
 // *out: carry, then the stacked columns.
@@ -186,7 +200,10 @@ static Status scan_expand(Emitter *emitter, const OpCall *call, Value *out)
                 rows.carry[i] = value_ref(init.items[i]);
         if (rows.over.n > 0)
                 TRY(check_some(&rows));
-        TRY(run_rows(&rows, 0));
+        TRY(run_at_once(&rows, init, out));
+        if (out->kind != VALUE_ABSENT)
+                return STATUS_OK;
+        TRY(run_rows(&rows));
         return finish(&rows, rows.n_carry, out);
 }
 
@@ -197,7 +214,10 @@ static Status map_expand(Emitter *emitter, const OpCall *call, Value *out)
                                              .more = span_of(call->args[PY_MAP_ADDITIONAL]) };
         TRY(rows_open(&rows, call, call->args[PY_MAP_BODY], 0));
         TRY(check_some(&rows));
-        TRY(run_rows(&rows, 0));
+        TRY(run_at_once(&rows, (ValueSpan){ NULL, 0 }, out));
+        if (out->kind != VALUE_ABSENT)
+                return STATUS_OK;
+        TRY(run_rows(&rows));
         return finish(&rows, 0, out);
 }
 

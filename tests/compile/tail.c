@@ -157,6 +157,7 @@ Test(tail, a_graph_that_is_all_tail_stays_eager)
                 "'%sum'", NULL);
 }
 
+// One branch returns what it is given, so the branches are no programs of their own.
 Test(tail, a_branch_in_the_middle_of_a_convolutional_network)
 {
         static const char branches[] =
@@ -171,7 +172,7 @@ Test(tail, a_branch_in_the_middle_of_a_convolutional_network)
                 "'no': {'type': 'torch.fx.GraphModule', 'graph': {'format': 'fx/1', 'nodes': ["
                 "{'op': 'placeholder', 'name': 'a', 'target': 'a'}, {'op': 'call_function', 'name': 'b', "
                 "'target': 'torch.exp', 'args': "
-                "['%a']}, {'op': 'output', 'name': 'output', 'target': 'output', 'args': [['%b']]}]}}}, "
+                "['%a']}, {'op': 'output', 'name': 'output', 'target': 'output', 'args': [['%a']]}]}}}, "
                 "'state': {'c1.weight': {'dtype': 'float32', 'shape': [2, 3, 1, 1], 'data': [1, 2, 3, -1, "
                 "-2, 0.5]}, "
                 "'c1.bias': {'dtype': 'float32', 'shape': [2], 'data': [0.5, -0.5]}, "

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul.c: the blocked product. Model: c is cut into macro tiles (MC x NC); each is one piece of
 // parallel_for and goes over k in blocks of KC: a block of b and a block of a are packed into
-// panels, then register tiles are computed and merged into c. Every element of c sums k in one
-// fixed order. Three more ways for thin shapes, where packing would cost more than the product:
-// rows times rows (dot products, both contiguous along k), a row vector times a matrix with
-// contiguous rows, and the transposed problem when n is thinner than m. f32 and f64 within a block:
-// plain sums of KC terms per lane; integers wrap.
+// panels, then register tiles are computed and merged into c. Rows times rows, both contiguous
+// along k, are dot products straight from the operands. Two more ways for thin shapes, where
+// packing would cost more than the product: a row vector times a matrix with contiguous rows, and
+// the transposed problem when n is thinner than m. Integers wrap.
+//
+// The order in which an element of c sums over k depends on k and on whether both operands are
+// contiguous along k, never on m, n or the threads: a row has the same bits in every batch. Dot
+// products: one sum per lane. All others: plain sums of KC terms, then the sum of those.
 #include "core/kernels/product/matmul.h"
 #include <string.h>
 #include "core/kernels/product/matmul_tile.h"
 
-enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024, DOT_NC = 64, DOT_STEPS = 64 };
+enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024 };
+enum { DOT_ROWS = 256, DOT_NC = 64, DOT_STEPS = 64 };
 
 typedef struct GemmRun {
         const Gemm *task;
@@ -136,32 +140,42 @@ static void blocked_pieces(void *argument, int64_t begin, int64_t end)
         scratch_deinit(&scratch);
 }
 
-// Both contiguous along k: 4 x 4 dot products straight from the operands.
+// Rows i.. of a against rows j.. of b, both contiguous along k.
+static GemmDots dots_of(const GemmRun *run, const Patch *patch, int64_t i, int64_t j)
+{
+        const Gemm *task = run->task;
+        return (GemmDots){ (int)MIN(patch->i + patch->n_i - i, 4),
+                           (int)MIN(patch->j + patch->n_j - j, 4),
+                           task->k,
+                           DOT_NC,
+                           { element(run, &task->a, patch->item, i, 0), task->a.row },
+                           { element(run, &task->b, patch->item, 0, j), task->b.col } };
+}
+
+// Dot products straight from the operands, 4 x 4 at a time. Four rows of a stay in the first cache
+// for all columns of the piece, b's in the second.
 static void dot_pieces(void *argument, int64_t begin, int64_t end)
 {
         const GemmRun *run = argument;
         const Gemm *task = run->task;
         GemmMerge merge = merge_of(task, true, true);
-        _Alignas(64) char dots[4 * 4 * 8] = { 0 };
+        _Alignas(64) char dots[4 * DOT_NC * 8];
         Work work = { .ctx = run->ctx };
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
-                int64_t item, i0, j0;
-                locate(run, piece, &item, &i0, &j0);
-                int64_t i_end = MIN(task->m, i0 + run->m_step), j_end = MIN(task->n, j0 + run->n_step);
-                for (int64_t j = j0; j < j_end; j += 4) {
-                        for (int64_t i = i0; i < i_end && !work_stops(&work, DOT_STEPS); i += 4) {
-                                GemmDots rows = { (int)MIN(i_end - i, 4),
-                                                  (int)MIN(j_end - j, 4),
-                                                  task->k,
-                                                  { element(run, &task->a, item, i, 0), task->a.row },
-                                                  { element(run, &task->b, item, 0, j), task->b.col } };
-                                run->tile->dot_block(&work, &rows, dots);
-                                for (int r = 0; r < rows.n_a; r++)
-                                        run->tile->merge_row(&merge, rows.n_b,
-                                                             dots + (size_t)(r * 4) * run->item_bytes,
-                                                             element(run, &task->c, item, i + r, j),
-                                                             element(run, &task->add, item, i + r, j));
+                Patch patch;
+                locate(run, piece, &patch.item, &patch.i, &patch.j);
+                patch.n_i = MIN(task->m - patch.i, run->m_step);
+                patch.n_j = MIN(task->n - patch.j, run->n_step);
+                for (int64_t i = patch.i; i < patch.i + patch.n_i && !work.stops; i += 4) {
+                        for (int64_t j = 0; j < patch.n_j && !work_stops(&work, DOT_STEPS); j += 4) {
+                                GemmDots rows = dots_of(run, &patch, i, patch.j + j);
+                                run->tile->dot_block(&work, &rows, dots + (size_t)j * run->item_bytes);
                         }
+                        for (int64_t r = 0; r < MIN(patch.i + patch.n_i - i, 4) && !work.stops; r++)
+                                run->tile->merge_row(&merge, patch.n_j,
+                                                     dots + (size_t)(r * DOT_NC) * run->item_bytes,
+                                                     element(run, &task->c, patch.item, i + r, patch.j),
+                                                     element(run, &task->add, patch.item, i + r, patch.j));
                 }
         }
 }
@@ -172,23 +186,23 @@ static void row_pieces(void *argument, int64_t begin, int64_t end)
 {
         const GemmRun *run = argument;
         const Gemm *task = run->task;
-        GemmMerge merge = merge_of(task, true, true);
         _Alignas(64) char sum[ROW_NC * 8];
         Work work = { .ctx = run->ctx };
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t item, i, j;
                 locate(run, piece, &item, &i, &j);
                 int64_t n = MIN(task->n - j, run->n_step);
-                memset(sum, 0, (size_t)n * run->item_bytes);
                 for (int64_t k = 0; k < task->k && !work_stops(&work, MIN(task->k - k, KC) * n / 4);
                      k += KC) {
-                        run->tile->add_rows(MIN(task->k - k, KC), n,
-                                            (GemmRows){ element(run, &task->a, item, i, k), task->a.col },
-                                            (GemmRows){ element(run, &task->b, item, k, j), task->b.row },
-                                            sum);
+                        int64_t n_k = MIN(task->k - k, KC);
+                        GemmMerge merge = merge_of(task, k == 0, k + n_k == task->k);
+                        memset(sum, 0, (size_t)n * run->item_bytes);
+                        run->tile->add_rows(
+                                n_k, n, (GemmRows){ element(run, &task->a, item, i, k), task->a.col },
+                                (GemmRows){ element(run, &task->b, item, k, j), task->b.row }, sum);
+                        run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j),
+                                             element(run, &task->add, item, i, j));
                 }
-                run->tile->merge_row(&merge, n, sum, element(run, &task->c, item, i, j),
-                                     element(run, &task->add, item, i, j));
         }
 }
 
@@ -270,10 +284,10 @@ Status gemm(const RunContext *ctx, const Gemm *task)
                         .item_bytes = dtype_info[local.dtype].bytes };
         if (local.k == 0)
                 return run_pieces(&run, items, 1, ROW_NC, ROW_NC, empty_pieces);
-        bool thin = local.pack_b == NULL && local.m <= THIN_ROWS;
-        if (thin && local.a.col == 1 && local.b.row == 1)
-                return run_pieces(&run, items, THIN_ROWS, DOT_NC, local.m * DOT_NC * local.k * 2, dot_pieces);
-        if (thin && local.m <= 3 && local.b.col == 1)
+        if (local.pack_b == NULL && local.a.col == 1 && local.b.row == 1)
+                return run_pieces(&run, items, DOT_ROWS, DOT_NC,
+                                  MIN(local.m, DOT_ROWS) * DOT_NC * local.k * 2, dot_pieces);
+        if (local.pack_b == NULL && local.m <= 3 && local.b.col == 1)
                 return run_pieces(&run, items, 1, ROW_NC, MIN(local.n, ROW_NC) * local.k * 2, row_pieces);
         // Whole panels, except at the edges.
         int64_t m_step = MIN(rows_of_block(ctx, &local, items),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // From bytes to a graph that can run: recognise, read, resolve, check.
 #include "api/readers/upload.h"
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include "api/readers/fx_json.h"
@@ -18,7 +20,11 @@ void upload_deinit(Upload *upload)
                 storage_unref(upload->parts[i].bytes);
         for (uint32_t i = 0; i < STORE_MAX_PARTS; i++)
                 pieces_deinit(&upload->pieces[i]);
-        upload->n_parts = 0;
+        for (uint32_t i = 0; i < upload->n_operators; i++)
+                storage_unref(upload->operators[i].bytes);
+        free(upload->operators);
+        upload->operators = NULL;
+        upload->n_parts = upload->n_operators = 0;
 }
 
 static ByteSpan span_of(const Storage *bytes)
@@ -36,7 +42,7 @@ static void release_body(void *owner, void *data)
 // A part as a storage of its own. From memory it is copied: the copy is aligned, and the whole body
 // need not stay. From a mapped file it is borrowed: a copy would cost the memory that the file
 // saves.
-static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan content)
+static Status part_bytes(Storage *body, ByteSpan content, Storage **out_bytes)
 {
         Storage *bytes = NULL;
         if (body->mapped && content.n > 0) {
@@ -54,7 +60,56 @@ static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan
                         memcpy(bytes->data, content.data, content.n);
                 bytes->readonly = true;
         }
+        *out_bytes = bytes;
+        return STATUS_OK;
+}
+
+static Status add_part(Upload *upload, Storage *body, const char *name, ByteSpan content)
+{
+        Storage *bytes;
+        TRY(part_bytes(body, content, &bytes));
         upload->parts[upload->n_parts++] = (UploadPart){ .name = name, .bytes = bytes };
+        return STATUS_OK;
+}
+
+static bool is_operator(const char *name)
+{
+        return strncmp(name, UPLOAD_OPERATOR, strlen(UPLOAD_OPERATOR)) == 0;
+}
+
+// "op:" and a name as in torch.ops: "mylib.foo", "mylib.foo.default".
+static Status check_operator(const char *name)
+{
+        const char *at = name + strlen(UPLOAD_OPERATOR);
+        int dots = 0;
+        bool ok = strlen(name) <= UPLOAD_OPERATOR_MAX && *at != '.' && *at != '\0';
+        for (; ok && *at != '\0'; at++) {
+                dots += *at == '.';
+                ok = isalnum((unsigned char)*at) || *at == '_' ||
+                     (*at == '.' && at[1] != '.' && at[1] != '\0');
+        }
+        if (ok && (dots == 1 || dots == 2))
+                return STATUS_OK;
+        return fail(STATUS_VALUE,
+                    "the part \"%.64s\" names no operator; send it as -F op:mylib.foo=@foo.json for "
+                    "torch.ops.mylib.foo",
+                    name);
+}
+
+static Status add_operator(Upload *upload, Storage *body, const MultipartPart *part)
+{
+        TRY(check_operator(part->name));
+        if (upload->n_operators == (uint32_t)limits.max_operators)
+                return fail(STATUS_TOO_LARGE, "more than %lld operators (max_operators in GET /v1)",
+                            (long long)limits.max_operators);
+        if (upload->operators == NULL)
+                upload->operators = new_array((size_t)limits.max_operators, sizeof(*upload->operators));
+        if (upload->operators == NULL)
+                return fail_memory();
+        UploadOperator *row = &upload->operators[upload->n_operators];
+        TRY(part_bytes(body, part->content, &row->bytes));
+        snprintf(row->part, sizeof(row->part), "%s", part->name);
+        upload->n_operators++;
         return STATUS_OK;
 }
 
@@ -66,15 +121,18 @@ static Status split_parts(const Multipart *multipart, Storage *body, Upload *upl
                             *labels = multipart_find(multipart, "labels");
         for (uint32_t i = 0; i < multipart->n_parts; i++)
                 if (&multipart->parts[i] != graph && &multipart->parts[i] != weights &&
-                    &multipart->parts[i] != samples && &multipart->parts[i] != labels)
+                    &multipart->parts[i] != samples && &multipart->parts[i] != labels &&
+                    !is_operator(multipart->parts[i].name))
                         return fail(STATUS_UNKNOWN_MEMBER,
-                                    "unknown part \"%.64s\"; an upload has graph, weights, samples and "
-                                    "labels: curl -F "
-                                    "graph=@g.json -F weights=@w.safetensors",
+                                    "unknown part \"%.64s\"; an upload has graph, weights, samples, labels "
+                                    "and op:...: curl -F graph=@g.json -F weights=@w.safetensors",
                                     multipart->parts[i].name);
         if (graph == NULL)
                 return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F "
                                           "weights=@w.safetensors");
+        for (uint32_t i = 0; i < multipart->n_parts; i++)
+                if (is_operator(multipart->parts[i].name))
+                        TRY(add_operator(upload, body, &multipart->parts[i]));
         FileKind kind;
         TRY(recognise_graph(graph->content, &kind));
         if (kind == FILE_PT2 && weights != NULL)

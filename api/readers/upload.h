@@ -4,10 +4,18 @@
 #pragma once
 #include "core/engine/put.h"
 
+#define UPLOAD_OPERATOR "op:" // begins the names of parts that are operators
+enum { UPLOAD_OPERATOR_MAX = 127 };
+typedef struct UploadOperator {
+        char part[UPLOAD_OPERATOR_MAX + 1]; // "op:mylib.foo"
+        Storage *bytes;                     // counted
+} UploadOperator;
 typedef struct Upload {
         UploadPart parts[STORE_MAX_PARTS]; // storages counted
         Pieces pieces[STORE_MAX_PARTS];    // of the parts, for engine_collect
         uint32_t n_parts;
+        UploadOperator *operators; // graphs that stand for operators (operators.h); owned
+        uint32_t n_operators;
         const char *format; // "pt2", "fx"
 } Upload;
 void upload_deinit(Upload *upload);

@@ -10,6 +10,7 @@
 #include "api/run/samples.h"
 #include "api/run/top.h"
 #include "api/run/run_private.h"
+#include "api/readers/operators.h"
 #include "api/readers/recognise.h"
 #include "api/readers/upload.h"
 #include "core/base/json.h"
@@ -117,12 +118,51 @@ static Status verify(const Answer *answer, const Upload *upload, Graph *graph)
         return STATUS_OK;
 }
 
+static bool has_part(const Upload *upload, const char *name)
+{
+        for (uint32_t i = 0; i < upload->n_parts; i++)
+                if (strcmp(upload->parts[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 static Status check_labels(const Upload *upload)
 {
         for (uint32_t i = 0; i < upload->n_parts; i++)
                 if (strcmp(upload->parts[i].name, "labels") == 0)
                         return failure_at_argument(labels_check(body_span(upload->parts[i].bytes)), "labels");
         return STATUS_OK;
+}
+
+// What is stored is the graph with its operators in place, as a result of its own.
+static Status store_with_operators(const Answer *answer, const Upload *upload, const StoreVersion *identified)
+{
+        const char *model = param_text(answer->call, PARAM_MODEL);
+        _cleanup_(graph_unrefp) Graph *base = NULL;
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        _cleanup_(text_deinit) Text recipe = { 0 };
+        uint64_t content[4];
+        RunContext bounds;
+        bool created;
+        if (has_part(upload, "labels"))
+                return fail(STATUS_INPUT, "labels do not come along with operators; upload the graph that "
+                                          "GET .../text?form=json gives with them");
+        answer_bounds(answer, &bounds);
+        TRY(upload_decode(upload->parts, upload->n_parts, model, false, &base));
+        TRY(operators_inline(upload, base, &bounds, &graph));
+        TRY(engine_check(graph));
+        TRY(verify(answer, upload, graph));
+        TRY(operators_content(upload, identified, content, &recipe));
+        NamedAnswer named = { answer, answer->call->name };
+        PutCondition condition = { answer_check_named, &named };
+        DerivedPut put = { .name = answer->call->name,
+                           .graph = graph,
+                           .content = content,
+                           .recipe = { (const uint8_t *)recipe.data, recipe.n },
+                           .only_if = answer_is_conditional(answer) ? &condition : NULL };
+        TRY(engine_put_derived(answer->context->engine, &put, &version, &created));
+        return answer_put(answer, version, graph, created);
 }
 
 static Status store_upload(const Answer *answer, const Upload *upload)
@@ -134,6 +174,8 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         bool created;
         TRY(check_labels(upload));
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
+        if (upload->n_operators > 0)
+                return store_with_operators(answer, upload, &identified);
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));

@@ -52,7 +52,8 @@ Status engine_check(const Graph *graph);
 typedef struct DerivedPut {
         const char *name;            // as in PutRequest
         Graph *graph;                // finished, resolved
-        const GraphVersion *base;    // what it was made from
+        const GraphVersion *base;    // what it was made from; NULL: parts of an upload that are not kept
+        const uint64_t *content;     // of four words, without a base; else NULL
         ByteSpan recipe;             // canonical JSON
         GraphVersion *const *called; // graphs that the recipe names beside the base, in its order
         uint32_t n_called;

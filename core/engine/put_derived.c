@@ -207,7 +207,10 @@ static Status recipe_part(const DerivedPut *put, UploadPart *out_part)
 {
         Text text = { 0 };
         text_add(&text, "{\"base\": ");
-        add_source(put->base, &text);
+        if (put->base == NULL)
+                text_add(&text, "null");
+        else
+                add_source(put->base, &text);
         text_add(&text, ", \"calls\": [");
         for (uint32_t i = 0; i < put->n_called; i++) {
                 text_add(&text, i == 0 ? "" : ", ");
@@ -246,17 +249,28 @@ static void content_of(const GraphVersion *version, uint64_t out_content[4])
         memcpy(out_content, version->key.bytes, sizeof(version->key.bytes));
 }
 
-static Status identify(const DerivedPut *put, const Derived *derived, StoreVersion *out_version)
+static Status derived_content(const DerivedPut *put, uint64_t out_content[4])
 {
-        uint64_t base[4], content[4];
+        uint64_t base[4];
         _cleanup_(freep) uint64_t(*called)[4] = new_array(put->n_called, sizeof(*called));
         if (called == NULL)
                 return fail_memory();
+        if (put->base == NULL) {
+                memcpy(out_content, put->content, sizeof(base));
+                return STATUS_OK;
+        }
         content_of(put->base, base);
         for (uint32_t i = 0; i < put->n_called; i++)
                 content_of(put->called[i], called[i]);
         edit_content(base, (const char *)put->recipe.data, put->recipe.n, (const uint64_t(*)[4])called,
-                     put->n_called, content);
+                     put->n_called, out_content);
+        return STATUS_OK;
+}
+
+static Status identify(const DerivedPut *put, const Derived *derived, StoreVersion *out_version)
+{
+        uint64_t content[4];
+        TRY(derived_content(put, content));
         StoreVersion version = { .created_ms = clock_wall_ms(), .n_parts = N_PARTS, .format = "fx" };
         for (int i = 0; i < 4; i++)
                 snprintf(version.id.hex + 16 * i, 17, "%016llx", (unsigned long long)content[i]);

@@ -133,6 +133,32 @@ static void tell_row(Text *text, const UnsupportedRow *row)
                 text_addf(text, ": %s", row->reason);
 }
 
+// Of an operator that no library of PyTorch has: how it may come along with the upload.
+static bool tell_custom(const UnsupportedRow *row, Text *text)
+{
+        static const char *const known[] = { "aten.",         "prims.",
+                                             "higher_order.", "quantized_decomposed.",
+                                             "quantized.",    "torchvision.",
+                                             "torchao.",      "inductor." };
+        static const char prefix[] = "torch.ops.";
+        const Node *node = row->n_nodes == 0 ? NULL : row->nodes[0];
+        if (row->reason != NULL || node == NULL || node->op != OP_CALL_FUNCTION ||
+            strncmp(node->target, prefix, sizeof(prefix) - 1) != 0)
+                return false;
+        const char *name = node->target + sizeof(prefix) - 1, *dot = strchr(name, '.');
+        if (dot == NULL)
+                return false;
+        for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
+                if (strncmp(name, known[i], strlen(known[i])) == 0)
+                        return false;
+        size_t n = (size_t)(dot - name) + 1 + strcspn(dot + 1, ".");
+        text_addf(text,
+                  "; an operator of your own may come along as a graph: curl -F graph=@FILE -F "
+                  "op:%.*s=@%.*s.json",
+                  (int)n, name, (int)(n - (size_t)(dot + 1 - name)), dot + 1);
+        return true;
+}
+
 static Status tell_unsupported(const CheckReport *report, const Graph *graph)
 {
         _cleanup_(freep) UnsupportedRow *sorted = new_array(report->n_rows, sizeof(*sorted));
@@ -146,6 +172,8 @@ static Status tell_unsupported(const CheckReport *report, const Graph *graph)
                         text_add(&text, sorted[i - 1].reason != NULL ? "; " : ", ");
                 tell_row(&text, &sorted[i]);
         }
+        for (uint32_t i = 0; i < report->n_rows && !tell_custom(&sorted[i], &text);)
+                i++;
         TRY(text_status(&text));
         return fail(STATUS_UNSUPPORTED, "%u of %u nodes use operators fxserve " FXSERVE_SERIES " lacks: %s",
                     report->n_nodes, count_nodes(graph, 0), text.data);

@@ -133,7 +133,8 @@ def body_of(text):
         data, headers, _ = body_of(rest)
         return data, headers, int(n)
     if text.startswith("form "):
-        parts = [piece.split("=", 1) for piece in re.findall(r'(\w+=(?:"(?:[^"\\]|\\.)*"|\S+))', text[5:])]
+        pieces = re.findall(r'([\w:.]+=(?:"(?:[^"\\]|\\.)*"|\S+))', text[5:])
+        parts = [piece.split("=", 1) for piece in pieces]
         data, content_type = multipart([(name, term(value)) for name, value in parts])
         return data, [("Content-Type", content_type)], None
     if text[:1] in ("{", "["):

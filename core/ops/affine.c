@@ -2,6 +2,7 @@
 // affine.c: torchao.{choose_qparams,quantize,dequantize}_affine: quantisation whose scales belong
 // to blocks of a tensor. They are defined by expressions in Python, which these follow call by
 // call, so that dtypes promote and numbers round as there. Products of such levels.
+#include <math.h>
 #include "core/ops/compose.h"
 #include "core/ops/quantized.h"
 #include <float.h>
@@ -76,7 +77,10 @@ static bool is_small_float(Dtype dtype)
 
 static double number(Value value)
 {
-        return value.kind == VALUE_FLOAT ? value.f : (double)value.i;
+        return value.kind == VALUE_FLOAT  ? value.f
+               : value.kind == VALUE_INT  ? (double)value.i
+               : value.kind == VALUE_BOOL ? value.b
+                                          : (double)NAN;
 }
 
 // The ends of the levels: given, or those of the dtype.

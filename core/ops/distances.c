@@ -395,7 +395,8 @@ const OpDef distances_ops[] = {
         DISTANCE("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim),
         DISTANCE("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", weight_norm),
         DISTANCE("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)", weight_norm),
-        DISTANCE("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm),
+        { "aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", DTYPES_REAL,
+          .flags = OP_INPLACE, .expand = renorm_expand, .traits = TRAIT_FRESH },
         DISTANCE("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
                  "ScalarType? dtype=None) -> Tensor",
                  linalg_norm),

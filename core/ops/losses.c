@@ -360,6 +360,13 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
 }
 
 // ---- probabilities ----
+static void assert_shares(Compose *c, Value x, const char *text)
+{
+        Value inside = OP(c, "aten::logical_and", OP(c, "aten::ge.Scalar", x, value_int(0)),
+                          OP(c, "aten::le.Scalar", x, value_int(1)));
+        OP(c, "aten::_assert_async.msg", OP(c, "aten::all", inside), compose_text(c, text));
+}
+
 static Status bce_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -375,10 +382,8 @@ static Status bce_expand(Emitter *emitter, const OpCall *call, Value *out)
                         shape_text(target->rank, target->size, a, sizeof(a)),
                         shape_text(input->rank, input->size, b, sizeof(b)));
         Value self = NAMED(&c, "self"), goal = NAMED(&c, "target");
-        Value inside = OP(&c, "aten::logical_and", OP(&c, "aten::ge.Scalar", self, value_int(0)),
-                          OP(&c, "aten::le.Scalar", self, value_int(1)));
-        OP(&c, "aten::_assert_async.msg", OP(&c, "aten::all", inside),
-           compose_text(&c, "all elements of input should be between 0 and 1"));
+        assert_shares(&c, self, "all elements of input should be between 0 and 1");
+        assert_shares(&c, goal, "all elements of target should be between 0 and 1");
         Value lowest = value_int(-100);
         Value yes = OP(&c, "aten::clamp_min", OP(&c, "aten::log", self), lowest);
         Value no = OP(&c, "aten::clamp_min", OP(&c, "aten::log1p", OP(&c, "aten::neg", self)), lowest);

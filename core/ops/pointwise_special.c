@@ -152,15 +152,49 @@ static Status log_sigmoid_run(const OpRun *run)
 }
 
 // ---- in-place forms under names of their own ----
+static Status write_result(Emitter *emitter, const OpCall *call, const Tensor *result, Value *out)
+{
+        Tensor *self = call->args[SELF].tensor;
+        TRY(inplace_check_write(self, &result->meta));
+        TRY(emitter->vtbl->write(emitter, self, result));
+        *out = value_ref(call->args[SELF]);
+        return STATUS_OK;
+}
+
 static Status write_to_self(Emitter *emitter, const OpCall *call, const char *functional, Value *out)
 {
         _cleanup_(value_clear) Value result = value_none();
         TRY(emit_values(emitter, functional, call->args, call->n_args, &result));
-        Tensor *self = call->args[SELF].tensor;
-        TRY(inplace_check_write(self, &result.tensor->meta));
-        TRY(emitter->vtbl->write(emitter, self, result.tensor));
-        *out = value_ref(call->args[SELF]);
-        return STATUS_OK;
+        return write_result(emitter, call, result.tensor, out);
+}
+
+static Status ldexp_inplace(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return write_to_self(emitter, call, "aten::ldexp.Tensor", out);
+}
+
+static Status polygamma_inplace(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value result = value_none();
+        const Value args[] = { call->args[POLYGAMMA_INPLACE_N], call->args[SELF] };
+        TRY(emit_values(emitter, "aten::polygamma", args, ARRAY_LENGTH(args), &result));
+        return write_result(emitter, call, result.tensor, out);
+}
+
+static Status float_power_inplace(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value result = value_none();
+        const TensorMeta *self = arg_meta(call, SELF);
+        bool scalar = call->args[FLOAT_POWER_EXPONENT].kind != VALUE_TENSOR;
+        TRY(emit_values(emitter,
+                        scalar ? "aten::float_power.Tensor_Scalar" : "aten::float_power.Tensor_Tensor",
+                        call->args, call->n_args, &result));
+        if (result.tensor->meta.dtype != self->dtype)
+                return fail(STATUS_DTYPE,
+                            "the base given to float_power_ has dtype %s but the operation's result requires "
+                            "dtype %s",
+                            dtype_words(self->dtype), dtype_words(result.tensor->meta.dtype));
+        return write_result(emitter, call, result.tensor, out);
 }
 
 static Status pow_scalar_inplace(Emitter *emitter, const OpCall *call, Value *out)
@@ -216,5 +250,13 @@ const OpDef pointwise_special_ops[] = {
           .dtypes = DTYPES_REAL,
           .flags = OP_NUMBERS,
           .expand = floor_divide_inplace },
+        { .schema = "aten::ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)", .expand = ldexp_inplace },
+        { .schema = "aten::polygamma_(Tensor(a!) self, int n) -> Tensor(a!)",
+          .dtypes = DTYPES_REAL,
+          .expand = polygamma_inplace },
+        { .schema = "aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+          .expand = float_power_inplace },
+        { .schema = "aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+          .expand = float_power_inplace },
 };
 OP_FILE(pointwise_special_ops);

@@ -352,6 +352,7 @@ const OpDef shapes_ops[] = {
           .expand = fill_diagonal_expand },
         FRESH("rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", rot90),
         FRESH("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", unfold_copy),
-        FRESH("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", masked_scatter),
+        { "aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", 0, .flags = OP_INPLACE,
+          .expand = masked_scatter_expand, .traits = TRAIT_FRESH },
 };
 OP_FILE(shapes_ops);

@@ -75,6 +75,24 @@ def pairs():
         yield "sym_is_contiguous.default", [x]
 
 
+def written():
+    for x in (ramp(3, 4), ramp(3, 4).t(), ramp(4, 6)[1:3, ::2], ramp(2, 3, dtype=f16), ramp(2, 3, dtype=bf16),
+              ramp(2, 3, dtype=f64), ints(2, 3)):
+        yield "ldexp_.default", [x, ints(x.shape[-1], dtype=i32)]
+        yield "ldexp_.default", [x, t(1.5)]
+        yield "polygamma_.default", [x.abs() + 1, 2]
+        yield "polygamma_.default", [x.abs() + 1, 0]
+        wide = x.double()
+        yield "float_power_.Scalar", [wide, 2]
+        yield "float_power_.Scalar", [wide, 3.0]
+        yield "float_power_.Tensor", [wide, ints(x.shape[-1])]
+        yield "float_power_.Tensor", [wide.abs() + 1, ramp(x.shape[0], 1)]
+        yield "masked_scatter_.default", [x, ramp(x.shape[-1]) > 0, ramp(20).to(x.dtype)]
+        yield "masked_scatter_.default", [x, ramp(*x.shape) > 0, ramp(4, 5).t().to(x.dtype)]
+        yield "renorm_.default", [x, 2, 0, 0.5]
+        yield "renorm_.default", [x, 1.0, -1, 1.0]
+
+
 def sequences():
     for dtype in (None, f64, f16, bf16, i64, i32, i8, u8):
         for start, end, steps, base in ((0, 2, 5, 10.0), (1, 3, 1, 2.0), (3, 0, 8, 2.0), (0, 5, 6, 2.0)):
@@ -132,5 +150,5 @@ def placed():
 
 
 def census_cases():
-    for part in (bags, sequences, picked, placed, antialiased, pairs):
+    for part in (bags, sequences, picked, placed, antialiased, pairs, written):
         yield from part()

@@ -120,16 +120,17 @@ static Status compile_child(const OpCall *call, const Graph *graph, const PackCo
         return STATUS_OK;
 }
 
-// The first `n_same` results are those that the call describes.
+// The first `n_same` results are those that the call describes. Where a pass has changed that, the
+// graph stays eager.
 static Status check_child(const OpCall *call, const Child *child, const ChildInputs *inputs,
                           Recorded *const *values, uint32_t n_same)
 {
         if (child->program->n_inputs != inputs->n_operands || child->n_results < n_same ||
             call->n_outs < n_same)
-                return fail(STATUS_INTERNAL, "a child's program has other inputs or results than its call");
+                return fail(STATUS_DYNAMIC, "a child's program has other inputs or results than its call");
         for (uint32_t i = 0; i < n_same; i++) {
                 if (!child_same_meta(&values[i]->tensor.meta, &call->outs[i].meta))
-                        return fail(STATUS_INTERNAL, "a child's program has other results than its call");
+                        return fail(STATUS_DYNAMIC, "a child's program has other results than its call");
         }
         return STATUS_OK;
 }

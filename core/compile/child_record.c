@@ -98,11 +98,13 @@ static Status check_calls(const Recording *recording)
         return STATUS_OK;
 }
 
+// The parent may have written the state by the time of the call.
 static Status check_buffers(const Recording *recording)
 {
         for (uint32_t i = 0; i < recording->n_buffers; i++) {
-                if (recording->buffers[i]->kind != BUFFER_RUN && recording->buffers[i]->written)
-                        return fail(STATUS_DYNAMIC, "a child graph writes to a tensor from outside");
+                const Buffer *buffer = recording->buffers[i];
+                if (buffer->kind == BUFFER_STATE || (buffer->kind == BUFFER_INPUT && buffer->written))
+                        return fail(STATUS_DYNAMIC, "a child graph shares bytes that are written");
         }
         return STATUS_OK;
 }

@@ -145,10 +145,15 @@ static Value point_steps(Compose *c, Value x, const TensorMeta *y, int dim)
                                       "trapezoid: There must be one `x` value for each sample point"));
         if (compose_failed(c))
                 return value_none();
-        if (meta->rank != 1) {
-                int64_t at = dim + meta->rank - y->rank;
-                Value left = OP(c, "aten::slice.Tensor", x, value_int(at), value_int(0), value_int(-1));
-                Value right = OP(c, "aten::slice.Tensor", x, value_int(at), value_int(1));
+        if (meta->rank != 1) { // sizes of 1 in front of x; `dim` counts from the front in any case
+                int64_t padded[MAX_RANK];
+                int more = MAX(y->rank - meta->rank, 0);
+                for (int d = 0; d < meta->rank + more; d++)
+                        padded[d] = d < more ? 1 : meta->size[d - more];
+                if (more > 0)
+                        x = OP(c, "aten::reshape", x, compose_ints(c, padded, meta->rank + more));
+                Value left = OP(c, "aten::slice.Tensor", x, value_int(dim), value_int(0), value_int(-1));
+                Value right = OP(c, "aten::slice.Tensor", x, value_int(dim), value_int(1));
                 return OP(c, "aten::sub.Tensor", right, left);
         }
         Value left = OP(c, "aten::slice.Tensor", x, value_int(0), value_int(0), value_int(-1));

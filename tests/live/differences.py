@@ -19,8 +19,6 @@ KNOWN = {
     "meaning for it",
     r"differs.*(_fft_|fft_|stft).*is -?(nan|inf)": "what becomes of a NaN or an "
     "infinity depends on the order in which a transform adds",
-    r"differs in place, aten\.index_reduce_": "the tensor that is written shares memory with the source, "
-    "which PyTorch reads while it writes",
     r"differs in place, aten\.(mul|multiply)_\.Scalar": "PyTorch rounds the number to the half dtype in this "
     "overload alone; x.mul_(2.5) is mul_.Tensor",
     r"differs.*native_group_norm": "PyTorch reads strided weights as if they were dense",
@@ -46,7 +44,6 @@ KNOWN = {
     "outside by their distance",
     r"accepted, .*logspace.*value cannot be converted": "powers that overflow: they are infinite here",
     r"accepted, .*soft_margin_loss.*result type Float": "integers: PyTorch refuses to write the result",
-    r"refused with 400, aten\.cumulative_trapezoid\.x": "positions that broadcast to more than the values",
     r"refused with 400, aten\.affine_grid_generator.*same dtype": "matrices of integers",
     r"accepted, .*scaled_dot_product_attention.*not support dropout > 0": "a negative dropout_p, which draws "
     "nothing",
@@ -140,6 +137,8 @@ def is_known(case, finding):
         # scale and shift first, or the difference from the mean first: they differ by a rounding of
         # what is huge
         return True
+    if huge and "fft" in finding.overload.replace("stft", "fft") and "differ" in finding.kind:
+        return True  # beside what is huge, what is left of small values is rounding
     empty = any(tensor.numel() == 0 for tensor in case.inputs.values())
     if (empty and finding.kind.startswith("refused")
         and re.search("not implemented for|expected scalar type|attention|conv|no_stats", str(finding))):
@@ -254,12 +253,12 @@ def placed_like(ours, theirs):
 
 
 def reads_what_it_writes(call, env):
-    """A product, norm or masked_scatter whose operand is written: what PyTorch gives depends on the
+    """A product, norm, masked_scatter or index_reduce whose operand is written: what PyTorch gives depends on the
     order of its loops."""
     operands = tensors_in(fill([call.args, call.kwargs], env))
     storages = [tensor.untyped_storage().data_ptr() for tensor in operands if tensor.numel()]
     return any(word in str(call.overload)
-               for word in (*PRODUCTS, "norm", "masked_scatter")) and len(set(storages)) < len(storages)
+               for word in (*PRODUCTS, "norm", "masked_scatter", "index_reduce")) and len(set(storages)) < len(storages)
 
 
 def is_plain_rounding(call, want, got, problems):

@@ -47,3 +47,9 @@ def found_cases():
             yield "grid_sampler.default", [ramp(1, 2, 3, 5), halves.reshape(1, 3, 3, 2), mode, 0, corners]
     yield "trapezoid.dx", [ints(2, 0, dtype=i8)]
     yield "trapezoid.dx", [ints(2, 3, dtype=i8)]
+    # Points of other ranks than the values: the dimension counts from the front.
+    for y, x, dim in ((ramp(2), ramp(2, 2), 0), (ramp(2, 2), ramp(3, 2, 2) ** 2, -1),
+                      (ramp(1, 1, 4), ramp(1, 4), 0), (ramp(2, 3, 4), ramp(3, 4) ** 2, 1),
+                      (ramp(2, 3, 4), ramp(3, 4), 0)):
+        for name in ("trapezoid.x", "cumulative_trapezoid.x"):
+            yield name, [y, x], {"dim": dim}

@@ -253,12 +253,12 @@ def placed_like(ours, theirs):
 
 
 def reads_what_it_writes(call, env):
-    """A product, norm, masked_scatter or index_reduce whose operand is written: what PyTorch gives depends on the
-    order of its loops."""
+    """A product, norm, masked_scatter or index_reduce whose operand is written: what PyTorch gives
+    depends on the order of its loops."""
     operands = tensors_in(fill([call.args, call.kwargs], env))
     storages = [tensor.untyped_storage().data_ptr() for tensor in operands if tensor.numel()]
-    return any(word in str(call.overload)
-               for word in (*PRODUCTS, "norm", "masked_scatter", "index_reduce")) and len(set(storages)) < len(storages)
+    words = (*PRODUCTS, "norm", "masked_scatter", "index_reduce")
+    return any(word in str(call.overload) for word in words) and len(set(storages)) < len(storages)
 
 
 def is_plain_rounding(call, want, got, problems):

@@ -93,6 +93,20 @@ def written():
         yield "renorm_.default", [x, 1.0, -1, 1.0]
 
 
+def windows():
+    for n in (0, 1, 2, 5, 8, 33):
+        for dtype in (None, f64, f16, bf16):
+            options = {} if dtype is None else {"dtype": dtype}
+            for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+                yield f"{name}_window.default", [n], options
+                for periodic in (False, True):
+                    yield f"{name}_window.periodic", [n, periodic], options
+            for periodic in (False, True):
+                yield "hamming_window.periodic_alpha", [n, periodic, 0.6], options
+                yield "hamming_window.periodic_alpha_beta", [n, periodic, 0.6, 0.3], options
+                yield "kaiser_window.beta", [n, periodic, 3.5], options
+
+
 def sequences():
     for dtype in (None, f64, f16, bf16, i64, i32, i8, u8):
         for start, end, steps, base in ((0, 2, 5, 10.0), (1, 3, 1, 2.0), (3, 0, 8, 2.0), (0, 5, 6, 2.0)):
@@ -150,5 +164,5 @@ def placed():
 
 
 def census_cases():
-    for part in (bags, sequences, picked, placed, antialiased, pairs, written):
+    for part in (bags, sequences, picked, placed, antialiased, pairs, written, windows):
         yield from part()

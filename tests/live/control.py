@@ -5,6 +5,7 @@ Needs torch 2.13, numpy and safetensors. Branches, loops, scans, maps, autocast 
 effects, vmap regions, nested in each other, exported and run in both modes at two sizes. What
 PyTorch cannot export is an error of this table. The last line is `N passed, N failed`.
 """
+import functools
 import io
 import sys
 import warnings
@@ -16,7 +17,7 @@ from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
-from zoo import Bench, Table, exported
+from zoo import Bench, Miss, Tally, exported, quiet
 
 warnings.filterwarnings("ignore")
 CASES = {}
@@ -425,8 +426,9 @@ def attempt(bench, module, first, second):
         blob = io.BytesIO()
         torch.export.save(program, blob)
         bench.upload(blob.getvalue())
+        forward = functools.partial(quiet, program.module())
         for inputs in sizes:
-            bench.check(program.module(), inputs, list(program.graph_signature.user_inputs))
+            bench.check(forward, inputs, list(program.graph_signature.user_inputs))
 
 
 def main():
@@ -437,7 +439,7 @@ def main():
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     bench = Bench(sys.argv[1])
-    table = Table(bench)
+    tally = Tally()
     try:
         for name, (function, shapes, make) in CASES.items():
             if word not in name:
@@ -448,15 +450,17 @@ def main():
             grown = {shape[0] for shape in shapes if shape[0] == shapes[0][0]}
             second = tuple(make((shape[0] + 1, *shape[1:]) if shape[0] in grown else shape)
                            for shape in shapes)
-            table.add(name, "export", lambda: attempt(bench, module, first, second))
-        for line in table.left_out:
-            table.tally.bad("left out", line)
-        table.left_out = []
+            try:
+                attempt(bench, module, first, second)
+                tally.ok()
+            except Miss as miss:
+                tally.bad(name, str(miss)[:600])
+            except Exception as error:  # PyTorch's own
+                tally.bad(f"{name}: PyTorch", f"{type(error).__name__}: {str(error)[:200]}")
     finally:
-        table.tally.check("the server's end", "\n".join(bench.server.stop()))
+        tally.check("the server's end", "\n".join(bench.server.stop()))
         bench.server.clean_up()
-    table.end()
-    return table.tally.end()
+    return tally.end()
 
 
 if __name__ == "__main__":

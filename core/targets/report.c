@@ -139,7 +139,8 @@ static bool tell_custom(const UnsupportedRow *row, Text *text)
         static const char *const known[] = { "aten.",         "prims.",
                                              "higher_order.", "quantized_decomposed.",
                                              "quantized.",    "torchvision.",
-                                             "torchao.",      "inductor." };
+                                             "torchao.",      "inductor.",
+                                             "fxserve." };
         static const char prefix[] = "torch.ops.";
         const Node *node = row->n_nodes == 0 ? NULL : row->nodes[0];
         if (row->reason != NULL || node == NULL || node->op != OP_CALL_FUNCTION ||

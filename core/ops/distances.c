@@ -76,8 +76,13 @@ static Value gap_norm(Compose *c, Value gap, double p)
         const TensorMeta *meta = compose_meta(c, gap);
         if (meta->rank > 0 && meta->size[meta->rank - 1] == 0) // the norm of nothing is 0, for p = inf too
                 return OP(c, "aten::sum.dim_IntList", gap, INTS(c, -1));
-        if (p != 0)
+        if (p == 1 || p == 2 || isinf(p))
                 return last_norm(c, gap, value_float(p), false);
+        if (p != 0) { // in the dtype of the rows: large powers are infinite, as in PyTorch
+                Value powers = OP(c, "aten::pow.Tensor_Scalar", OP(c, "aten::abs", gap), value_float(p));
+                return OP(c, "aten::pow.Tensor_Scalar", OP(c, "aten::sum.dim_IntList", powers, INTS(c, -1)),
+                          value_float(1 / p));
+        }
         // as PyTorch's loop: NaN is no number of differences
         Value differs = OP(c, "aten::clamp_max", OP(c, "aten::ceil", OP(c, "aten::abs", gap)), value_int(1));
         return OP(c, "aten::sum.dim_IntList", differs, INTS(c, -1));
@@ -213,6 +218,9 @@ static Status weight_norm_expand(Emitter *emitter, const OpCall *call, Value *ou
         Value size = norm_except(&c, compose_wide(&c, v), value_int(2), compose_int(&c, "dim"));
         int64_t dim = compose_int(&c, "dim");
         const TensorMeta *sm = compose_meta(&c, size);
+        if (strcmp(call->schema->name, "_weight_norm_interface") == 0 && dim != 0 && dim != vm->rank - 1)
+                compose_check(&c,
+                              fail(STATUS_VALUE, "_weight_norm_interface: only the first or the last dim"));
         if (!compose_failed(&c) && (dim == 0 || dim == vm->rank - 1)) { // one factor per entry of `dim`
                 if (vm->dtype != gm->dtype)
                         compose_check(&c, fail(STATUS_DTYPE, "expected scalar type %s but found %s",
@@ -240,7 +248,7 @@ static Status renorm_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value self = NAMED(&c, "self");
         const TensorMeta *meta = compose_meta(&c, self);
         double p = compose_double(&c, "p"), largest = compose_double(&c, "maxnorm");
-        if (p <= 0)
+        if (!(p > 0))
                 return fail(STATUS_VALUE, "renorm: non-positive-norm not supported");
         if (largest < 0)
                 return fail(STATUS_VALUE, "renorm: expected maxnorm to be >= 0 but got %g", largest);

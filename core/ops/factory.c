@@ -354,6 +354,10 @@ static Status linspace_run(const OpRun *run)
         RangeJob job = { .dtype = run->out_meta[0]->dtype,
                          .n = run->out_meta[0]->size[0],
                          .out = run->out[0] };
+        if (job.n == 1 && dtype_is_int(job.dtype) && arg_value(run->call, LINSPACE_START).kind == VALUE_INT) {
+                element_from_i64(job.dtype, job.out, arg_value(run->call, LINSPACE_START).i);
+                return STATUS_OK;
+        }
         TRY(arg_double(run->call, LINSPACE_START, &job.plan.start_f));
         TRY(arg_double(run->call, LINSPACE_END, &job.end));
         double *ends[] = { &job.plan.start_f, &job.end };

@@ -323,6 +323,9 @@ static Status frequencies(Emitter *emitter, const OpCall *call, bool onesided, V
         int64_t n = compose_int(&c, "n");
         double step = 1 / ((double)n * compose_double(&c, "d"));
         Value dtype = compose_has(&c, "dtype") ? NAMED(&c, "dtype") : value_dtype(DTYPE_F32);
+        if (!compose_failed(&c) && dtype.kind == VALUE_DTYPE && dtype_is_int(dtype.dtype))
+                return fail(STATUS_DTYPE, "%s requires a floating point or complex dtype",
+                            onesided ? "rfftfreq" : "fftfreq");
         Value none = value_none();
         Value first = OP(&c, "aten::arange.start", value_int(0), value_int(onesided ? n / 2 + 1 : n - n / 2),
                          dtype, none, none, none);

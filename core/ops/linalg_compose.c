@@ -21,6 +21,8 @@ static Value matrix_power(Compose *c, Value x, int64_t n)
         uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
         if (left == 1)
                 return n < 0 ? x : OP(c, "aten::clone", x);
+        if (left == 3) // PyTorch's order
+                return OP(c, "aten::matmul", OP(c, "aten::matmul", x, x), x);
         Value result = value_none();
         for (Value square = x; left != 0 && !compose_failed(c); left >>= 1) {
                 if ((left & 1) != 0)
@@ -169,6 +171,11 @@ static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value self = NAMED(&c, "self");
         TRY(spectral_check(&c, "linalg.pinv"));
         const TensorMeta *a = compose_meta(&c, self);
+        if (dtype_is_int(a->dtype))
+                return fail(
+                        STATUS_DTYPE,
+                        "linalg.pinv: expected a tensor with 2 or more dimensions of float, double, cfloat "
+                        "or cdouble types");
         if (meta_numel(a) == 0) {
                 TensorMeta turned = linalg_turned(a);
                 return compose_end(&c,

@@ -19,6 +19,15 @@ static Value reduced(Compose *c, Value loss)
         }
 }
 
+// The losses of rows, or of one row. The kernels of margins take any other number for a sum.
+static Value margin_reduced(Compose *c, Value loss, bool is_row)
+{
+        int64_t reduction = compose_int(c, "reduction");
+        if (reduction != REDUCTION_NONE)
+                return OP(c, reduction == REDUCTION_MEAN ? "aten::mean" : "aten::sum", loss);
+        return is_row ? OP(c, "aten::reshape", loss, compose_ints(c, NULL, 0)) : loss;
+}
+
 // The type of the result of an operation on two tensors.
 static Dtype common_dtype(Compose *c, Value a, Value b)
 {
@@ -138,13 +147,36 @@ static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, reduced(&c, loss), out);
 }
 
+// An operator on `a` in place: the shape and dtype of `a`.
+static Value in_place(Compose *c, const char *name, Value a, Value b)
+{
+        const TensorMeta *am = compose_meta(c, a);
+        Value both = OP(c, name, a, b);
+        const TensorMeta *meta = compose_meta(c, both);
+        char x[128], y[128];
+        if (!compose_failed(c) && !meta_same_shape(meta, am))
+                compose_check(c,
+                              fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
+                                   shape_text(am->rank, am->size, x, sizeof(x)),
+                                   shape_text(meta->rank, meta->size, y, sizeof(y))));
+        if (!compose_failed(c) && !dtype_can_cast(meta->dtype, am->dtype))
+                compose_check(c,
+                              fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
+                                   dtype_words(meta->dtype), dtype_words(am->dtype)));
+        return compose_failed(c) ? both : compose_cast(c, both, am->dtype);
+}
+
 static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
         Value product =
-                OP(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
-        return compose_end(&c, reduced(&c, OP(&c, "aten::log1p", OP(&c, "aten::exp", product))), out);
+                in_place(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
+        Value loss = OP(&c, "aten::log1p", OP(&c, "aten::exp", product));
+        int64_t reduction = compose_int(&c, "reduction");
+        if (reduction < REDUCTION_NONE || reduction > REDUCTION_SUM)
+                return fail(STATUS_VALUE, "soft_margin_loss: reduction is %ld", (long)reduction);
+        return compose_end(&c, reduced(&c, loss), out);
 }
 
 static Status poisson_nll_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -307,13 +339,7 @@ static Status multilabel_margin_loss_expand(Emitter *emitter, const OpCall *call
         Value loss = multilabel_margin(
                 &c, OP(&c, "aten::reshape", compose_wide(&c, self), INTS(&c, n_rows, n_classes)),
                 OP(&c, "aten::reshape", target, INTS(&c, n_rows, n_classes)), n_classes);
-        // Its kernel takes any other number for a sum.
-        if (compose_int(&c, "reduction") != REDUCTION_NONE)
-                loss = OP(&c, compose_int(&c, "reduction") == REDUCTION_MEAN ? "aten::mean" : "aten::sum",
-                          loss);
-        else if (rank < 2)
-                loss = OP(&c, "aten::reshape", loss, compose_ints(&c, NULL, 0));
-        return compose_end(&c, compose_cast(&c, loss, meta->dtype), out);
+        return compose_end(&c, compose_cast(&c, margin_reduced(&c, loss, rank < 2), meta->dtype), out);
 }
 
 static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -354,9 +380,8 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
         gap = OP(&c, "aten::scatter.value", gap, value_int(1), column, value_int(0));
         Value loss = OP(&c, "aten::div.Scalar", OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, 1)),
                         value_int(n_classes));
-        if (is_row)
-                loss = OP(&c, "aten::reshape", loss, compose_ints(&c, NULL, 0));
-        return compose_end(&c, compose_cast(&c, reduced(&c, loss), compose_meta(&c, self)->dtype), out);
+        return compose_end(
+                &c, compose_cast(&c, margin_reduced(&c, loss, is_row), compose_meta(&c, self)->dtype), out);
 }
 
 // ---- probabilities ----
@@ -400,27 +425,17 @@ static Status bce_with_logits_expand(Emitter *emitter, const OpCall *call, Value
         Compose c;
         compose_begin(&c, emitter, call);
         Value input = NAMED(&c, "self"), target = NAMED(&c, "target");
-        // PyTorch computes in place of 1 - target, in its dtype.
-        Value loss = OP(&c, "aten::rsub.Scalar", target, value_int(1));
-        Dtype as = compose_failed(&c) ? DTYPE_F32 : compose_meta(&c, loss)->dtype;
-        Value product = OP(&c, "aten::mul.Tensor", loss, input);
-        char a[128], b[128];
-        const TensorMeta *pm = compose_meta(&c, product), *tm = compose_meta(&c, target);
-        if (!compose_failed(&c) && !meta_same_shape(pm, tm))
-                compose_check(&c,
-                              fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
-                                   shape_text(tm->rank, tm->size, a, sizeof(a)),
-                                   shape_text(pm->rank, pm->size, b, sizeof(b))));
-        loss = compose_cast(&c, product, as);
+        Value loss =
+                in_place(&c, "aten::mul.Tensor", OP(&c, "aten::rsub.Scalar", target, value_int(1)), input);
         Value logs = OP(&c, "aten::log_sigmoid", input);
         if (compose_has(&c, "pos_weight")) {
                 Value factor = OP(&c, "aten::sub.Scalar", NAMED(&c, "pos_weight"), value_int(1));
                 factor = OP(&c, "aten::add.Scalar", OP(&c, "aten::mul.Tensor", factor, target), value_int(1));
-                logs = OP(&c, "aten::mul.Tensor", factor, logs);
+                logs = in_place(&c, "aten::mul.Tensor", logs, factor);
         }
-        loss = compose_cast(&c, OP(&c, "aten::sub.Tensor", loss, logs), as);
+        loss = in_place(&c, "aten::sub.Tensor", loss, logs);
         if (compose_has(&c, "weight"))
-                loss = compose_cast(&c, OP(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight")), as);
+                loss = in_place(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight"));
         return compose_end(&c, reduced(&c, loss), out);
 }
 
@@ -466,8 +481,8 @@ static Value class_loss_reduced(Compose *c, ClassLoss loss, int64_t reduction)
         if (reduction == REDUCTION_NONE)
                 return loss.each;
         Value sum = OP(c, "aten::sum", loss.each);
-        return reduction == REDUCTION_SUM ? sum
-                                          : OP(c, "aten::div.Tensor", sum, OP(c, "aten::sum", loss.weights));
+        return reduction == REDUCTION_MEAN ? OP(c, "aten::div.Tensor", sum, OP(c, "aten::sum", loss.weights))
+                                           : sum;
 }
 
 static Status check_classes(const TensorMeta *input, const TensorMeta *target, const TensorMeta *weight)
@@ -607,7 +622,7 @@ static Status cross_entropy_loss_expand(Emitter *emitter, const OpCall *call, Va
         Value self = NAMED(&c, "self"), target = NAMED(&c, "target"), ignored;
         const TensorMeta *meta = compose_meta(&c, self);
         double smoothing = compose_double(&c, "label_smoothing");
-        if (!(smoothing >= 0 && smoothing <= 1))
+        if (smoothing < 0 || smoothing > 1) // NaN passes, as in PyTorch, and smooths nothing
                 return fail(STATUS_VALUE, "label_smoothing must be between 0.0 and 1.0. Got: %g", smoothing);
         if (meta->rank < 1)
                 return fail(STATUS_SHAPE, "Expected 1 or more dimensions (got %d)", meta->rank);

@@ -62,7 +62,8 @@ static Status check_equal_dtypes(const OpCall *call, const PointBound *bound)
         for (int k = 1; k < bound->n_inputs; k++) {
                 int arg = bound->inputs[k].arg;
                 const TensorMeta *meta = bound->inputs[k].tensor < 0 ? NULL : arg_meta(call, arg);
-                if (meta != NULL && meta->dtype != dtype) {
+                bool is_number = k == 2 && meta != NULL && meta->rank == 0; // the weight of lerp
+                if (meta != NULL && meta->dtype != dtype && !is_number) {
                         return fail(STATUS_DTYPE, "expected dtype %s for `%s` but got dtype %s",
                                     dtype_c_name(dtype), call->schema->args[arg].name,
                                     dtype_c_name(meta->dtype));

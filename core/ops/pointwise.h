@@ -10,7 +10,7 @@ typedef enum PointTyping {
         TYPE_FLOAT,   // the same, bool and integers becoming float32
         TYPE_INT,     // the same, bool becoming int64
         TYPE_SELF,    // dtype of the first tensor; others are cast to it
-        TYPE_EQUAL,   // all tensors have one dtype (a failure otherwise)
+        TYPE_EQUAL,   // all tensors have one dtype (a failure otherwise), but for a third one of rank 0
         TYPE_MASK,    // operands keep their dtypes: the row works on masks
 } PointTyping;
 

@@ -108,6 +108,11 @@ static Status quantize_expand(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         compose_check(&c, check_bounds(&c));
         Value input = float_input(&c), scale = single(&c, "scale"), zero_point = single(&c, "zero_point");
+        if (scale.kind == VALUE_FLOAT && scale.f == 0)
+                return fail(STATUS_VALUE, "%s: float division by zero", c.name);
+        if (scale.kind == VALUE_TENSOR)
+                OP(&c, "aten::_assert_async.msg", OP(&c, "aten::ne.Scalar", scale, value_int(0)),
+                   compose_text(&c, "float division by zero"));
         Value inverse = scale.kind == VALUE_FLOAT
                                 ? value_float(1.0 / scale.f)
                                 : OP(&c, "aten::reciprocal", compose_cast(&c, scale, DTYPE_F64));
@@ -201,7 +206,6 @@ static Status dequantize_tokens_expand(Emitter *emitter, const OpCall *call, Val
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        compose_check(&c, check_bounds(&c));
         check_tokens(&c);
         Value x = OP(&c, "aten::sub.Tensor", NAMED(&c, "input"), NAMED(&c, "zero_points"));
         x = OP(&c, "aten::mul.Tensor", x, NAMED(&c, "scales"));

@@ -40,7 +40,7 @@ static Status logspace_infer(OpCall *call)
                 if (call->args[i].kind != VALUE_TENSOR)
                         TRY(number_check_fits(arg_number(call, i), meta.dtype));
         }
-        if (steps > 0)
+        if (steps > 0 && dtype_is_int(meta.dtype))
                 TRY(number_check_fits(arg_number(call, LOGSPACE_BASE), meta.dtype));
         return out_fresh(call, 0, &meta);
 }

@@ -174,6 +174,10 @@ def check_end(client, case, theirs, ours):
                 return
             if reads_what_it_writes(call, want) or is_plain_rounding(call, want, got, problems):
                 return
+            known = {name: want[name] for name in refs_in([call.args, call.kwargs]) if name in want}
+            if ([name for name, _ in problems] == [call.name] and not call.writes()
+                and no_worse(call, known, lambda result: result, got[call.name], want[call.name])):
+                return
             raise Finding("differs in place", overload_of(case, call), problems[0][1])
         if not all(same_bits(got[name], want[name]) for name in state):
             return

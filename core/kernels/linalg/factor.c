@@ -112,7 +112,7 @@ static double make_reflection(Work *work, double *a, int64_t m, int64_t n, int64
         largest = fmax(largest, fabs(first)); // scaled: squares neither overflow nor vanish
         for (int64_t i = j; i < m; i++)
                 sum += a[i * n + j] / largest * (a[i * n + j] / largest);
-        double beta = -copysign(largest * sqrt(sum), first);
+        double beta = first < 0 ? largest * sqrt(sum) : -largest * sqrt(sum); // -0 counts as 0
         for (int64_t i = j + 1; i < m; i++)
                 a[i * n + j] /= first - beta;
         a[j * n + j] = beta;

@@ -29,9 +29,12 @@ static float to_element_f(float x, int64_t size, const GridSample *task)
         return task->corners ? (x + 1) / 2 * n : fmaf(x + 1, n, -1) / 2;
 }
 
-static double clipped(double x, int64_t size)
+// NaN becomes the first element of images and the last of volumes: PyTorch has two kernels.
+static double clipped(const GridSample *task, double x, int64_t size)
 {
-        return x != x ? (double)(size - 1) : fmin(fmax(x, 0), (double)(size - 1));
+        if (x != x)
+                return task->rank == 2 ? 0 : (double)(size - 1);
+        return fmin(fmax(x, 0), (double)(size - 1));
 }
 
 static double reflected(double x, int64_t size, bool corners)
@@ -47,9 +50,9 @@ static double reflected(double x, int64_t size, bool corners)
 static double padded(const GridSample *task, double x, int64_t size)
 {
         if (task->padding == GRID_BORDER)
-                return clipped(x, size);
+                return clipped(task, x, size);
         if (task->padding == GRID_REFLECTION)
-                return clipped(reflected(x, size, task->corners), size);
+                return clipped(task, reflected(x, size, task->corners), size);
         return x;
 }
 

@@ -183,7 +183,7 @@ static Status take_placeholders(const char *template, const Segments *path, ApiC
                         TRY(take_name(path->text[i], call));
                 else if (strncmp(start, "{v}", 3) == 0)
                         TRY(take_version(path->text[i], call));
-                else if (strncmp(start, "{id}", 4) == 0)
+                else if (strncmp(start, "{id}", 4) == 0 || strncmp(start, "{file}", 6) == 0)
                         snprintf(call->id, sizeof(call->id), "%.64s", path->text[i]);
                 at = start + strcspn(start, "/");
         }

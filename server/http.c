@@ -143,7 +143,7 @@ static bool submit(Exchange *exchange)
                 return refuse(exchange);
         job->facts = facts_now(http, job->call.route);
         job->context = (ApiContext){ .engine = http->options.engine, .facts = &job->facts };
-        if (route_is(job->call.route, KIND_PROBE)) {
+        if (route_is(job->call.route, KIND_PROBE) || route_is(job->call.route, KIND_STATIC)) {
                 api_answer(&job->context, &job->call, NULL, NULL, &job->reply);
                 exchange->done = true;
                 return send_reply(exchange);

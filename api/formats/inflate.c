@@ -126,3 +126,18 @@ Status call_inflate(ApiCall *call)
         call->encoding = CALL_PLAIN;
         return STATUS_OK;
 }
+
+Status inflate_whole(const uint8_t *gzip, size_t n, uint8_t *out, size_t n_out)
+{
+        z_stream stream = { .next_in = (Bytef *)(uintptr_t)gzip,
+                            .avail_in = (uInt)n,
+                            .next_out = out,
+                            .avail_out = (uInt)n_out };
+        if (inflateInit2(&stream, MAX_WBITS + GZIP_ONLY) != Z_OK)
+                return fail_memory();
+        int code = inflate(&stream, Z_FINISH);
+        inflateEnd(&stream);
+        return code == Z_STREAM_END && stream.avail_out == 0
+                       ? STATUS_OK
+                       : fail(STATUS_INTERNAL, "an embedded file is damaged");
+}

@@ -11,3 +11,5 @@ Status encoding_named(const char *text, CallEncoding *out_encoding);
 // its bytes, has been made. STATUS_MALFORMED when the stream does not end where the body ends. On a
 // worker.
 Status call_inflate(ApiCall *call);
+// Inflates gzip that the build made, to exactly `n_out` bytes. STATUS_INTERNAL.
+Status inflate_whole(const uint8_t *gzip, size_t n, uint8_t *out, size_t n_out);

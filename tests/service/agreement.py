@@ -19,7 +19,7 @@ import sys
 from service import ROOT, Failed, Server, Tally, model_file
 
 IMPOSSIBLE = {"npy": (406,)}  # of several outputs
-IDS = {"id": "agreed", "name": "digits", "v": "1"}
+IDS = {"id": "agreed", "name": "digits", "v": "1", "file": "main.js"}
 TOO_MUCH = "999999999999999999999"
 
 

@@ -445,7 +445,7 @@ def secrecy(binary):
 
 
 # ---- scopes and routes -------------------------------------------------------------------------
-NO_TOKEN_NEEDED = {"/livez", "/readyz", "/healthz", "/v2/health/live", "/v2/health/ready"}
+NO_TOKEN_NEEDED = {"/", "/web/{file}", "/livez", "/readyz", "/healthz", "/v2/health/live", "/v2/health/ready"}
 SCOPES = ("read", "run", "write", "admin")
 
 

@@ -618,6 +618,8 @@ static Status fake_quantize_channels_expand(Emitter *emitter, const OpCall *call
         int axis = compose_dim(&c, "axis", meta->rank);
         if (compose_failed(&c))
                 return c.status;
+        if (compose_int(&c, "axis") < 0)
+                return fail(STATUS_VALUE, "`axis` must be between 0 and number of dimensions of input");
         if (sm->rank != 1 || zm->rank != 1 || meta->rank == 0 || sm->size[0] != meta->size[axis] ||
             zm->size[0] != meta->size[axis])
                 return fail(STATUS_SHAPE,

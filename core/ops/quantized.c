@@ -206,7 +206,6 @@ static Status dequantize_tokens_expand(Emitter *emitter, const OpCall *call, Val
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        check_tokens(&c);
         Value x = OP(&c, "aten::sub.Tensor", NAMED(&c, "input"), NAMED(&c, "zero_points"));
         x = OP(&c, "aten::mul.Tensor", x, NAMED(&c, "scales"));
         return compose_end(&c, compose_cast(&c, x, dtype_named(&c, "output_dtype")), out);

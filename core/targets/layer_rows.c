@@ -139,6 +139,10 @@ static const PyRow rows[] = {
           "bool "
           "is_causal=False) -> Any",
           .expand = attention_expand, .needs = "aten::scaled_dot_product_attention aten::softmax" },
+        { "F.grouped_mm",
+          "py::grouped_mm(Tensor mat_a, Tensor mat_b, *, Tensor? offs=None, Tensor? bias=None, ScalarType? "
+          "out_dtype=None) -> Tensor",
+          .emits = "aten::_grouped_mm a0 a1 a2 a3 a4" },
         { "F.embedding_bag",
           "py::embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, float "
           "norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, Tensor? "

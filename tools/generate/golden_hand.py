@@ -36,6 +36,7 @@ def hand_cases():
     from golden_census import census_cases  # they use the functions of this file
     from golden_detection import detection_cases
     from golden_found import found_cases
+    from golden_grouped import grouped_cases
     from golden_linalg import linalg_cases
     from golden_quantized import quantized_cases
 
@@ -44,7 +45,7 @@ def hand_cases():
                  search, samples, census_cases, linalg_cases, found_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
-    for part in (quantized_cases, detection_cases, affine_cases):
+    for part in (quantized_cases, detection_cases, affine_cases, grouped_cases):
         for name, args, *kwargs in part():
             yield name, list(args), kwargs[0] if kwargs else {}
 
@@ -870,6 +871,11 @@ def corners():
                                             values(2, 4, dtype=dtype), reduce], {"include_self": kept})
         if reduce != "mean":
             yield "index_reduce.default", [ramp(2, 3) > 0, 1, t([2, 0, 2], i64), ramp(2, 3) < 0.3, reduce], {}
+    for name in ("_is_all_true.default", "_is_any_true.default"):
+        for shape in ((), (0, ), (1, ), (7, ), (2, 3), (3, 0, 2), (4, 33)):
+            for least in (-100.0, 1.0, 100.0):
+                yield name, [ramp(*shape) > least], {}
+        yield name, [(ramp(3, 4) > 0).t()], {}
     causal = [ramp(1, 2, 3, 4), ramp(1, 2, 3, 4, step=0.5), ramp(1, 2, 3, 4, step=0.7)]
     yield "scaled_dot_product_attention.default", [*causal, ramp(3, 3), 0.0, True]
     yield "scaled_dot_product_attention.default", [*causal, ramp(1, 1, 3, 3) > 0, 0.0, True]

@@ -47,9 +47,9 @@ from export_fx import Unsupported, encode_value
 from golden_variants import DTYPES, overlaps, place_tensor, variants
 
 warnings.filterwarnings("ignore")
-for library in ("torchvision", "torchao.quantization.quant_primitives"):
+for library in ("torchvision", "torchao.quantization.quant_primitives", "golden_grouped"):
     with contextlib.suppress(ImportError, OSError, RuntimeError):  # its cases are recorded where it loads
-        importlib.import_module(library)  # defines torchvision.*, torchao.*
+        importlib.import_module(library)  # defines torchvision.*, torchao.*, transformers.*
 
 TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
     torch.float16: (1e-3, 1e-5),

@@ -31,6 +31,8 @@ static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Val
 {
         Compose c;
         compose_begin(&c, emitter, call);
+        if (compose_double(&c, "eps") < 0)
+                return fail(STATUS_VALUE, "eps must be non-negative, got: %g", compose_double(&c, "eps"));
         Value pair[] = { NAMED(&c, "x1"), NAMED(&c, "x2") };
         Dtype dtype = compose_meta(&c, pair[0])->dtype;
         compose_check(&c, dtype_promote(dtype, compose_meta(&c, pair[1])->dtype, &dtype));
@@ -250,7 +252,7 @@ static Status renorm_expand(Emitter *emitter, const OpCall *call, Value *out)
         double p = compose_double(&c, "p"), largest = compose_double(&c, "maxnorm");
         if (!(p > 0))
                 return fail(STATUS_VALUE, "renorm: non-positive-norm not supported");
-        if (largest < 0)
+        if (!(largest >= 0))
                 return fail(STATUS_VALUE, "renorm: expected maxnorm to be >= 0 but got %g", largest);
         if (meta->rank < 2)
                 return fail(STATUS_SHAPE, "renorm: input needs at least 2 dimensions, got %d dimensions",
@@ -343,6 +345,13 @@ static Value norm_of_matrices(Compose *c, Value self, const int64_t given[MAX_RA
         Value x = with_dtype(c, self);
         if (!compose_failed(c))
                 compose_check(c, matrix_dims(c, compose_meta(c, x), given, n, dims));
+        if (!compose_failed(c) &&
+            (dtype_is_int(compose_meta(c, x)->dtype) || compose_meta(c, x)->dtype == DTYPE_BOOL))
+                compose_check(
+                        c, fail(STATUS_DTYPE,
+                                "linalg.matrix_norm: Expected a floating point or complex tensor as input. "
+                                "Got %s",
+                                dtype_words(compose_meta(c, x)->dtype)));
         double number = name == NULL ? compose_double(c, "ord") : 0;
         return compose_failed(c) ? value_none()
                                  : matrix_norm(c, x, dims, name, number, compose_bool(c, "keepdim"));

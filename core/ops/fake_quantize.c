@@ -64,6 +64,13 @@ static Status fake_quantize_expand(Emitter *emitter, const OpCall *call, Value *
         Value self = NAMED(&c, "self"), level = value_none();
         TRY(check_levels(&c, compose_meta(&c, self)));
         Value zero_point = NAMED(&c, "zero_point");
+        const char *const names[] = { "scale", "zero_point" };
+        for (int i = 0; i < 2; i++) {
+                Value one = NAMED(&c, names[i]);
+                if (one.kind == VALUE_TENSOR && meta_numel(compose_meta(&c, one)) != 1)
+                        return fail(STATUS_SHAPE, "a Tensor with %ld elements cannot be converted to Scalar",
+                                    (long)meta_numel(compose_meta(&c, one)));
+        }
         if (zero_point.kind == VALUE_TENSOR)
                 zero_point = compose_cast(&c, zero_point, DTYPE_I64);
         else if (zero_point.i < compose_int(&c, "quant_min") || zero_point.i > compose_int(&c, "quant_max"))

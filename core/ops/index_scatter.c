@@ -117,7 +117,9 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
                 return fail(STATUS_DTYPE, "%s(): self (%s) and source (%s) must have the same scalar type",
                             call->schema->name, dtype_words(self->dtype), dtype_words(src->dtype));
         int64_t n = meta_numel(index), have = src->rank == 0 ? 1 : src->size[MIN(dim, src->rank - 1)];
-        bool fits = n == have && (src->rank == self->rank || (src->rank == 1 && self->rank == 0));
+        const ScatterRow *row = call->op->row;
+        bool fits = n == have && (row->kind == SCATTER_ADD ? src->rank == self->rank
+                                                           : MAX(src->rank, 1) == MAX(self->rank, 1));
         for (int d = 0; fits && d < self->rank && d < src->rank; d++)
                 fits = d == dim || self->size[d] == src->size[d];
         if (!fits)

@@ -201,6 +201,10 @@ static Status matrix_rank_expand(Emitter *emitter, const OpCall *call, Value *ou
         Value self = NAMED(&c, "self");
         TRY(spectral_check(&c, "torch.linalg.matrix_rank"));
         const TensorMeta *a = compose_meta(&c, self);
+        if (dtype_is_int(a->dtype))
+                return fail(STATUS_DTYPE,
+                            "linalg.matrix_rank: expected floats or complex numbers, but got %s",
+                            dtype_words(a->dtype));
         if (meta_numel(a) == 0)
                 return compose_end(
                         &c,

@@ -37,6 +37,25 @@ static Dtype common_dtype(Compose *c, Value a, Value b)
         return dtype;
 }
 
+// An operator on `a` in place: the shape and dtype of `a`.
+static Value in_place(Compose *c, const char *name, Value a, Value b)
+{
+        const TensorMeta *am = compose_meta(c, a);
+        Value both = OP(c, name, a, b);
+        const TensorMeta *meta = compose_meta(c, both);
+        char x[128], y[128];
+        if (!compose_failed(c) && !meta_same_shape(meta, am))
+                compose_check(c,
+                              fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
+                                   shape_text(am->rank, am->size, x, sizeof(x)),
+                                   shape_text(meta->rank, meta->size, y, sizeof(y))));
+        if (!compose_failed(c) && !dtype_can_cast(meta->dtype, am->dtype))
+                compose_check(c,
+                              fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
+                                   dtype_words(meta->dtype), dtype_words(am->dtype)));
+        return compose_failed(c) ? both : compose_cast(c, both, am->dtype);
+}
+
 // ---- of two tensors, element by element ----
 typedef struct Pair {
         Value input, target; // of one dtype, no half type
@@ -147,25 +166,6 @@ static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, reduced(&c, loss), out);
 }
 
-// An operator on `a` in place: the shape and dtype of `a`.
-static Value in_place(Compose *c, const char *name, Value a, Value b)
-{
-        const TensorMeta *am = compose_meta(c, a);
-        Value both = OP(c, name, a, b);
-        const TensorMeta *meta = compose_meta(c, both);
-        char x[128], y[128];
-        if (!compose_failed(c) && !meta_same_shape(meta, am))
-                compose_check(c,
-                              fail(STATUS_SHAPE, "output with shape %s doesn't match the broadcast shape %s",
-                                   shape_text(am->rank, am->size, x, sizeof(x)),
-                                   shape_text(meta->rank, meta->size, y, sizeof(y))));
-        if (!compose_failed(c) && !dtype_can_cast(meta->dtype, am->dtype))
-                compose_check(c,
-                              fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
-                                   dtype_words(meta->dtype), dtype_words(am->dtype)));
-        return compose_failed(c) ? both : compose_cast(c, both, am->dtype);
-}
-
 static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -199,8 +199,8 @@ static Status poisson_nll_loss_expand(Emitter *emitter, const OpCall *call, Valu
                            value_float(0.5));
                 Value term = OP(&c, "aten::add.Tensor", OP(&c, "aten::sub.Tensor", product, target), rest);
                 Value low = OP(&c, "aten::le.Scalar", target, value_int(1));
-                loss = OP(&c, "aten::add.Tensor", loss,
-                          OP(&c, "aten::masked_fill.Scalar", term, low, value_int(0)));
+                loss = in_place(&c, "aten::add.Tensor", loss,
+                                OP(&c, "aten::masked_fill.Scalar", term, low, value_int(0)));
         }
         return compose_end(&c, reduced(&c, loss), out);
 }
@@ -348,7 +348,7 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self"), target = NAMED(&c, "target");
         const TensorMeta *meta = compose_meta(&c, self);
-        double p = compose_double(&c, "p");
+        double p = trunc(compose_double(&c, "p"));
         if (p != 1 && p != 2)
                 return fail(STATUS_VALUE, "only p == 1 and p == 2 supported");
         if (meta->rank > 2 || (meta->rank > 0 && meta->size[meta->rank - 1] == 0))

@@ -104,14 +104,13 @@ static Status vecdot_expand(Emitter *emitter, const OpCall *call, Value *out)
         Compose c;
         compose_begin(&c, emitter, call);
         Value x = NAMED(&c, "x"), y = NAMED(&c, "y");
+        if (compose_meta(&c, x)->dtype != compose_meta(&c, y)->dtype)
+                return fail(
+                        STATUS_DTYPE,
+                        "linalg.vecdot: Expected x and y to have the same dtype, but found x of type %s and "
+                        "y of type %s instead",
+                        dtype_words(compose_meta(&c, x)->dtype), dtype_words(compose_meta(&c, y)->dtype));
         if (dtype_info[compose_meta(&c, x)->dtype].kind == DTYPE_KIND_COMPLEX) {
-                if (compose_meta(&c, x)->dtype != compose_meta(&c, y)->dtype)
-                        compose_check(&c, fail(STATUS_DTYPE,
-                                               "linalg.vecdot: Expected x and y to have the same "
-                                               "dtype, but found x of type %s and y of type %s "
-                                               "instead",
-                                               dtype_words(compose_meta(&c, x)->dtype),
-                                               dtype_words(compose_meta(&c, y)->dtype)));
                 x = OP(&c, "aten::conj_physical", x);
         } else if (!dtype_is_float(compose_meta(&c, x)->dtype)) {
                 return fail(STATUS_DTYPE,

@@ -142,6 +142,9 @@ static Value along_axis(Compose *c, const char *name)
         int axis = compose_dim(c, "axis", rank);
         for (int i = 0; i < rank; i++)
                 size[i] = i == axis ? -1 : 1;
+        const TensorMeta *meta = compose_meta(c, NAMED(c, name));
+        if (meta->rank > 0 && meta->size[0] != meta_numel(meta))
+                compose_check(c, fail(STATUS_SHAPE, "%s: %s must be a vector", c->name, name));
         return OP(c, "aten::reshape", NAMED(c, name), compose_ints(c, size, rank));
 }
 

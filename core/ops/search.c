@@ -39,6 +39,9 @@ static Status search_infer(OpCall *call)
         const TensorMeta *order = row->has_side ? arg_meta(call, SEARCH_SORTER) : NULL;
         bool right, fits = sorted->rank == values->rank || sorted->rank == 1;
         TRY(search_right(call, &right));
+        if (!row->has_side && sorted->rank != 1)
+                return fail(STATUS_SHAPE, "boundaries tensor must be 1 dimension, but got dim(%d)",
+                            sorted->rank);
         if (sorted->rank == 0 || (sorted->rank != 1 && values->rank == 0))
                 return fail(STATUS_SHAPE,
                             "torch.searchsorted(): input value can be a scalar only when boundaries "
@@ -78,6 +81,7 @@ static Status search_op_run(const OpRun *run)
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
         TRY(dense_init(&in_sorted, run->ctx, run->in[row->sorted], sorted, as));
         TRY(dense_init(&in_values, run->ctx, run->in[row->values], values, as));
+        int64_t number = 0; // -3 among uint8 is 253
         if (order != NULL)
                 TRY(dense_init(&in_order, run->ctx, run->in[2], order, DTYPE_I64));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], DTYPE_I64));
@@ -94,6 +98,11 @@ static Status search_op_run(const OpRun *run)
                         .out = out.data };
         for (int d = 0; !shared && d < values->rank - 1; d++)
                 task.rows *= values->size[d];
+        if (values->wrapped && dtype_is_int(common)) {
+                element_from_i64(common, &number, *(const int64_t *)in_values.data);
+                number = element_as_i64(common, &number);
+                task.values = &number;
+        }
         TRY(search_right(call, &task.right));
         TRY(search_run(run->ctx, &task));
         return dense_out_store(&out);

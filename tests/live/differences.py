@@ -62,6 +62,7 @@ KNOWN = {
     r"layers differ.*is nan, PyTorch has -?inf": "the order of sums of infinities",
     r"differs.*isin\.Scalar_Tensor": "a number that the dtype cannot hold: PyTorch cuts it among few elements, "
     "and not among ten",
+    r"refused with 400, aten\._grouped_mm.*ends at": "PyTorch cuts what lies beyond the matrix",
     r"differs.*special_zeta.*PyTorch has nan": "PyTorch's series of a huge exponent is 0 times infinity",
     r"differs.*aten\.ldexp.*is 0\.0": "PyTorch's powers of two below -2^31",
     r"differs.*aten\._int_mm": "PyTorch takes expanded matrices for dense ones",
@@ -156,6 +157,10 @@ def is_known(case, finding):
     if (re.search(r"linalg|det|inverse|cholesky|triangular|lu_|qr|svd|eig|matrix_", finding.overload)
         and not all((tensor.double().abs() < 1e15).all() for tensor in case.inputs.values())):
         return True  # which elements an infinity reaches, or a huge one hides: the order of the steps
+    if finding.kind == "refusals differ" and any(
+            re.search("nonzero|masked_select|unique|item|repeat_interleave", str(call.overload))
+            for call in getattr(case, "calls", [])):
+        return True  # what depends on values is checked when the graph comes to it
     numbers = [number for call in getattr(case, "calls", [])
                for number in floats_in([call.args, call.kwargs])]
     if (any(word in finding.overload for word in PRODUCTS) and finding.kind.startswith("differs")

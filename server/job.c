@@ -57,6 +57,7 @@ Status job_stand_in(const Job *job, Job **out_job)
 Status job_submit(Job *job)
 {
         job->task.n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
+        job->task.kind = job_kind(job);
         switch (workers_submit(job->workers, &job->task)) {
         case SUBMITTED:
                 return STATUS_OK;
@@ -141,13 +142,11 @@ static void reply_with_failure(Job *job)
 }
 
 // ---- the driver ----
-// Continues until the reply is there (true), or the job is parked or must leave the loop thread.
-// Between steps it stops if it was cancelled.
-static bool advance(const Drive *drive)
+bool job_advance(const Drive *drive, JobStep until)
 {
         Job *job = drive->job;
         int64_t now = clock_ns();
-        while (job->step != STEP_SEND) {
+        while (job->step != STEP_SEND && job->step != until) {
                 Next next = NEXT_STEP;
                 job->began_ns = now;
                 Status status = run_poll(&job->run.task.ctx);
@@ -168,7 +167,8 @@ static bool advance(const Drive *drive)
                 }
                 reply_with_failure(job);
         }
-        job_add_timing(job);
+        if (job->step == STEP_SEND)
+                job_add_timing(job);
         return true;
 }
 
@@ -182,7 +182,7 @@ static void let_go(Job *job)
         job->graph = graph_unref(job->graph);
 }
 
-static void run_job(Task *task, Worker *worker)
+Drive job_begin(Task *task, Worker *worker)
 {
         Job *job = job_of_task(task);
         Drive drive = { .job = job,
@@ -198,7 +198,13 @@ static void run_job(Task *task, Worker *worker)
         }
         if (job->began_ns != 0) // parked in that step until it was queued again
                 job->step_ns[job->step] += task->queued_ns - job->began_ns;
-        if (!advance(&drive))
+        return drive;
+}
+
+void job_end(const Drive *drive)
+{
+        Job *job = drive->job;
+        if (!job_advance(drive, STEP_SEND))
                 return;
         let_go(job);
         if (atomic_exchange(&job->last_word, WORD_DONE) == WORD_DETACHED)
@@ -207,8 +213,19 @@ static void run_job(Task *task, Worker *worker)
                 job->finished(job);
 }
 
+static void run_job(Task *task, Worker *worker)
+{
+        Drive drive = job_begin(task, worker);
+        if (!job_advance(&drive, STEP_RUN))
+                return;
+        if (drive.job->step == STEP_RUN)
+                job_run_alike(&drive);
+        else
+                job_end(&drive);
+}
+
 bool job_try_here(Job *job, Frame *frame)
 {
         Drive drive = { .job = job, .frame = frame, .n_threads = 1, .engine = job->context.engine };
-        return job->is_run && !route_has(job->call.route, BRINGS_GRAPH) && advance(&drive);
+        return job->is_run && !route_has(job->call.route, BRINGS_GRAPH) && job_advance(&drive, STEP_SEND);
 }

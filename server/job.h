@@ -5,7 +5,8 @@
 //   other routes:  ROUTE → ENVELOPE → GRAPH → ANSWER → SEND → DONE
 // A job that waits, for a graph being loaded or a program being built, holds no thread: its one
 // ticket (core/base/ticket.h) is parked, and whoever publishes the object queues the job again.
-// Loads and builds are tasks of their own.
+// Loads and builds are tasks of their own. Before RUN, waiting jobs for the same graph may be taken
+// along, to be run as one (job_batch.c).
 //
 // Ownership. A job is ON THE LOOP (owned by the loop thread) before job_submit and after it came
 // back. In between it is ON A WORKER: in the queue, parked, or running. It comes back through

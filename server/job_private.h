@@ -16,6 +16,17 @@ typedef struct Drive {
         Engine *engine; // the job's, which may be another thread's by now
 } Drive;
 
+// For a task that a worker has taken: accounts for the time it waited.
+Drive job_begin(Task *task, Worker *worker);
+// Continues until step `until`, or the reply is there (both true), or the job is parked or must
+// leave the loop thread. Between steps it stops if it was cancelled.
+bool job_advance(const Drive *drive, JobStep until);
+// Continues to the end, and gives the job back, unless it is parked.
+void job_end(const Drive *drive);
+// Equal for runs that may have one program: of one graph and version, by name; 0: for no others.
+uint64_t job_kind(const Job *job);
+// The job is about to run, on a worker: takes waiting jobs of its kind along, and ends all of them.
+void job_run_alike(const Drive *drive);
 // By step; STEP_SEND ends the way. A failure becomes the reply.
 extern Status (*const job_steps[STEP_SEND])(const Drive *drive, Next *next);
 // Server-Timing.

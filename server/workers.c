@@ -201,6 +201,32 @@ static void *work(void *argument)
         return NULL;
 }
 
+uint32_t workers_take_alike(Workers *workers, uint64_t kind, uint32_t most, Task **out_tasks)
+{
+        enum { MOST_LOOKED_AT = 256 };
+        uint32_t n = 0, looked = 0;
+        pthread_mutex_lock(&workers->mutex);
+        for (Task *task = workers->queue.head, *next; task != NULL && n < most && looked < MOST_LOOKED_AT;
+             task = next, looked++) {
+                next = task->next;
+                if (!task->is_request || task->kind != kind)
+                        continue;
+                unlink_task(workers, task);
+                out_tasks[n++] = task;
+        }
+        workers->n_taken += n;
+        workers->n_running += n;
+        pthread_mutex_unlock(&workers->mutex);
+        return n;
+}
+
+void workers_ran(Workers *workers, uint32_t n)
+{
+        pthread_mutex_lock(&workers->mutex);
+        workers->n_running -= n;
+        pthread_mutex_unlock(&workers->mutex);
+}
+
 void worker_stoppable(Worker *worker, _Atomic int *stop)
 {
         Workers *workers = worker->pool;

@@ -26,6 +26,7 @@ struct Task {
         size_t n_bytes;           // memory it holds while it waits
         int64_t queued_ns;        // when it was queued last
         bool is_request;
+        uint64_t kind; // of requests that may be run together (workers_take_alike); 0: of none
         // runs only while nothing else waits, one at a time; told to stop when a request finds no
         // free worker
         bool is_idle;
@@ -55,6 +56,10 @@ void workers_resubmit(Workers *workers, Task *task);
 // For a running task: where a 1 is stored when it should stop (the pool ends, or it is an idle task
 // and others wait). NULL: none is stored.
 void worker_stoppable(Worker *worker, _Atomic int *stop);
+// For a worker: takes up to `most` waiting requests of this kind, in order. They count as running
+// until workers_ran.
+uint32_t workers_take_alike(Workers *workers, uint64_t kind, uint32_t most, Task **out_tasks);
+void workers_ran(Workers *workers, uint32_t n);
 // Takes a task out of the queue. False: it is not there. Any thread.
 bool workers_withdraw(Workers *workers, Task *task);
 // Requests that wait, and that run on a worker; detached ones count until they have stopped.

@@ -118,8 +118,11 @@ void profile_write_json(const RunProfile *profile, Text *out)
                           (long long)row->flops);
         }
         double other = us(profile->run_ns) - in_nodes;
+        text_add_char(out, ']');
+        if (profile->batch > 0)
+                text_addf(out, ", \"batch\": %u", profile->batch);
         text_addf(out,
-                  "], \"other_us\": %.3f, \"memory\": {\"arena_bytes\": %zu, \"peak_live_bytes\": %zu, "
+                  ", \"other_us\": %.3f, \"memory\": {\"arena_bytes\": %zu, \"peak_live_bytes\": %zu, "
                   "\"weights_bytes\": %zu}}",
                   other > 0 ? other : 0.0, profile->arena_bytes, profile->peak_live_bytes,
                   profile->weights_bytes);

@@ -19,7 +19,7 @@ static void shown_deinit(Shown *shown)
 static Status look(const GraphVersion *version, const ProgramInfo *programs, uint32_t n_programs, Shown *out)
 {
         for (uint32_t i = 0; i < n_programs; i++)
-                if (programs[i].result != NULL) {
+                if (programs[i].result != NULL && programs[i].batch == 0) {
                         out->program = &programs[i];
                         return STATUS_OK;
                 }

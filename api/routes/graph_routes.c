@@ -36,6 +36,7 @@ static Status reply_info(const Answer *answer, GraphVersion *version, const Grap
         TRY(engine_derivation(engine, version, &derivation));
         of.derivation = derivation.n == 0 ? NULL : &derivation;
         of.n_programs = engine_programs(engine, version, programs);
+        engine_batch_facts(engine, version, &of.batching);
         Text *out = answer_begin(answer, json_type);
         status = info_write(&of, out);
         for (uint32_t i = 0; i < of.n_programs; i++)

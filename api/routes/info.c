@@ -171,8 +171,8 @@ static Status write_ops(const Graph *graph, Text *out)
         return STATUS_OK;
 }
 
-// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "run_us"}; the
-// program that ran last comes first.
+// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "batch", "run_us"};
+// the program that ran last comes first. "batch" stands only where several runs are one.
 static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph *graph, Text *out)
 {
         text_add(out, ", \"programs\": [");
@@ -192,8 +192,11 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
                 }
                 text_addf(out, "%s{\"id\": \"%s\", \"inputs\": ", i == 0 ? "" : ", ", program->id);
                 text_add_json_n(out, inputs.data, inputs.n);
-                text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu, \"run_us\": ",
+                text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu",
                           program->n_instructions, program->arena_bytes, (unsigned long long)program->n_runs);
+                if (program->batch > 0)
+                        text_addf(out, ", \"batch\": %u", program->batch);
+                text_add(out, ", \"run_us\": ");
                 if (program->run_ns < 0)
                         text_add(out, "null}");
                 else
@@ -293,6 +296,27 @@ static void write_versions(const VersionList *list, Text *out)
         text_add_char(out, '}');
 }
 
+// {"sizes": [2, 4]}, {"sizes": [], "why": "..."}; nothing as long as no two runs met.
+static void write_batching(const BatchFacts *facts, Text *out)
+{
+        bool first = true;
+        if (facts->sizes == 0 && facts->why[0] == '\0')
+                return;
+        text_add(out, ", \"batching\": {\"sizes\": [");
+        for (uint32_t k = 1; k <= BATCH_SIZES; k++) {
+                if ((facts->sizes >> k & 1) == 0)
+                        continue;
+                text_addf(out, "%s%u", first ? "" : ", ", 1u << k);
+                first = false;
+        }
+        text_add_char(out, ']');
+        if (facts->why[0] != '\0') {
+                text_add(out, ", \"why\": ");
+                text_add_json(out, facts->why);
+        }
+        text_add_char(out, '}');
+}
+
 Status info_write(const InfoOf *of, Text *out)
 {
         const Graph *graph = of->graph;
@@ -306,6 +330,7 @@ Status info_write(const InfoOf *of, Text *out)
                           graph->weights_bytes);
                 TRY(write_ops(graph, out));
                 write_programs(of->programs, of->n_programs, graph, out);
+                write_batching(&of->batching, out);
         }
         if (of->derivation != NULL) {
                 text_add(out, ", \"derived\": ");

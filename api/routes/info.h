@@ -2,6 +2,7 @@
 // What a graph is, as JSON: inputs, outputs, operators, versions.
 #pragma once
 #include "core/base/text.h"
+#include "core/engine/batch.h"
 #include "core/engine/describe.h"
 
 typedef struct InfoOf {
@@ -11,6 +12,7 @@ typedef struct InfoOf {
         const VersionList *list;     // of the name; NULL: the name has gone
         const ProgramInfo *programs; // that are ready
         uint32_t n_programs;
+        BatchFacts batching;
         const Text *derivation; // engine_derivation's; NULL: it was uploaded
 } InfoOf;
 

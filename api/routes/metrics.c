@@ -257,6 +257,9 @@ static void add_engine(const EngineStats *stats, Text *out)
         counter(out, "fxserve_derived_graphs_total", "Graphs that the rules of runs made.", stats->derived);
         counter(out, "fxserve_derived_graph_hits_total", "Runs with rules whose graph was there already.",
                 stats->derived_found);
+        counter(out, "fxserve_batches_total", "Times that several runs were run as one.", stats->batches);
+        counter(out, "fxserve_batched_runs_total", "Runs that were run as one with others.",
+                stats->batched_runs);
         gauge(out, "fxserve_kept_runs", "Runs whose values are kept.", stats->kept.n_runs);
         gauge(out, "fxserve_kept_bytes", "Memory of kept values.", (double)stats->kept.bytes);
         counter(out, "fxserve_kept_evictions_total", "Runs whose kept values left for want of room.",

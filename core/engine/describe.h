@@ -17,6 +17,7 @@ typedef struct ProgramInfo {
         size_t arena_bytes;
         uint64_t n_runs;
         int64_t run_ns; // of late; -1: not known
+        uint32_t batch; // so many runs are one with it (batch.h); 0: it has run for one
 } ProgramInfo;
 void program_info_deinit(ProgramInfo *info); // leaves it zeroed
 // Live programs of a version's graph, the most recently used first; at most ENGINE_MAX_PROGRAMS.

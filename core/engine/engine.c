@@ -416,6 +416,8 @@ EngineStats engine_stats(Engine *engine)
                               .compiles = atomic_load(&engine->n_compiles),
                               .derived = atomic_load(&engine->n_derived),
                               .derived_found = atomic_load(&engine->n_derived_found),
+                              .batches = atomic_load(&engine->n_batches),
+                              .batched_runs = atomic_load(&engine->n_batched_runs),
                               .kept = kept_ring_use(engine->kept),
                               .graphs = registry_stats(engine->decoded),
                               .programs = registry_stats(engine->programs) };

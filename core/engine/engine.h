@@ -129,6 +129,7 @@ typedef struct EngineStats {
         uint32_t n_graphs, n_versions;
         uint64_t runs, compiles;
         uint64_t derived, derived_found; // graphs that rules made; runs that found theirs
+        uint64_t batches, batched_runs;  // several runs at once; the runs in them
         KeptUse kept;
         RegistryStats graphs, programs;
         ProfileUse profiles; // of runs and statistics

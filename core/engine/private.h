@@ -52,6 +52,7 @@ struct Engine {
         _Atomic uint64_t n_runs;
         _Atomic uint64_t n_compiles;
         _Atomic uint64_t n_derived, n_derived_found;
+        _Atomic uint64_t n_batches, n_batched_runs;
         // how often stored bytes turned out bad while they were in use (engine_set_content)
         _Atomic uint64_t n_damaged;
         void (*log)(void *context, const char *message);
@@ -113,14 +114,18 @@ void engine_start_scrub(Engine *engine);
 void engine_stop_scrub(Engine *engine);
 
 // ---- programs ----
+typedef struct Batches Batches; // batch_private.h
+Batches *batches_free(Batches *batches);
 // The registry's object: a program and its use. The program itself is immutable.
 typedef struct CachedProgram {
         RefCount ref;
         Program *program;  // counted
         RunLabels *labels; // of its runs; counted
         _Atomic uint64_t n_runs;
-        _Atomic int64_t run_ns; // smoothed; -1: never ran
-        int64_t result_values;  // engine_result_values
+        _Atomic int64_t run_ns;     // smoothed; -1: never ran
+        int64_t result_values;      // engine_result_values
+        _Atomic(Batches *) batches; // owned; NULL: nobody asked yet (batch.c)
+        _Atomic uint32_t batch;     // so many runs are one with it; 0: it has run for one
 } CachedProgram;
 Status programs_open(Engine *engine);
 void programs_close(Engine *engine);

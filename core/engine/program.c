@@ -110,6 +110,7 @@ CachedProgram *cached_program_unref(CachedProgram *cached)
                 return NULL;
         program_unref(cached->program);
         run_labels_unref(cached->labels);
+        batches_free(atomic_load(&cached->batches));
         free(cached);
         return NULL;
 }

@@ -162,6 +162,8 @@ static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *c
                           RunProfile *profile, RunResult *result)
 {
         Program *program = cached->program;
+        if (atomic_load_explicit(&cached->batch, memory_order_relaxed) != 0)
+                atomic_store_explicit(&cached->batch, 0, memory_order_relaxed);
         TRY(run_profile_reserve(profile, program->n_rows));
         WalkTrace trace = { .rows = profile->rows, .capacity = profile->n_rows_capacity };
         ProgramRun run = { .inputs = inputs, .trace = &trace };

@@ -271,5 +271,7 @@ Status run_task_bind(RunTask *task)
 
 Status run_task_execute(RunTask *task, Frame *frame)
 {
+        if (task->ran)
+                return STATUS_OK;
         return engine_execute(&task->plan, &task->ctx, frame, task->profile, &task->result);
 }

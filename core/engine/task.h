@@ -37,6 +37,7 @@ typedef struct RunTask {
         PlannedRun plan;
         RunResult result;
         RunProfile *profile;
+        bool ran; // in a batch: the result is there
 } RunTask;
 
 void run_task_init(RunTask *task);
@@ -70,6 +71,6 @@ Status run_task_check_kept(const RunTask *task);
 // Inputs against the signature: makes plan and profile (its id, names and times are the caller's).
 // Only here it shows which inputs are missing.
 Status run_task_bind(RunTask *task);
-// Runs what was bound, with the plan's program or without one, on the calling thread. `frame`: the
-// thread's memory for programs; NULL: eager.
+// Runs what was bound, with the plan's program or without one, on the calling thread, unless it ran
+// in a batch (batch.h). `frame`: the thread's memory for programs; NULL: eager.
 Status run_task_execute(RunTask *task, Frame *frame);

@@ -366,9 +366,9 @@ static Status make_results(const Program *program, const Frame *frame, Value *ou
         return STATUS_OK;
 }
 
-static void trace_rows(const Program *program, const Frame *frame, WalkTrace *trace)
+void program_trace(const Program *program, const int64_t *stamps, WalkTrace *trace)
 {
-        int64_t now = frame->stamps[0];
+        int64_t now = stamps[0];
         for (uint32_t i = 0; i < program->n_rows && trace->n_rows < trace->capacity; i++) {
                 const ProgramRow *row = &program->rows[i];
                 if (row->instruction == ROW_OF_TAIL)
@@ -389,8 +389,8 @@ static void trace_rows(const Program *program, const Frame *frame, WalkTrace *tr
                 if (row->meta != NULL)
                         timing->meta = *row->meta;
                 if (row->instruction >= 0) {
-                        timing->start_ns = frame->stamps[row->instruction];
-                        now = timing->end_ns = frame->stamps[row->instruction + 1];
+                        timing->start_ns = stamps[row->instruction];
+                        now = timing->end_ns = stamps[row->instruction + 1];
                 }
         }
 }
@@ -407,7 +407,7 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
         ctx->pool = NULL;
         TRY(status);
         if (run->trace != NULL)
-                trace_rows(program, frame, run->trace);
+                program_trace(program, frame->stamps, run->trace);
         if (program->recording->tail != NULL)
                 return run_rest(program, frame, run, ctx, out_value, out_fetched);
         return make_results(program, frame, out_value, out_fetched);

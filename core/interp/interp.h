@@ -46,6 +46,10 @@ typedef struct ProgramRun {
 Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx,
                    Value *out_value, Value *out_fetched);
 
+// The rows of a run whose n-th instruction began at stamps[n] and ended at stamps[n + 1]; a traced
+// program_run leaves the stamps of its instructions in the frame.
+void program_trace(const Program *program, const int64_t *stamps, WalkTrace *trace);
+
 // For kernels of calls that run a program of their own within the memory of the outer one. `bases`
 // has program_pointers(program) entries. The caller fills in the first: addresses of the arena, the
 // inputs and the output storages by slot (program.h). The rest is overwritten. Nothing is checked,

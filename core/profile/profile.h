@@ -69,6 +69,7 @@ typedef struct RunProfile {
         RunLabels *labels;
         int64_t run_start_ns; // rows' start_ns minus this = start within the run
         size_t arena_bytes, peak_live_bytes, weights_bytes;
+        uint32_t batch; // how many runs were one with it, whose times are shares; 0: it ran alone
 } RunProfile;
 
 Status run_profile_new(Graph *graph, uint32_t n_rows_capacity, RunProfile **out_profile);

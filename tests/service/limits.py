@@ -14,6 +14,7 @@ import time
 import zlib
 
 from malformed_files import archive_of, changed, linear_form, many_members, members, safetensors
+import batching
 import malformed_graphs
 from malformed_graphs import X, call, out
 from service import HERE, ROOT, Failed, Server, Tally
@@ -487,7 +488,23 @@ def inline(binary):
     return ""
 
 
+def batches(binary):
+    """At most four runs are one; with 1, none are."""
+    most = {}
+    for limit in ("4", "1"):
+        server = Server(binary, ["--data", "none", "--workers", "1", "--no-inline", "--quiet",
+                                 "--max-batch", limit]).start()
+        try:
+            batching.upload(server)
+            batching.Clients(server, 100).run()
+            most[limit] = max([share[0] for share in batching.batches_of(server)], default=0)
+        finally:
+            server.clean_up()
+    return "" if 2 <= most["4"] <= 4 and most["1"] == 0 else str(most)
+
+
 CASES = {
+    "max_batch": batches,
     "max_graph_memory": lambda binary: kept(binary, "--max-graph-memory", "decoded_graph_bytes",
                                             "graph_evictions_total", two_graphs),
     "max_program_memory": lambda binary: kept(binary, "--max-program-memory", "program_bytes",

@@ -183,6 +183,7 @@ STEPS = [
     ("roundtrip", "graphs out of the server and back in", python("tests/service/roundtrip.py", SERVER)),
     ("sets", "models in every instruction set of this machine", python("tests/service/sets.py", SERVER)),
     ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
+    ("batching", "runs that are run as one have their own bits", python("tests/service/batching.py", SERVER)),
     ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),
     ("files", "files that fail at the n-th call", python("tests/fault/files.py", SERVER, FAULT)),
     ("crashes", "every state that a crash may leave", python("tests/fault/crashes.py", SERVER, RECORD)),
@@ -198,6 +199,8 @@ STEPS = [
     ("install", "what meson install brings: page, completion, unit, documents",
      python("tests/deploy/install.py", "build")),
     ("stress", "stress programs (TSan)", stress),
+    ("batching-tsan", "runs that are run as one (TSan)",
+     python("tests/service/batching.py", "build-tsan/fxserve", "60")),
     ("service-tsan", "service scenarios (TSan)", python("tests/service/run.py", "build-tsan/fxserve")),
 ]
 # What takes longer than ./check should. Steps of STEPS that are not here have no long form.

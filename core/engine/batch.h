@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of one program that are run as one: their inputs lie one after the other along dimension 0,
+// the results are taken apart again. Every run keeps its own id, deadline, budget and profile, and
+// has the bits that it would have alone:
+//   - a proof over the recordings says that no result of one run depends on the others'
+//     (core/compile/samples.h);
+//   - the first batches of each size are run both ways, and compared bit for bit.
+// Batches have 2, 4, 8 ... runs; places that are left over repeat the first run. A size is built
+// when it was first wanted, and used while it takes less time than its runs one by one. Any thread.
+#pragma once
+#include "core/engine/task.h"
+
+enum { BATCH_SIZES = 7 }; // up to 128 runs
+
+// How many runs like this one, which is bound and planned, may be one; 1: it runs alone.
+uint32_t batch_most(const RunTask *task);
+static inline bool batch_alike(const RunTask *a, const RunTask *b)
+{
+        return a->plan.program == b->plan.program;
+}
+// Runs as many of the tasks together as pays, on the calling thread. They are alike; those that
+// have run say so (RunTask.ran). All others are left to run alone: whatever fails here, fails for
+// nobody. *out_work: a size to be built, for which nobody waits; or NULL.
+void batch_run(Engine *engine, RunTask *const *tasks, uint32_t n, Frame *frame, EngineWork **out_work);
+
+// Of the programs of a version's graph, for whoever asks about batching.
+typedef struct BatchFacts {
+        uint32_t sizes; // bit k: batches of 2^k runs are used
+        char why[160];  // why there is none; "": not known, or there is one
+} BatchFacts;
+void engine_batch_facts(Engine *engine, const GraphVersion *version, BatchFacts *out_facts);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// apart.c: the rules of apart.def. Where a result can lie apart at all follows from its two shapes:
+// one dimension is n times as long. A rule then says whether the operator leads from the operands'
+// dimensions to that one. Arguments that are no tensors must be equal in both calls, except for
+// shapes where the rule looks at the geometry itself: a number that depends on the size of the
+// batch is no number of one run.
+#include "core/ops/apart.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum Rule { NO_RULE, FIRST, LEADING, LOOKUP, DIMS, RESHAPE, FILL, PRODUCT, ATTENTION } Rule;
+typedef struct Row {
+        const char *overload;
+        Rule rule;
+        int which;
+} Row;
+
+static const Row rows[] = {
+#define APART(overload, rule, which) { overload, rule, which },
+#include "core/ops/apart.def"
+#undef APART
+};
+
+// ---- rows, by the schema's text up to its bracket ----
+static int compare_row(const void *schema, const void *row)
+{
+        const char *name = ((const Row *)row)->overload, *text = schema;
+        size_t n = strlen(name), length = strcspn(text, "(");
+        int order = memcmp(text, name, length < n ? length : n);
+        return order != 0 ? order : (length > n) - (length < n);
+}
+
+static Row row_of(const OpCall *call)
+{
+        const Row *row =
+                bsearch(call->op->schema, rows, sizeof(rows) / sizeof(rows[0]), sizeof(Row), compare_row);
+        return row == NULL || call->inplace ? (Row){ .rule = NO_RULE } : *row;
+}
+
+// ---- arguments ----
+static bool same_leaf(const Value *a, const Value *b)
+{
+        if (a->kind != b->kind || a->tag != b->tag)
+                return false;
+        switch (a->kind) {
+        case VALUE_NONE:
+        case VALUE_ELLIPSIS:
+        case VALUE_ABSENT:
+                return true;
+        case VALUE_BOOL:
+                return a->b == b->b;
+        case VALUE_INT:
+                return a->i == b->i;
+        case VALUE_FLOAT:
+                return memcmp(&a->f, &b->f, sizeof(a->f)) == 0;
+        case VALUE_COMPLEX:
+                return memcmp(&a->c, &b->c, sizeof(a->c)) == 0;
+        case VALUE_DTYPE:
+                return a->dtype == b->dtype;
+        case VALUE_MEMORY_FORMAT:
+                return a->memory_format == b->memory_format;
+        case VALUE_STR:
+        case VALUE_DEVICE:
+        case VALUE_LAYOUT:
+                return strcmp(a->str->text, b->str->text) == 0;
+        default:
+                return false;
+        }
+}
+
+static bool same_value(const Value *a, const Value *b)
+{
+        if (!value_is_sequence(*a))
+                return same_leaf(a, b);
+        if (a->kind != b->kind || a->seq->n != b->seq->n)
+                return false;
+        for (uint32_t i = 0; i < a->seq->n; i++)
+                if (!same_leaf(&a->seq->items[i], &b->seq->items[i]))
+                        return false;
+        return true;
+}
+
+// `but`: the one that may differ; -1: none. The size of the batch as native_group_norm takes it may
+// differ, too: it says what the input's shape says.
+static bool same_arguments(const ApartCall *call, int but)
+{
+        for (uint32_t i = 0; i < call->one->n_args; i++)
+                if ((int)i != but && call->one->schema->args[i].type != ARG_TENSOR && // an operand
+                    strcmp(call->one->schema->args[i].name, "N") != 0 &&
+                    !same_value(&call->one->args[i], &call->many->args[i]))
+                        return false;
+        return true;
+}
+
+// ---- operands ----
+static bool is_apart(const ApartOperand *operand)
+{
+        return operand->one != NULL && operand->dim >= 0;
+}
+
+static uint32_t count_apart(const ApartCall *call)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < call->n_operands; i++)
+                n += is_apart(&call->operands[i]);
+        return n;
+}
+
+// Of an operand that is broadcast against a result that is apart along `dim`: it is apart along the
+// same dimension, counted from the last, or has one element for all there.
+static bool broadcasts(const ApartOperand *operand, int dim, int rank)
+{
+        if (operand->one == NULL)
+                return true;
+        int at = dim - rank + operand->one->rank;
+        return is_apart(operand) ? operand->dim == at : at < 0 || operand->many->size[at] == 1;
+}
+
+static bool all_broadcast(const ApartCall *call, uint32_t n, int dim, int rank)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (!broadcasts(&call->operands[i], dim, rank))
+                        return false;
+        return true;
+}
+
+static int64_t product_before(const TensorMeta *meta, int dim)
+{
+        int64_t n = 1;
+        for (int i = 0; i < dim; i++)
+                n *= meta->size[i];
+        return n;
+}
+
+// ---- rules; `dim`: of the result ----
+typedef struct Seen {
+        const ApartCall *call;
+        const TensorMeta *one, *many; // the result's
+        int dim;
+        int which;
+} Seen;
+
+// Only operand `index` is apart.
+static bool only(const Seen *seen, uint32_t index)
+{
+        return seen->call->n_operands > index && is_apart(&seen->call->operands[index]) &&
+               count_apart(seen->call) == 1;
+}
+
+static bool first(const Seen *seen)
+{
+        const ApartOperand *operand = &seen->call->operands[0];
+        return only(seen, 0) && operand->dim == 0 && operand->one->rank >= seen->which && seen->dim == 0;
+}
+
+static bool leading(const Seen *seen)
+{
+        const ApartOperand *operand = &seen->call->operands[0];
+        int taken = seen->which > 0 ? seen->which : (int)arg_list_length(seen->call->one, 1) / -seen->which;
+        return only(seen, 0) && operand->dim < operand->one->rank - taken && seen->dim == operand->dim;
+}
+
+static bool along_others(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        const ApartOperand *operand = &call->operands[0];
+        bool picks = strncmp(call->one->op->schema, "aten::index_select(", 19) == 0;
+        if (!is_apart(operand) || count_apart(call) != (picks ? 1 : call->n_operands))
+                return false;
+        for (uint32_t i = 1; i < call->n_operands && !picks; i++)
+                if (call->operands[i].dim != operand->dim)
+                        return false;
+        int rank = MAX((int)operand->one->rank, (int)seen->one->rank), dim = operand->dim;
+        uint32_t mask;
+        if (arg_dims(call->one, seen->which, rank, true, &mask) != STATUS_OK)
+                return false;
+        if (seen->one->rank > operand->one->rank) // a new dimension
+                return (mask & ((2u << dim) - 1)) != 0 ? seen->dim == dim + 1 : seen->dim == dim;
+        if ((mask >> dim & 1) != 0)
+                return false;
+        int removed =
+                seen->one->rank == operand->one->rank ? 0 : __builtin_popcount(mask & ((1u << dim) - 1));
+        return seen->dim == dim - removed;
+}
+
+static bool reshaped(const Seen *seen)
+{
+        const ApartOperand *operand = &seen->call->operands[0];
+        return only(seen, 0) &&
+               product_before(operand->one, operand->dim) == product_before(seen->one, seen->dim);
+}
+
+// Where dimension `dim` of a factor is found in a result of `rank`; -1: products are summed along
+// it. `is_left`: the first factor.
+static int dim_after_product(const ApartOperand *factor, bool is_left, int rank)
+{
+        int from_end = factor->one->rank - factor->dim;
+        if (from_end <= 2)
+                return from_end == (is_left ? 2 : 1) ? rank - from_end : -1;
+        return rank - from_end;
+}
+
+static bool product(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        uint32_t at = (uint32_t)seen->which;
+        if (call->n_operands < at + 2 || !all_broadcast(call, at, seen->dim, seen->one->rank))
+                return false;
+        const ApartOperand *a = &call->operands[at], *b = a + 1;
+        int rank = seen->one->rank;
+        if (a->one == NULL || b->one == NULL || a->one->rank < 2 || b->one->rank < 2)
+                return false;
+        bool batched = seen->dim < rank - 2; // else rows of a, or columns of b
+        if (is_apart(a) && dim_after_product(a, true, rank) != seen->dim)
+                return false;
+        if (is_apart(b) && dim_after_product(b, false, rank) != seen->dim)
+                return false;
+        if (!batched)
+                return is_apart(a) != is_apart(b);
+        return broadcasts(a, seen->dim, rank) && broadcasts(b, seen->dim, rank);
+}
+
+static bool attention(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        if (call->n_operands < 3 || seen->dim != 0)
+                return false;
+        for (uint32_t i = 0; i < call->n_operands; i++) {
+                const ApartOperand *operand = &call->operands[i];
+                if (i < 3 ? operand->one == NULL || operand->dim != 0 || operand->one->rank < 3
+                          : !broadcasts(operand, 0, seen->one->rank))
+                        return false;
+        }
+        return true;
+}
+
+// A view that takes the whole dimension along which its base is apart.
+static bool viewed(const Seen *seen)
+{
+        const ApartOperand *operand = &seen->call->operands[0];
+        return only(seen, 0) && seen->call->n_operands == 1 && seen->call->one->op->role != ROLE_AS_STRIDED &&
+               operand->many->size[operand->dim] == seen->many->size[seen->dim] &&
+               operand->many->stride[operand->dim] == seen->many->stride[seen->dim];
+}
+
+static bool is_view(const ApartCall *call)
+{
+        return call->one->n_outs > 0 && call->one->outs[0].kind == OUT_VIEW;
+}
+
+static bool follows(const Seen *seen, Rule rule)
+{
+        const ApartCall *call = seen->call;
+        if (is_view(call) && viewed(seen))
+                return true;
+        if (rule == RESHAPE || rule == FILL)
+                return rule == FILL ? same_arguments(call, seen->which) : reshaped(seen);
+        if (!same_arguments(call, -1))
+                return false;
+        if ((call->one->op->flags & OP_ELEMENTWISE) != 0 || op_has(call->one, TRAIT_COPIES))
+                return all_broadcast(call, call->n_operands, seen->dim, seen->one->rank);
+        switch (rule) {
+        case FIRST:
+                return first(seen);
+        case LEADING:
+                return leading(seen);
+        case LOOKUP:
+                return only(seen, 1) && call->operands[1].dim == seen->dim;
+        case DIMS:
+                return along_others(seen);
+        case PRODUCT:
+                return product(seen);
+        case ATTENTION:
+                return attention(seen);
+        default:
+                return false;
+        }
+}
+
+// All operands are the same: the result is as well, or it repeats one sample for all.
+static int from_same(const Seen *seen, Row row)
+{
+        const ApartCall *call = seen->call;
+        if (seen->dim == APART_SAME)
+                return same_arguments(call, -1) ? APART_SAME : APART_MIXED;
+        if (row.rule == FILL)
+                return same_arguments(call, row.which) ? seen->dim : APART_MIXED;
+        bool expands = call->n_operands == 1 && strncmp(call->one->op->schema, "aten::expand(", 13) == 0;
+        return expands && broadcasts(&call->operands[0], seen->dim, seen->one->rank) ? seen->dim
+                                                                                     : APART_MIXED;
+}
+
+int apart_shape(const TensorMeta *one, const TensorMeta *many, int64_t n)
+{
+        int dim = APART_SAME;
+        if (one->dtype != many->dtype || one->rank != many->rank || one->wrapped != many->wrapped)
+                return APART_MIXED;
+        for (int i = 0; i < one->rank; i++) {
+                if (one->size[i] == many->size[i])
+                        continue;
+                if (dim != APART_SAME || many->size[i] != n * one->size[i])
+                        return APART_MIXED;
+                dim = i;
+        }
+        return dim;
+}
+
+int apart_result(const ApartCall *call, const TensorMeta *one, const TensorMeta *many)
+{
+        Row row = row_of(call->one);
+        Seen seen = { call, one, many, apart_shape(one, many, call->n), row.which };
+        for (uint32_t i = 0; i < call->n_operands; i++)
+                if (call->operands[i].one != NULL && call->operands[i].dim == APART_MIXED)
+                        return APART_MIXED;
+        if (seen.dim == APART_MIXED || (call->one->op->flags & OP_RANDOM) != 0)
+                return APART_MIXED;
+        if (count_apart(call) == 0)
+                return from_same(&seen, row);
+        if (seen.dim == APART_SAME) // of samples only their shape is read
+                return row.rule == FILL && same_arguments(call, -1) ? APART_SAME : APART_MIXED;
+        return follows(&seen, row.rule) ? seen.dim : APART_MIXED;
+}

@@ -6,17 +6,20 @@ import torch
 
 from golden_hand import bf16, f16, f32, f64, i64, ramp, t
 
-LIBRARY = torch.library.Library("transformers", "FRAGMENT")
-LIBRARY.define("grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor")
 
-
-@torch.library.impl(LIBRARY, "grouped_mm_fallback", "CPU")
 def grouped_mm_fallback(rows, weight, offs):
     out, start = rows.new_zeros(rows.shape[0], weight.shape[2]), 0
     for group, end in enumerate(offs.tolist()):
         out[start:end] = rows[start:end] @ weight[group]
         start = end
     return out
+
+
+def declare_fallback():
+    """Not on import: transformers itself declares it."""
+    torch.library.define("transformers::grouped_mm_fallback",
+                         "(Tensor input, Tensor weight, Tensor offs) -> Tensor")
+    torch.library.impl("transformers::grouped_mm_fallback", "CPU", grouped_mm_fallback)
 
 
 def grouped_cases():

@@ -47,9 +47,9 @@ from export_fx import Unsupported, encode_value
 from golden_variants import DTYPES, overlaps, place_tensor, variants
 
 warnings.filterwarnings("ignore")
-for library in ("torchvision", "torchao.quantization.quant_primitives", "golden_grouped"):
+for library in ("torchvision", "torchao.quantization.quant_primitives"):
     with contextlib.suppress(ImportError, OSError, RuntimeError):  # its cases are recorded where it loads
-        importlib.import_module(library)  # defines torchvision.*, torchao.*, transformers.*
+        importlib.import_module(library)  # defines torchvision.*, torchao.*
 
 TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
     torch.float16: (1e-3, 1e-5),
@@ -731,8 +731,10 @@ def main():
 
     from torch.testing._internal.common_methods_invocations import op_db
 
+    from golden_grouped import declare_fallback
     from golden_hand import hand_cases
 
+    declare_fallback()
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
     torch.set_num_threads(1)
     groups = {"only": options.only} if options.only else read_overloads(options.overloads)

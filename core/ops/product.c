@@ -323,6 +323,18 @@ static Status make_covering(const DnnlConv *conv, PackedProduct *out_product)
         return STATUS_OK;
 }
 
+// Zero times an infinite weight is NaN. Eager convolutions multiply their padding, others may not.
+static bool padding_matters(const DnnlConv *conv)
+{
+        bool padded = false, finite = true;
+        for (int d = 2; d < conv->input.rank; d++)
+                padded |= conv->padding[d - 2] != 0;
+        int64_t n = padded ? meta_numel(&conv->weight) : 0;
+        for (int64_t i = 0; i < n; i++)
+                finite &= isfinite(((const float *)conv->weight_data)[i]) != 0;
+        return !finite;
+}
+
 Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
                         PackedProduct *out_product)
 {
@@ -347,6 +359,8 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
                 conv.padding[i] = args.padding[i];
                 conv.dilation[i] = args.dilation[i];
         }
+        if (padding_matters(&conv))
+                return STATUS_OK;
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
         if (covers_input(&conv))
                 TRY(make_covering(&conv, out_product));

@@ -153,6 +153,12 @@ static const Case cases[] = {
                   CALL("m", "linear.default", "\"%g\", \"%v\"") OUTPUT("\"%m\""),
           { "w:96,784", "b:96", "v:10,96" },
           false },
+        { "a long row",
+          "1,1568",
+          CALL("l", "linear.default", "\"%x0\", \"%w\", \"%b\"") CALL("g", "gelu.default", "\"%l\"")
+                  OUTPUT("\"%g\""),
+          { "w:40,1568", "b:40" },
+          false },
         { "a row by a matrix",
           "1,700",
           CALL("l", "mm.default", "\"%x0\", \"%w\"") OUTPUT("\"%l\""),

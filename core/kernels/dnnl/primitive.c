@@ -33,8 +33,9 @@ struct DnnlPrimitive {
         Argument args[MAX_ARGS];
         int n_args, n_threads;
         size_t scratch_bytes;
-        Storage *weights; // packed; may be shared with others
-        void *bias;       // a copy
+        int64_t doubled_a, doubled_out; // floats of the one row that is run as two; 0: none
+        Storage *weights;               // packed; may be shared with others
+        void *bias;                     // a copy
         char name[NAME_BYTES];
         _Atomic int busy[MAX_EXECUTIONS];
         // made at first use; belongs to the run that has set busy[i]
@@ -133,6 +134,28 @@ static dnnl_status_t execute(const DnnlPrimitive *primitive, Execution *executio
         return status == dnnl_success ? dnnl_stream_wait(execution->stream) : status;
 }
 
+// The rows stand behind the primitive's own scratch.
+static float *doubled_rows(const DnnlPrimitive *primitive, void *scratch)
+{
+        int64_t floats = 2 * (primitive->doubled_a + primitive->doubled_out);
+        return (float *)((char *)scratch + primitive->scratch_bytes) - floats;
+}
+
+static dnnl_status_t execute_doubled(const DnnlPrimitive *primitive, Execution *execution, const void *a,
+                                     void *out, void *scratch)
+{
+        size_t a_bytes = (size_t)primitive->doubled_a * sizeof(float),
+               out_bytes = (size_t)primitive->doubled_out * sizeof(float);
+        float *rows = doubled_rows(primitive, scratch), *outs = rows + 2 * primitive->doubled_a;
+        for (int i = 0; i < 2; i++) {
+                memcpy(rows + i * primitive->doubled_a, a, a_bytes);
+                memcpy(outs + i * primitive->doubled_out, out, out_bytes); // an epilogue may add it
+        }
+        dnnl_status_t status = execute(primitive, execution, rows, NULL, outs, scratch);
+        memcpy(out, outs, out_bytes);
+        return status;
+}
+
 Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b, void *out, void *scratch)
 {
         use_threads(primitive->n_threads);
@@ -142,8 +165,11 @@ Status dnnl_primitive_run(DnnlPrimitive *primitive, const void *a, const void *b
                 execution = execution_new(primitive);
         if (place >= 0)
                 primitive->executions[place] = execution;
-        dnnl_status_t status =
-                execution == NULL ? dnnl_out_of_memory : execute(primitive, execution, a, b, out, scratch);
+        dnnl_status_t status = dnnl_out_of_memory;
+        if (execution != NULL && primitive->doubled_a != 0)
+                status = execute_doubled(primitive, execution, a, out, scratch);
+        else if (execution != NULL)
+                status = execute(primitive, execution, a, b, out, scratch);
         if (place < 0)
                 execution_free(execution, primitive->n_args);
         else
@@ -537,6 +563,37 @@ static bool has_loose_vector(const DnnlMatmul *matmul)
                (matmul->out.size[column] == 1 && matmul->out.size[row] > 1 && matmul->out.stride[row] != 1);
 }
 
+// brg_matmul of 3.7 (AVX-512) adds up more than 1,024 products of one row in another order than
+// those of several rows, and a row's result shall not depend on how many there are.
+enum { DOUBLED_DEPTH = 1024 };
+static bool is_doubled(const DnnlMatmul *matmul)
+{
+        return DNNL_VERSION_MAJOR >= 3 && matmul->b_data != NULL && matmul->a.rank == 2 &&
+               matmul->a.size[0] == 1 && matmul->a.size[1] > DOUBLED_DEPTH;
+}
+
+static DnnlMatmul doubled(const DnnlMatmul *matmul)
+{
+        DnnlMatmul two = *matmul;
+        meta_init(&two.a, matmul->a.dtype, 2, (int64_t[]){ 2, matmul->a.size[1] });
+        meta_init(&two.out, matmul->out.dtype, 2, (int64_t[]){ 2, matmul->out.size[1] });
+        return two;
+}
+
+// Room for both rows of both operands.
+static Status add_doubled_rows(const DnnlMatmul *matmul, DnnlPrimitive *primitive)
+{
+        int64_t floats, bytes,
+                own = (int64_t)(primitive->scratch_bytes + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
+        if (!add_i64(matmul->a.size[1], matmul->out.size[1], &floats) ||
+            !mul_i64(floats, 2 * (int64_t)sizeof(float), &bytes) || !add_i64(bytes, own, &bytes))
+                return fail_memory();
+        primitive->doubled_a = matmul->a.size[1];
+        primitive->doubled_out = matmul->out.size[1];
+        primitive->scratch_bytes = (size_t)bytes;
+        return STATUS_OK;
+}
+
 static Layouts matmul_layouts(const DnnlMatmul *matmul)
 {
         int rank = matmul->a.rank;
@@ -554,7 +611,7 @@ static Layouts matmul_layouts(const DnnlMatmul *matmul)
                           .out = strided(rank, made.size, made.stride) };
 }
 
-Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
+static Status matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
 {
         *out_primitive = NULL;
         use_threads(matmul->n_threads);
@@ -578,4 +635,13 @@ Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
                             .n_bias = matmul->out.size[matmul->a.rank - 1],
                             .share = matmul->share };
         return make(desc, &packed, matmul->n_threads, out_primitive);
+}
+
+Status dnnl_matmul_new(const DnnlMatmul *matmul, DnnlPrimitive **out_primitive)
+{
+        if (!is_doubled(matmul) || has_loose_vector(matmul))
+                return matmul_new(matmul, out_primitive);
+        DnnlMatmul two = doubled(matmul);
+        TRY(matmul_new(&two, out_primitive));
+        return *out_primitive == NULL ? STATUS_OK : add_doubled_rows(matmul, *out_primitive);
 }

@@ -14,7 +14,7 @@ enum { N_BERNOULLI = sizeof(bernoulli) / sizeof(bernoulli[0]) };
 // ---- digamma and its derivatives ----
 double special_digamma(double x)
 {
-        enum { LARGE = 12 };
+        const double large = 12;
         double sum = 0, power = 1;
         if (x == 0)
                 return copysign(INFINITY, -x);
@@ -24,7 +24,7 @@ double special_digamma(double x)
                         return NAN;
                 return special_digamma(1 - x) - M_PI / tan(M_PI * modf(x, &whole));
         }
-        for (; x < LARGE; x++)
+        for (; x < large; x++)
                 sum -= 1 / x;
         if (isinf(x))
                 return x;
@@ -38,9 +38,9 @@ double special_digamma(double x)
 // q > 0: the first terms one by one, the rest by Euler and Maclaurin.
 static double zeta_positive(double s, double q)
 {
-        enum { LARGE = 12 };
+        const double large = 12;
         double sum = 0;
-        for (; q < LARGE; q++)
+        for (; q < large; q++)
                 sum += pow(q, -s);
         double power = pow(q, -s), term = s * power / q;
         sum += power * q / (s - 1) + power / 2;
@@ -161,7 +161,7 @@ static double bessel_scaled(int order, double x)
         enum { LARGE = 30, TERMS = 120 };
         if (isnan(x))
                 return x;
-        if (x < LARGE) {
+        if (x < (double)LARGE) {
                 double term = order == 0 ? 1 : x / 2, sum = term;
                 for (int k = 1; k < TERMS && term > sum * 1e-17; k++) {
                         term *= x * x / 4 / ((double)k * (k + order));
@@ -191,7 +191,7 @@ double special_i1e(double x)
 double special_erfcx(double x)
 {
         enum { LARGE = 10, DEPTH = 40 };
-        if (x < LARGE)
+        if (x < (double)LARGE)
                 return exp(x * x) * erfc(x);
         if (isinf(x))
                 return 0;

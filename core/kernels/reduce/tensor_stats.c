@@ -101,12 +101,13 @@ static void count_ints(Pass *pass, const Tile *tile, int64_t n)
 
 static int bin_of(const TensorStats *stats, double x)
 {
-        double range = stats->to - stats->from, at = (x - stats->from) * STATS_BINS / range;
-        if (!(range * STATS_BINS < INFINITY)) // the difference of two doubles may be no double
-                at = (x / 2 - stats->from / 2) / (stats->to / 2 - stats->from / 2) * STATS_BINS;
+        const double bins = STATS_BINS;
+        double range = stats->to - stats->from, at = (x - stats->from) * bins / range;
+        if (!(range * bins < INFINITY)) // the difference of two doubles may be no double
+                at = (x / 2 - stats->from / 2) / (stats->to / 2 - stats->from / 2) * bins;
         if (isnan(at)) // one value so large that one more or less is the same
                 return STATS_BINS / 2;
-        return at >= STATS_BINS ? STATS_BINS - 1 : (int)at;
+        return at >= bins ? STATS_BINS - 1 : (int)at;
 }
 
 static void spread(Pass *pass, double x)

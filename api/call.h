@@ -87,6 +87,8 @@ Status param_choice(const ApiCall *call, ParameterId id, int *out);
 // The index of a name of TYPE_CHOICE. STATUS_VALUE lists the allowed names.
 Status param_choose(ParameterId id, const char *name, int *out);
 
+// Says in the "details" of a failure after how many seconds another try may do; also the header.
+#define RETRY_AFTER_MEMBER "\"retry_after_s\": "
 // The failure as the call's reply, in JSON: {"error", "code", "node", "details"}. INTERNAL failures
 // show only "internal error" and the request id.
 void reply_failure(const ApiCall *call, const Failure *failure, ApiReply *reply);

@@ -114,6 +114,14 @@ static void add_message(const ApiCall *call, const Failure *failure, Text *out)
         }
 }
 
+static long long retry_after(const Failure *failure)
+{
+        size_t n = strlen(RETRY_AFTER_MEMBER);
+        long long seconds =
+                strncmp(failure->detail, RETRY_AFTER_MEMBER, n) == 0 ? atoll(failure->detail + n) : 1;
+        return MAX(seconds, 1);
+}
+
 void reply_failure(const ApiCall *call, const Failure *failure, ApiReply *reply)
 {
         bool ours =
@@ -162,5 +170,5 @@ void reply_failure(const ApiCall *call, const Failure *failure, ApiReply *reply)
         }
         text_add(out, "}\n");
         if (reply->status == 503 || reply->status == 429)
-                api_reply_header(reply, "Retry-After", "1");
+                api_reply_header(reply, "Retry-After", "%lld", retry_after(failure));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver loop. A step returns what comes next; failures become the reply in one place. Time
 // spent in each step is kept for Server-Timing, logs and the profile.
+#include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
 #include "server/job_private.h"
@@ -54,10 +55,33 @@ Status job_stand_in(const Job *job, Job **out_job)
         return STATUS_OK;
 }
 
+// As far as it is known before the body is read.
+static int64_t deadline_of(const Job *job)
+{
+        int64_t deadline_ns = atomic_load(&job->deadline_ns), ms = 0;
+        if (deadline_ns == 0 || param_text(&job->call, PARAM_DEADLINE_MS) == NULL ||
+            param_int(&job->call, PARAM_DEADLINE_MS, &ms) != STATUS_OK)
+                return deadline_ns;
+        return MIN(deadline_ns, job->received_ns + ms * 1000000);
+}
+
+static Status too_late(const Job *job)
+{
+        double seconds = (double)workers_wait_ns(job->workers, job->task.kind) / 1e9;
+        fail(STATUS_BUSY,
+             "runs of this graph wait already: this one would end after about %.3g s, which is after its "
+             "deadline; try again",
+             seconds);
+        char members[64];
+        int n = snprintf(members, sizeof(members), RETRY_AFTER_MEMBER "%.0f", seconds + 0.5);
+        return failure_members(STATUS_BUSY, members, (size_t)n);
+}
+
 Status job_submit(Job *job)
 {
         job->task.n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
         job->task.kind = job_kind(job);
+        job->task.deadline_ns = deadline_of(job);
         switch (workers_submit(job->workers, &job->task)) {
         case SUBMITTED:
                 return STATUS_OK;
@@ -66,6 +90,13 @@ Status job_submit(Job *job)
                             "requests that wait for a worker already hold close to %lld bytes "
                             "(--max-queue-bytes); try again",
                             (long long)limits.max_queue_bytes);
+        case KIND_FULL:
+                return fail(STATUS_BUSY,
+                            "%lld requests for this graph wait for a worker already "
+                            "(--max-queue-per-graph); try again",
+                            (long long)limits.max_queue_per_graph);
+        case TOO_LATE:
+                return too_late(job);
         default:
                 return fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again",
                             (long long)limits.max_queue);
@@ -189,7 +220,8 @@ Drive job_begin(Task *task, Worker *worker)
                         .worker = worker,
                         .frame = &worker->frame,
                         .n_threads = worker->n_threads,
-                        .engine = job->context.engine };
+                        .engine = job->context.engine,
+                        .kind = task->kind };
         int64_t now = clock_ns();
         job->queue_ns += now - task->queued_ns;
         if (job->is_run) {

@@ -4,7 +4,6 @@
 // where that pays (core/engine/batch.h); then each goes its own way again. Nobody waits for a batch
 // to fill: what has come while workers were busy is taken.
 #include <string.h>
-#include "core/base/limits.h"
 #include "core/engine/batch.h"
 #include "server/job_private.h"
 
@@ -12,12 +11,14 @@ enum { MOST = 1 << BATCH_SIZES };
 
 uint64_t job_kind(const Job *job)
 {
-        if (!job->is_run || route_has(job->call.route, BRINGS_GRAPH) || limits.max_batch <= 1)
-                return 0;
+        if (!job->is_run)
+                return KIND_OTHER;
+        if (route_has(job->call.route, BRINGS_GRAPH))
+                return KIND_INLINE;
         uint64_t hash = 1469598103934665603u ^ (uint64_t)job->call.version;
         for (const char *at = job->call.name; *at != '\0'; at++)
                 hash = (hash ^ (uint8_t)*at) * 1099511628211u;
-        return hash | 1;
+        return MAX(hash, (uint64_t)KIND_FIRST_GRAPH);
 }
 
 typedef struct Group {
@@ -39,7 +40,7 @@ static void take_along(Group *group, const Drive *drive, uint32_t most)
 {
         Task *tasks[MOST];
         Job *first = drive->job;
-        uint32_t n = workers_take_alike(first->workers, first->task.kind, most - 1, tasks);
+        uint32_t n = worker_take_alike(drive->worker, first->task.kind, most - 1, tasks);
         for (uint32_t i = 0; i < n; i++) {
                 Drive other = job_begin(tasks[i], drive->worker);
                 if (!job_advance(&other, STEP_RUN))
@@ -70,7 +71,7 @@ static void run_group(Group *group, const Drive *drive)
 
 void job_run_alike(const Drive *drive)
 {
-        uint32_t most = drive->job->task.kind == 0 ? 1 : batch_most(&drive->job->run.task);
+        uint32_t most = drive->job->task.kind < KIND_FIRST_GRAPH ? 1 : batch_most(&drive->job->run.task);
         if (most <= 1) {
                 job_end(drive);
                 return;

@@ -14,6 +14,7 @@ typedef struct Drive {
         Frame *frame;
         int n_threads;
         Engine *engine; // the job's, which may be another thread's by now
+        uint64_t kind;  // likewise
 } Drive;
 
 // For a task that a worker has taken: accounts for the time it waited.
@@ -23,7 +24,9 @@ Drive job_begin(Task *task, Worker *worker);
 bool job_advance(const Drive *drive, JobStep until);
 // Continues to the end, and gives the job back, unless it is parked.
 void job_end(const Drive *drive);
-// Equal for runs that may have one program: of one graph and version, by name; 0: for no others.
+// Kinds of tasks, which take turns: the runs of each graph and version, by name, runs of graphs
+// that come along, and all other requests. Builds and loads are of the kind that asked for them.
+enum { KIND_OTHER, KIND_INLINE, KIND_FIRST_GRAPH };
 uint64_t job_kind(const Job *job);
 // The job is about to run, on a worker: takes waiting jobs of its kind along, and ends all of them.
 void job_run_alike(const Drive *drive);

@@ -50,7 +50,7 @@ void job_see_to(const Drive *drive, const Wait *wait)
                 do_work(drive->worker, drive->engine, wait->work);
                 return;
         }
-        *task = (WorkTask){ .task = { .run = run_work, .drop = drop_work },
+        *task = (WorkTask){ .task = { .run = run_work, .drop = drop_work, .kind = drive->kind },
                             .engine = drive->engine,
                             .work = wait->work };
         workers_resubmit(drive->worker->pool, &task->task);

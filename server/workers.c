@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// First in, first out, under one mutex. A task is run to its end or to where it parks; then the
-// thread takes the next. Idle tasks have a queue of their own, looked at when the other is empty.
-// Threads with nothing to do sleep no longer than until the idle task is due.
+// Kinds of tasks by turns (fair.h), under one mutex. A task is run to its end or to where it parks;
+// then the thread takes the next. One idle task may wait beside them, looked at when the queue is
+// empty. Threads with nothing to do sleep no longer than until it is due.
 //
 // By itself the C library gives the end of its heap back as soon as a few hundred kilobytes there
 // are free, so that every body, result and reply of that size is made of new pages, which the
@@ -11,6 +11,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include "core/base/limits.h"
+#include "server/fair.h"
 
 enum {
         STACK_BYTES = 2 << 20,
@@ -21,14 +22,11 @@ enum {
 };
 static const int64_t QUIET_NS = 100000000, TRIM_EVERY_NS = 2000000000;
 
-typedef struct Queue {
-        Task *head, *tail;
-} Queue;
-
 struct Workers {
         pthread_mutex_t mutex;
         pthread_cond_t filled;
-        Queue queue, idle_queue;
+        FairQueue queue;
+        Task *idle;                              // at most one waits
         int64_t n_queued, n_running, max_queued; // requests
         size_t queued_bytes;
         int n_waiting;                  // threads that have nothing to do
@@ -42,17 +40,12 @@ struct Workers {
 };
 
 // ---- the queues, under the mutex ----
-static Queue *queue_of(Workers *workers, const Task *task)
-{
-        return task->is_idle ? &workers->idle_queue : &workers->queue;
-}
-
 static void unlink_task(Workers *workers, Task *task)
 {
-        Queue *queue = queue_of(workers, task);
-        *(task->previous != NULL ? &task->previous->next : &queue->head) = task->next;
-        *(task->next != NULL ? &task->next->previous : &queue->tail) = task->previous;
-        task->next = task->previous = NULL;
+        if (task->is_idle)
+                workers->idle = NULL;
+        else
+                fair_remove(&workers->queue, task);
         task->is_queued = false;
         workers->queued_bytes -= task->n_bytes;
         workers->n_queued -= task->is_request;
@@ -67,13 +60,12 @@ static void stop_idle_task(Workers *workers)
 
 static void append_task(Workers *workers, Task *task)
 {
-        Queue *queue = queue_of(workers, task);
-        task->next = NULL;
-        task->previous = queue->tail;
-        *(queue->tail != NULL ? &queue->tail->next : &queue->head) = task;
-        queue->tail = task;
         task->is_queued = true;
         task->queued_ns = clock_ns();
+        if (task->is_idle)
+                workers->idle = task;
+        else
+                fair_add(&workers->queue, task);
         workers->queued_bytes += task->n_bytes;
         workers->n_queued += task->is_request;
         if (!task->is_idle && workers->n_waiting == 0 && workers->idle_running)
@@ -83,9 +75,9 @@ static void append_task(Workers *workers, Task *task)
 
 static Task *next_task(Workers *workers)
 {
-        Task *idle = workers->idle_queue.head;
-        if (workers->queue.head != NULL)
-                return workers->queue.head;
+        Task *idle = workers->idle, *task = fair_next(&workers->queue);
+        if (task != NULL)
+                return task;
         return workers->idle_running || idle == NULL || idle->due_ns > clock_ns() ? NULL : idle;
 }
 
@@ -128,7 +120,7 @@ static void trim_if_wanted(Workers *workers)
 
 static void sleep_until_filled(Workers *workers)
 {
-        const Task *idle = workers->idle_running ? NULL : workers->idle_queue.head;
+        const Task *idle = workers->idle_running ? NULL : workers->idle;
         uint64_t n_taken = workers->n_taken;
         workers->n_waiting++;
         int64_t trim_ns = trim_due(workers), until_ns = idle == NULL ? trim_ns : MIN(trim_ns, idle->due_ns);
@@ -143,27 +135,47 @@ static void sleep_until_filled(Workers *workers)
 }
 
 // One request may wait however large it is: what it holds was granted when it was read.
-static Submitted room_for(const Workers *workers, const Task *task)
+static Submitted room_for(Workers *workers, const Task *task)
 {
         if (task->is_idle)
-                return workers->idle_queue.head == NULL ? SUBMITTED : IDLE_TASK_WAITS;
+                return workers->idle == NULL ? SUBMITTED : IDLE_TASK_WAITS;
         if (workers->n_queued >= workers->max_queued)
                 return QUEUE_FULL;
         bool fits = workers->n_queued == 0 ||
                     workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
-        return fits ? SUBMITTED : QUEUE_BYTES_FULL;
+        if (!fits)
+                return QUEUE_BYTES_FULL;
+        const FairFlow *flow = fair_flow(&workers->queue, task->kind);
+        if (flow->n_requests == 0)
+                return SUBMITTED;
+        if (flow->n_requests >= limits.max_queue_per_graph)
+                return KIND_FULL;
+        bool late = task->deadline_ns != 0 && fair_end_ns(&workers->queue, task->kind, workers->n_threads) >
+                                                      task->deadline_ns - clock_ns();
+        return late ? TOO_LATE : SUBMITTED;
+}
+
+int64_t workers_wait_ns(Workers *workers, uint64_t kind)
+{
+        pthread_mutex_lock(&workers->mutex);
+        int64_t ns = fair_end_ns(&workers->queue, kind, workers->n_threads);
+        pthread_mutex_unlock(&workers->mutex);
+        return ns;
 }
 
 // ---- threads ----
 static void run_next(Workers *workers, Worker *worker, Task *task)
 {
         bool is_request = task->is_request, is_idle = task->is_idle;
+        uint64_t kind = task->kind;
+        int64_t charged_ns = is_request ? fair_begin(&workers->queue, kind) : 0, start_ns = clock_ns();
         unlink_task(workers, task);
+        worker->n_taken = 1;
         workers->n_taken++;
         workers->n_running += is_request;
         workers->idle_running |= is_idle;
         worker->is_idle_task = is_idle;
-        if (workers->queue.head != NULL && workers->n_waiting == 0 && workers->idle_running)
+        if (workers->queue.n_queued > 0 && workers->n_waiting == 0 && workers->idle_running)
                 // this thread still counted as free when that task was queued
                 stop_idle_task(workers);
         pthread_mutex_unlock(&workers->mutex);
@@ -171,6 +183,9 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         atomic_store_explicit(&worker->beat_ns, 0, memory_order_relaxed);
         frame_trim(&worker->frame, FRAME_KEPT_BYTES);
         pthread_mutex_lock(&workers->mutex);
+        if (!is_idle)
+                fair_end(&workers->queue, kind, charged_ns, clock_ns() - start_ns,
+                         is_request ? worker->n_taken : 0);
         workers->n_running -= is_request;
         worker->is_idle_task = false;
         if (is_idle) {
@@ -201,13 +216,14 @@ static void *work(void *argument)
         return NULL;
 }
 
-uint32_t workers_take_alike(Workers *workers, uint64_t kind, uint32_t most, Task **out_tasks)
+uint32_t worker_take_alike(Worker *worker, uint64_t kind, uint32_t most, Task **out_tasks)
 {
         enum { MOST_LOOKED_AT = 256 };
+        Workers *workers = worker->pool;
         uint32_t n = 0, looked = 0;
         pthread_mutex_lock(&workers->mutex);
-        for (Task *task = workers->queue.head, *next; task != NULL && n < most && looked < MOST_LOOKED_AT;
-             task = next, looked++) {
+        for (Task *task = fair_flow(&workers->queue, kind)->head, *next;
+             task != NULL && n < most && looked < MOST_LOOKED_AT; task = next, looked++) {
                 next = task->next;
                 if (!task->is_request || task->kind != kind)
                         continue;
@@ -216,6 +232,7 @@ uint32_t workers_take_alike(Workers *workers, uint64_t kind, uint32_t most, Task
         }
         workers->n_taken += n;
         workers->n_running += n;
+        worker->n_taken += n;
         pthread_mutex_unlock(&workers->mutex);
         return n;
 }
@@ -232,7 +249,7 @@ void worker_stoppable(Worker *worker, _Atomic int *stop)
         Workers *workers = worker->pool;
         pthread_mutex_lock(&workers->mutex);
         worker->stop = stop;
-        if (stop != NULL && (workers->stopping || (worker->is_idle_task && workers->queue.head != NULL &&
+        if (stop != NULL && (workers->stopping || (worker->is_idle_task && workers->queue.n_queued > 0 &&
                                                    workers->n_waiting == 0)))
                 atomic_store(stop, 1);
         pthread_mutex_unlock(&workers->mutex);
@@ -316,8 +333,8 @@ Workers *workers_stop(Workers *workers)
         tell_to_end(workers);
         for (int i = 0; i < workers->n_threads; i++)
                 pthread_join(workers->threads[i], NULL);
-        while (workers->queue.head != NULL || workers->idle_queue.head != NULL) {
-                Task *task = workers->queue.head != NULL ? workers->queue.head : workers->idle_queue.head;
+        Task *task;
+        while ((task = fair_next(&workers->queue)) != NULL || (task = workers->idle) != NULL) {
                 unlink_task(workers, task);
                 task->drop(task); // may queue others
         }
@@ -332,7 +349,7 @@ Submitted workers_submit(Workers *workers, Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
         Submitted how = room_for(workers, task);
-        Task *waits = workers->idle_queue.head;
+        Task *waits = workers->idle;
         if (how == SUBMITTED) {
                 append_task(workers, task);
         } else if (how == IDLE_TASK_WAITS && task->due_ns < waits->due_ns) {

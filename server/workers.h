@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker pool: threads that run tasks, fed by one bounded queue. A task is a request's job, a
-// program build, or idle work.
+// The worker pool: threads that run tasks, fed by one bounded queue (fair.h). A task is a request's
+// job, a program build, or idle work.
 #pragma once
 #include "core/interp/interp.h"
 
@@ -14,6 +14,7 @@ typedef struct Worker {
         _Atomic int *stop;       // worker_stoppable; guarded by the pool
         bool is_idle_task;       // the current task is an idle task
         _Atomic int64_t beat_ns; // the current run's last poll; 0: no run
+        uint32_t n_taken;        // tasks that are done with the current one, itself included
 } Worker;
 
 // Embedded in the queued object; zeroed by its owner. In the queue from submit until a worker takes
@@ -26,12 +27,14 @@ struct Task {
         size_t n_bytes;           // memory it holds while it waits
         int64_t queued_ns;        // when it was queued last
         bool is_request;
-        uint64_t kind; // of requests that may be run together (workers_take_alike); 0: of none
+        uint64_t kind; // tasks of one kind keep their order and share their turns (fair.h)
         // runs only while nothing else waits, one at a time; told to stop when a request finds no
         // free worker
         bool is_idle;
         bool is_queued;
         int64_t due_ns; // idle: not before this (clock_ns())
+        // when it must have ended (clock_ns()), 0: never; asked when it is submitted
+        int64_t deadline_ns;
 };
 
 // `n_wide`: threads that runs on the first worker may use; runs on the others have one.
@@ -48,17 +51,22 @@ typedef enum Submitted {
         SUBMITTED,
         QUEUE_FULL,       // --max-queue
         QUEUE_BYTES_FULL, // --max-queue-bytes
+        KIND_FULL,        // --max-queue-per-graph
+        TOO_LATE,         // it would not end by its deadline (workers_wait_ns)
         IDLE_TASK_WAITS,  // one is enough; its due time is the earlier of both
 } Submitted;
 Submitted workers_submit(Workers *workers, Task *task);
+// How long a further task of this kind would take from now on, waiting included, by what such tasks
+// took of late. Any thread.
+int64_t workers_wait_ns(Workers *workers, uint64_t kind);
 // For builds, and for tasks that were accepted before: never refused. Any thread.
 void workers_resubmit(Workers *workers, Task *task);
 // For a running task: where a 1 is stored when it should stop (the pool ends, or it is an idle task
 // and others wait). NULL: none is stored.
 void worker_stoppable(Worker *worker, _Atomic int *stop);
-// For a worker: takes up to `most` waiting requests of this kind, in order. They count as running
-// until workers_ran.
-uint32_t workers_take_alike(Workers *workers, uint64_t kind, uint32_t most, Task **out_tasks);
+// For a running task: takes up to `most` waiting requests of this kind, in order. They count as
+// running until workers_ran.
+uint32_t worker_take_alike(Worker *worker, uint64_t kind, uint32_t most, Task **out_tasks);
 void workers_ran(Workers *workers, uint32_t n);
 // Takes a task out of the queue. False: it is not there. Any thread.
 bool workers_withdraw(Workers *workers, Task *task);

@@ -10,8 +10,8 @@
 
 enum { SCHEMA_MAJOR = 8 };
 #define SAVE_AGAIN                                                                                           \
-        "load it with torch >= 2.9 and save it again: torch.export.save(torch.export.load(\"old.pt2\"), "    \
-        "\"m.pt2\")"
+        "load it with torch >= 2.9 and save it again: tools/convert_pt2.py old.pt2 m.pt2, or "               \
+        "torch.export.save(torch.export.load(\"old.pt2\"), \"m.pt2\")"
 
 typedef struct Archive {
         Zip *zip;

@@ -145,7 +145,9 @@ static Status recognise_archive(const Zip *zip)
                             "model in Python and export it: " EXPORT_LINE ", then " SEND_LINE);
         if (signs.code || signs.constants_pkl)
                 return fail(STATUS_WRONG_FILE, "this is a TorchScript archive (torch.jit.save); export the "
-                                               "original model instead: " EXPORT_LINE ", then " SEND_LINE);
+                                               "original model instead: " EXPORT_LINE ", then " SEND_LINE
+                                               "; without the model: tools/convert_pt2.py script.pt m.pt2 "
+                                               "--input float32:1,3,224,224");
         if (signs.data_pkl && holds_graph_module(zip))
                 return fail_graph_module();
         if (signs.data_pkl)

@@ -32,14 +32,15 @@ PACKAGES = ["torchvision==0.28.0", "pillow"]
 SWIN, MVIT = "torchvision.models.swin_transformer.", "torchvision.models.video.mvit."
 DEPTH, BLOCK = "torchvision.ops.stochastic_depth.stochastic_depth", "torchvision.ops.drop_block.drop_block"
 
-WINDOWS = (((3, 3), (0, 0), (6, 9)), ((3, 3), (1, 1), (6, 9)), ((3, 3), (1, 1), (7, 8)), ((4, 4), (2, 2), (3, 9)),
-           ((4, 2), (2, 1), (9, 2)), ((5, 5), (2, 2), (4, 4)), ((3, 2), (0, 1), (6, 6)))
+WINDOWS = (((3, 3), (0, 0), (6, 9)), ((3, 3), (1, 1), (6, 9)), ((3, 3), (1, 1), (7, 8)),
+           ((4, 4), (2, 2), (3, 9)), ((4, 2), (2, 1), (9, 2)), ((5, 5), (2, 2), (4, 4)), ((3, 2), (0, 1), (6, 6)))
 
 
 def attention(learned, window, shift, size):
     channels, heads, pixels = 12, 3, window[0] * window[1]
     args = [torch.randn(2, *size, channels), torch.randn(3 * channels, channels),
-            torch.randn(channels, channels), torch.randn(1, heads, pixels, pixels), list(window), heads, list(shift), 0.2, 0.1,
+            torch.randn(channels, channels), torch.randn(1, heads, pixels, pixels),
+            list(window), heads, list(shift), 0.2, 0.1,
             torch.randn(3 * channels), torch.randn(channels)]
     scale = {"logit_scale": torch.rand(heads, 1, 1) * 6} if learned else {}
     return SWIN + "shifted_window_attention", args, {**scale, "training": False}

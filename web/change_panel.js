@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be done to a node: each button makes a rule for the next runs ("overrides" of a run).
+import {addressOf} from "./address.js";
+import {fill, h} from "./dom.js";
+import {toast} from "./main.js";
+
+/** @typedef {import("./session.js").Session} Session */
+
+const FUNCTIONS = [
+    "torch.relu",
+    "torch.sigmoid",
+    "torch.tanh",
+    "torch.abs",
+    "torch.neg",
+    "torch.nn.functional.gelu",
+    "torch.nn.functional.silu",
+    "torch.square"
+];
+
+/** A rule in words. @param {any} rule */
+export function ruleText(rule) {
+    const what = rule.match ? rule.match.name || rule.match.target || JSON.stringify(rule.match) : "?";
+    if (rule.retarget !== undefined) return `${what} → ${rule.retarget.target || rule.retarget}`;
+    if (rule.passthrough !== undefined) return `${what} is left out`;
+    if (rule.constant !== undefined) return `${what} → a constant`;
+    if (rule.patch) return `${what}[${rule.patch.index.join(", ")}] is patched`;
+    return `${what}: ${JSON.stringify(rule).slice(0, 80)}`;
+}
+
+/** @param {Session} session @param {any} rule */
+export function addRule(session, rule) {
+    session.rules = session.rules
+        .filter((old) => !old.match || old.match.name !== rule.match.name)
+        .concat([rule]);
+    for (const listener of session.listeners) listener();
+    toast("a rule was added; Change tries it");
+}
+
+/**
+ * What buttons do.
+ * @param {import("./graph.js").Node} node
+ * @returns {[string, string, any][]} text, title, rule
+ */
+function actions(node) {
+    const rows = /** @type {[string, string, any][]} */ ([]);
+    if (node.inputs.length)
+        rows.push(["Leave out", "its readers get its first argument", {passthrough: 0}]);
+    rows.push(["Zeros", "y[...] *= 0", {patch: {index: ["..."], scale: 0}}]);
+    rows.push(["Double", "y[...] *= 2", {patch: {index: ["..."], scale: 2}}]);
+    if (node.inputs.length)
+        rows.push([
+            "Ones",
+            "as torch.ones_like",
+            {retarget: {op: "call_function", target: "torch.ones_like", args: ["$0"]}}
+        ]);
+    return rows;
+}
+
+/** @param {Session} session @param {import("./graph.js").Node} node */
+export function changePanel(session, node) {
+    const place = h("div", {style: {marginTop: "8px"}});
+    const take = (rule) => {
+        addRule(session, {match: {name: node.name}, ...rule});
+        const n = session.rules.length,
+            words = n === 1 ? "1 rule waits. " : `${n} rules wait. `;
+        fill(place, h("p.small", words, h("a", {href: addressOf(session, "change")}, "Try them →")));
+    };
+    const field = h("input.grow", {
+        list: "functions",
+        placeholder: "torch.sigmoid",
+        "aria-label": "another function"
+    });
+    const replace = (event) => {
+        event.preventDefault();
+        if (field.value.trim()) take({retarget: field.value.trim()});
+    };
+    const known = h(
+        "datalist",
+        {id: "functions"},
+        FUNCTIONS.map((name) => h("option", {value: name}))
+    );
+    const buttons = actions(node).map(([text, title, rule]) =>
+        h("button", {title, onclick: () => take(rule)}, text)
+    );
+    return [
+        h("h3", "Change"),
+        h("form.row", {onsubmit: replace}, field, h("button", "Replace"), known),
+        h("div.row", {style: {marginTop: "8px"}}, buttons),
+        place
+    ];
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules and rewrites are tried here: what becomes faster, how much results differ, what the code is
+// then; what is good is stored as a graph or a version, and a version is rolled back.
+import {addressOf} from "./address.js";
+import {call, post} from "./api.js";
+import {ruleText} from "./change_panel.js";
+import {fill, h, number, us} from "./dom.js";
+import {failure, toast} from "./main.js";
+import {current, inputsOf, pathOf} from "./session.js";
+
+/** @typedef {import("./session.js").Session} Session */
+
+const RUNS = 9;
+const PASSES = [
+    "fuse",
+    "remove_dropout",
+    "cse",
+    "constant_fold",
+    "eliminate_dead_code",
+    "normalise",
+    "functionalise",
+    "decompose"
+];
+
+/** @param {number[]} values */
+const median = (values) => values.slice().sort((a, b) => a - b)[values.length >> 1];
+
+/**
+ * Times of runs with and without the rules, taken in turns.
+ * @param {Session} session
+ * @param {any[]} rules
+ */
+async function timed(session, rules) {
+    const inputs = await inputsOf(session),
+        path = `${pathOf(session)}/run`,
+        before = [],
+        after = [];
+    for (let i = 0; i < RUNS + 3; i++)
+        for (const side of [before, after]) {
+            const reply = await post(
+                path,
+                {inputs, profile: true, encoding: "b64", ...(side === after ? {overrides: rules} : {})},
+                {quiet: i > 0}
+            );
+            if (i >= 3) side.push(reply.profile.run_us);
+        }
+    return {before: median(before), after: median(after)};
+}
+
+/** Unified diff with colours. @param {string} text */
+export function diffView(text) {
+    return h(
+        "pre.code",
+        {style: {maxHeight: "420px"}},
+        text
+            .split("\n")
+            .map((line) =>
+                h(
+                    "span",
+                    {class: line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : null},
+                    `${line}\n`
+                )
+            )
+    );
+}
+
+/** @param {any} reply of /v1/compare */
+function differences(reply) {
+    const rows = [...(reply.outputs || []), ...(reply.nodes || [])]
+        .filter((row) => row && row.close === false)
+        .slice(0, 30);
+    const all = (reply.outputs || [])
+        .map((row) => row.max_abs)
+        .filter((v) => v !== null && v !== undefined);
+    return {
+        most: all.length ? Math.max(...all) : 0,
+        table: rows.length
+            ? h(
+                  "table.small",
+                  h(
+                      "thead",
+                      h(
+                          "tr",
+                          h("th", "value"),
+                          ["largest difference", "relative", "elements"].map((t) => h("th.num", t))
+                      )
+                  ),
+                  rows.map((row) =>
+                      h(
+                          "tr",
+                          h("td", row.name || row.node || row.a || ""),
+                          h("td.num", number(row.max_abs)),
+                          h("td.num", row.max_rel === null ? "–" : number(row.max_rel)),
+                          h(
+                              "td.num",
+                              row.mismatched === undefined
+                                  ? ""
+                                  : `${row.mismatched} of ${row.elements ?? row.of ?? row.total ?? "?"}`
+                          )
+                      )
+                  )
+              )
+            : null
+    };
+}
+
+/** @param {Session} session @param {any[]} rules @param {HTMLElement} place */
+async function tryRules(session, rules, place) {
+    fill(place, h("p.soft", "running with and without …"));
+    try {
+        const side = {graph: session.name, ...(session.version ? {version: session.version} : {})},
+            inputs = await inputsOf(session);
+        const reply = await post("/v1/compare", {a: {...side, overrides: rules}, b: side, inputs});
+        const found = differences(reply),
+            times = await timed(session, rules),
+            ratio = times.before / times.after;
+        fill(
+            place,
+            h(
+                "div.row",
+                {style: {gap: "26px", margin: "6px 0 10px"}},
+                figure("before", us(times.before)),
+                figure("after", us(times.after)),
+                figure(
+                    ratio >= 1 ? "faster" : "slower",
+                    `${(ratio >= 1 ? ratio : 1 / ratio).toFixed(2)} ×`,
+                    ratio >= 1 ? "good" : "bad"
+                ),
+                figure(
+                    "outputs",
+                    reply.equal ? "the same" : `differ by ${number(found.most)}`,
+                    reply.equal ? "good" : "bad"
+                )
+            ),
+            h(
+                "p.small.soft",
+                `medians of ${RUNS} runs each, in turns`,
+                reply.first ? `; first difference at ${reply.first.node}` : ""
+            ),
+            found.table
+        );
+    } catch (error) {
+        fill(place, failure(error));
+    }
+}
+
+/** @param {string} name @param {string} value @param {string} [kind] */
+const figure = (name, value, kind) =>
+    h(
+        "div",
+        h("div.small.soft", name),
+        h("div", {class: kind || null, style: {fontSize: "20px", fontWeight: "650"}}, value)
+    );
+
+/** @param {HTMLElement} host */
+export function changeView(host) {
+    const session = /** @type {Session} */ (current.now);
+    host.append(
+        h(
+            "div.page",
+            h(
+                "div.inner",
+                h("h1.titleline", "Change"),
+                h(
+                    "p.soft",
+                    "Point at a node in ",
+                    h("a", {href: addressOf(session, "graph")}, "Graph"),
+                    " to make a rule, or write rules and steps here. ",
+                    "The stored graph stays as it is until you store a result."
+                ),
+                new RulesCard(session).element,
+                stepsCard(session),
+                versionsCard(session)
+            )
+        )
+    );
+    return {};
+}
+
+class RulesCard {
+    /** @param {Session} session */
+    constructor(session) {
+        this.session = session;
+        this.list = h("div");
+        this.place = h("div");
+        this.area = h("textarea", {rows: 6, spellcheck: "false", "aria-label": "rules as JSON"});
+        this.name = h("input", {
+            value: `${session.name}-changed`.slice(0, 64),
+            "aria-label": "name of the variant"
+        });
+        const tried = h(
+            "button.first",
+            {onclick: () => this.guarded((rules) => tryRules(session, rules, this.place))},
+            "Try them"
+        );
+        const stored = h(
+            "button",
+            {onclick: () => this.guarded((rules) => this.store(rules))},
+            "Store as a graph"
+        );
+        this.element = h(
+            "div.card",
+            {style: {marginTop: "18px"}},
+            h("h2", "Rules for a run"),
+            this.list,
+            h("details", h("summary", "as JSON"), this.area),
+            h("div.row", {style: {marginTop: "12px"}}, tried, h("span.grow"), this.name, stored),
+            this.place
+        );
+        this.write();
+    }
+
+    write() {
+        this.area.value = JSON.stringify(this.session.rules, null, 1);
+        this.draw();
+    }
+
+    draw() {
+        const {rules} = this.session;
+        const remove = (i) => () => {
+            rules.splice(i, 1);
+            this.write();
+        };
+        const row = (rule, i) =>
+            h(
+                "div.rule",
+                h("code.grow", ruleText(rule)),
+                h("button.plain.small", {onclick: remove(i)}, "remove")
+            );
+        fill(this.list, rules.length ? rules.map(row) : h("p.soft", "no rules yet"));
+    }
+
+    /** @param {(rules: any[]) => any} work */
+    async guarded(work) {
+        try {
+            this.session.rules = JSON.parse(this.area.value || "[]");
+            this.draw();
+            await work(this.session.rules);
+        } catch (error) {
+            fill(this.place, failure(error));
+        }
+    }
+
+    /** @param {any[]} rules */
+    async store(rules) {
+        const {name, version} = this.session,
+            body = {format: "fx-variant/1", base: name, ...(version ? {version} : {}), overrides: rules};
+        const info = await call("PUT", `/v1/graphs/${encodeURIComponent(this.name.value)}`, {body});
+        const link = h(
+            "a",
+            {href: addressOf({name: info.name, version: ""}, "graph")},
+            `${info.name}, version ${info.version}`
+        );
+        fill(
+            this.place,
+            h("p.note", "stored: ", link),
+            info.derived && info.derived.diff ? diffView(info.derived.diff) : null
+        );
+    }
+}
+
+/** @param {Session} session */
+function stepsCard(session) {
+    const area = h("textarea", {
+            rows: 5,
+            spellcheck: "false",
+            "aria-label": "steps as JSON",
+            placeholder:
+                '[{"pass": "fuse"}, {"edit": "set_target", "node": "relu", "target": "torch.sigmoid"}]'
+        }),
+        place = h("div"),
+        name = h("input", {value: session.name, "aria-label": "name to store under"});
+    const steps = () => JSON.parse(area.value.trim() || "[]");
+    async function go(store) {
+        try {
+            const reply = await post(`${pathOf(session)}/transform`, {
+                steps: steps(),
+                ...(store ? {store_as: name.value} : {dry_run: true})
+            });
+            const changed = new Set(
+                reply.steps.flatMap((step) => [...(step.changed || []), ...(step.erased || [])])
+            );
+            fill(
+                place,
+                reply.stored
+                    ? h(
+                          "p.note",
+                          "stored: ",
+                          h(
+                              "a",
+                              {
+                                  href: addressOf(reply.stored, "graph")
+                              },
+                              `${reply.stored.name}, version ${reply.stored.version}`
+                          )
+                      )
+                    : null,
+                h("p.small.soft", `${changed.size} nodes made, changed or taken away`),
+                reply.diff ? diffView(reply.diff) : h("p", "the code stays as it is")
+            );
+        } catch (error) {
+            fill(place, failure(error));
+        }
+    }
+    const addStep = (step) => {
+        try {
+            area.value = JSON.stringify([...steps(), step], null, 1);
+        } catch (error) {
+            fill(place, failure(error));
+        }
+    };
+    return h(
+        "div.card",
+        {style: {marginTop: "18px"}},
+        h("h2", "Rewrite the graph"),
+        h(
+            "div.row",
+            {style: {margin: "8px 0"}},
+            PASSES.map((pass) => h("button.small", {onclick: () => addStep({pass})}, pass))
+        ),
+        area,
+        h(
+            "div.row",
+            {style: {marginTop: "10px"}},
+            h("button.first", {onclick: () => go(false)}, "Show what it makes"),
+            h("span.grow"),
+            name,
+            h("button", {onclick: () => go(true)}, "Store as a version")
+        ),
+        place
+    );
+}
+
+/** @param {Session} session */
+function versionsCard(session) {
+    const body = h("div");
+    async function draw() {
+        const {versions} = await call("GET", `/v1/graphs/${encodeURIComponent(session.name)}/versions`);
+        fill(
+            body,
+            h(
+                "table",
+                versions.map((one) =>
+                    h(
+                        "tr",
+                        h(
+                            "td",
+                            h(
+                                "a",
+                                {href: addressOf({name: session.name, version: one.version}, "graph")},
+                                `version ${one.version}`
+                            ),
+                            " ",
+                            one.default ? h("span.tag", "serves") : null,
+                            (one.aliases || []).map((alias) => h("span.tag", alias))
+                        ),
+                        h("td.small.soft.mono", one.id.slice(0, 12)),
+                        h(
+                            "td.num",
+                            one.default
+                                ? null
+                                : h("button.small", {onclick: () => serve(one.version)}, "Serve this one")
+                        )
+                    )
+                )
+            )
+        );
+    }
+    async function serve(version) {
+        try {
+            await call("PATCH", `/v1/graphs/${encodeURIComponent(session.name)}`, {
+                body: {default_version: version}
+            });
+            toast(`version ${version} serves now`);
+            await draw();
+        } catch (error) {
+            fill(body, failure(error));
+        }
+    }
+    draw().catch((error) => fill(body, failure(error)));
+    return h("div.card", {style: {marginTop: "18px"}}, h("h2", "Versions"), body);
+}

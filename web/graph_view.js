@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The drawing and, beside it, what is known of the graph or of the node that is chosen.
+import {Board} from "./board.js";
+import {download, fill, h} from "./dom.js";
+import {graphPanel, modulePanel, nodePanel} from "./details.js";
+import {setQuery} from "./address.js";
+import {THEMES} from "./paint.js";
+import {firstOpen} from "./scene.js";
+import {current} from "./session.js";
+
+/** @typedef {import("./session.js").Session} Session */
+
+const SHOWN = [
+    ["product", "products"],
+    ["norm", "norms"],
+    ["activation", "activations"],
+    ["attention", "attention"],
+    ["shape", "shapes"],
+    ["math", "arithmetic"],
+    ["reduce", "pooling"],
+    ["data", "data"]
+];
+
+/** @param {Board} board @param {HTMLElement} legend */
+function drawLegend(board, legend) {
+    const theme = THEMES[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
+    if (board.heat && board.times.size)
+        return fill(
+            legend,
+            h("span", "share of the run"),
+            h("span", "0 %"),
+            h("span.ramp"),
+            h("span", "64 % and more"),
+            board.fused.size ? h("span", h("i.thick"), "fused: one kernel") : null
+        );
+    const used = new Set(board.scene ? board.scene.shapes.map((shape) => shape.family) : []);
+    fill(
+        legend,
+        SHOWN.filter(([id]) => used.has(id)).map(([id, word]) =>
+            h("span", h("i", {style: {background: theme.families[id]}}), word)
+        )
+    );
+}
+
+class GraphView {
+    /** @param {HTMLElement} host @param {import("./address.js").Place} place */
+    constructor(host, place) {
+        this.session = /** @type {Session} */ (current.now);
+        this.all = false;
+        this.holder = h("div.board");
+        this.side = h("aside.side");
+        this.legend = h("div.legend");
+        this.panel = /** @type {{close?: () => void}} */ ({});
+        host.append(h("div.split", this.holder, this.side));
+        this.board = new Board(this.holder, {
+            select: (shape) => this.selected(shape),
+            opened: () => setQuery({open: [...this.board.open].filter(Boolean).join(",") || null})
+        });
+        this.heat = toggle("Heat", "colour by share of time (h)", true, (on) => this.setHeat(on));
+        this.parameters = toggle("Parameters", "draw weights, too (p)", false, (on) =>
+            this.setParameters(on)
+        );
+        this.holder.append(this.tools(), this.legend);
+        this.timed = () => this.showTimes();
+        this.themed = () => this.redraw();
+        this.session.listeners.add(this.timed);
+        window.addEventListener("themechange", this.themed);
+        delete document.documentElement.dataset.ready;
+        this.begin(place);
+    }
+
+    tools() {
+        const {board, session} = this;
+        const savePng = async () => {
+            const blob = await board.png();
+            if (blob) download(`${session.name}.png`, blob);
+        };
+        return h(
+            "div.tools",
+            h("button", {title: "the whole graph (f)", onclick: () => board.fit()}, "Whole"),
+            h("button", {title: "all modules, and back (o)", onclick: () => this.openAll()}, "Open all"),
+            this.heat,
+            this.parameters,
+            h(
+                "button",
+                {title: "save the drawing", onclick: () => download(`${session.name}.svg`, board.svg())},
+                "SVG"
+            ),
+            h("button", {title: "save the drawing", onclick: savePng}, "PNG")
+        );
+    }
+
+    /** @param {boolean} on */
+    setHeat(on) {
+        this.board.heat = on;
+        this.redraw();
+    }
+
+    /** @param {boolean} on */
+    setParameters(on) {
+        this.board.parameters = on;
+        this.board.update();
+    }
+
+    redraw() {
+        this.board.draw();
+        drawLegend(this.board, this.legend);
+    }
+
+    openAll() {
+        this.all = !this.all;
+        this.board.open = this.all ? new Set(this.session.graph.scopes.keys()) : new Set([""]);
+        setQuery({open: null});
+        return this.board.update({fit: true});
+    }
+
+    /** @param {import("./scene.js").Shape | null} shape */
+    selected(shape) {
+        setQuery({node: shape && shape.node ? shape.node.name : null});
+        if (this.panel.close) this.panel.close();
+        const {side, session, board} = this,
+            go = (name) => board.show(name);
+        if (shape && shape.node) this.panel = nodePanel(side, session, shape.node, go);
+        else if (shape && shape.scope)
+            this.panel = modulePanel(side, session, shape.scope, go, () => board.toggle(shape.scope));
+        else this.panel = graphPanel(side, session, go);
+    }
+
+    showTimes() {
+        const {board, session} = this,
+            named = session.rules.filter((rule) => rule.match && rule.match.name);
+        board.times = session.times;
+        board.scopeTimes = session.scopeTimes;
+        board.fused = session.fused;
+        board.marks = new Map(named.map((rule) => [rule.match.name, "rule"]));
+        this.redraw();
+    }
+
+    /** @param {import("./address.js").Place} place */
+    async begin(place) {
+        const {board, session} = this,
+            open = place.query.get("open"),
+            node = place.query.get("node");
+        board.graph = session.graph;
+        board.open = open ? new Set(["", ...open.split(",")]) : firstOpen(session.graph, 36);
+        await board.update({fit: true});
+        this.showTimes();
+        if (node) await board.show(node);
+        else this.selected(null);
+        document.documentElement.dataset.ready = "graph";
+    }
+
+    /** @param {KeyboardEvent} event */
+    key(event) {
+        const {board} = this;
+        const does = {
+            f: () => board.fit(),
+            o: () => this.openAll(),
+            h: () => this.heat.click(),
+            p: () => this.parameters.click(),
+            Escape: () => board.select(null),
+            "+": () => board.zoom(1.25),
+            "-": () => board.zoom(0.8)
+        }[event.key];
+        if (does) return (does(), true);
+        if (!event.key.startsWith("Arrow") && event.key !== "Enter") return false;
+        board.canvas.focus();
+        board.key(event);
+        return true;
+    }
+
+    close() {
+        this.session.listeners.delete(this.timed);
+        window.removeEventListener("themechange", this.themed);
+        this.board.close();
+        if (this.panel.close) this.panel.close();
+    }
+}
+
+/**
+ * A button that is on or off.
+ * @param {string} text
+ * @param {string} title
+ * @param {boolean} on
+ * @param {(on: boolean) => void} changed
+ */
+function toggle(text, title, on, changed) {
+    const flip = () => {
+        on = !on;
+        made.setAttribute("aria-pressed", String(on));
+        changed(on);
+    };
+    const made = h("button", {title, onclick: flip, "aria-pressed": String(on)}, text);
+    return made;
+}
+
+/** @param {HTMLElement} host @param {import("./address.js").Place} place */
+export function graphView(host, place) {
+    const view = new GraphView(host, place);
+    /** @type {any} */ (window).board = view.board; // for whoever looks from the console
+    return view;
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws a scene with a pen: onto a canvas, or as SVG for export. Both know the same few strokes.
+import {percent, us} from "./dom.js";
+import {HEADING, SUB, TITLE} from "./scene.js";
+
+/**
+ * @typedef {import("./scene.js").Scene} Scene
+ * @typedef {import("./scene.js").Shape} Shape
+ * @typedef {import("./scene.js").Wire} Wire
+ * @typedef {{fill?: string | null, stroke?: string | null, width?: number, dash?: number[]}}
+ * Style
+ * @typedef {{rect: (x: number, y: number, w: number, h: number, r: number, style: Style) => void,
+ * curve: (points: number[], style: Style) => void, text: (text: string, x: number, y: number,
+ * font: string, color: string, align?: "left" | "center" | "right") => void}} Pen
+ * @typedef {{ink: string, soft: string, line: string, paper: string, card: string, accent:
+ * string, dark: boolean, families: Record<string, string>, bad: string}} Theme
+ * @typedef {{theme: Theme, share: (shape: Shape) => number | null, time: (shape: Shape) => number
+ * | null, selected: Shape | null, hover: Shape | null, marks: Map<string, string>, fused:
+ * Map<string, number>, missing: Set<string>, heat: boolean, scale: number, view: {x0: number, y0:
+ * number, x1: number, y1: number}}} Look
+ */
+
+/** @type {Record<"light" | "dark", Theme>} */
+export const THEMES = {
+    light: {
+        ink: "#1b2230",
+        soft: "#667085",
+        line: "#a3acbb",
+        paper: "#f6f7f9",
+        card: "#ffffff",
+        accent: "#2f6fed",
+        dark: false,
+        bad: "#d92d20",
+        families: {
+            product: "#3b6fd6",
+            norm: "#7a5af0",
+            activation: "#12a17c",
+            reduce: "#b5689f",
+            shape: "#98a2b3",
+            math: "#d08a1d",
+            attention: "#d4447a",
+            data: "#5b8fa8",
+            end: "#475467",
+            other: "#8a8f98",
+            module: "#8a94a6"
+        }
+    },
+    dark: {
+        ink: "#e7ebf2",
+        soft: "#96a0b2",
+        line: "#55607a",
+        paper: "#12151c",
+        card: "#1d222d",
+        accent: "#6ea2ff",
+        dark: true,
+        bad: "#ff6b5e",
+        families: {
+            product: "#6b9bff",
+            norm: "#a58bff",
+            activation: "#35c79d",
+            reduce: "#d68cc0",
+            shape: "#76809a",
+            math: "#e3a94a",
+            attention: "#f0709f",
+            data: "#7fb5cf",
+            end: "#aab4c5",
+            other: "#8a93a5",
+            module: "#6d7891"
+        }
+    }
+};
+
+/** From cold to hot; shares of a run are many small ones and few large ones, so the root is taken.
+ * @param {number} share @param {Theme} theme */
+export function heatColor(share, theme) {
+    const t = Math.min(1, Math.sqrt(Math.max(0, share)) * 1.25);
+    const stops = theme.dark
+        ? [
+              [29, 34, 45],
+              [94, 66, 32],
+              [168, 84, 24],
+              [214, 62, 38]
+          ]
+        : [
+              [255, 255, 255],
+              [255, 232, 168],
+              [255, 178, 92],
+              [240, 96, 72]
+          ];
+    const at = t * (stops.length - 1),
+        low = Math.min(stops.length - 2, Math.floor(at)),
+        part = at - low;
+    const mix = stops[low].map((v, i) => Math.round(v + (stops[low + 1][i] - v) * part));
+    return `rgb(${mix.join(",")})`;
+}
+
+/**
+ * Smooth from top to bottom through all bends.
+ * @param {number[]} p
+ * @returns {number[][]} moves of [x1,y1,x2,y2,x,y]
+ */
+export function beziers(p) {
+    const out = [];
+    for (let i = 2; i < p.length; i += 2) {
+        const x0 = p[i - 2],
+            y0 = p[i - 1],
+            x = p[i],
+            y = p[i + 1],
+            half = Math.abs(y - y0) / 2 || 8;
+        const down = y >= y0 ? half : -half;
+        out.push([x0, y0 + (y >= y0 ? down : 14), x, y - (y >= y0 ? down : 14), x, y]);
+    }
+    return out;
+}
+
+/** @param {CanvasRenderingContext2D} c @returns {Pen} */
+export function canvasPen(c) {
+    /** @param {Style} style */
+    const stroke = ({fill, stroke: color, width = 1, dash}) => {
+        if (fill) {
+            c.fillStyle = fill;
+            c.fill();
+        }
+        if (!color) return;
+        c.strokeStyle = color;
+        c.lineWidth = width;
+        c.setLineDash(dash || []);
+        c.stroke();
+    };
+    return {
+        rect: (x, y, w, h, r, style) => {
+            c.beginPath();
+            if (r) c.roundRect(x, y, w, h, r);
+            else c.rect(x, y, w, h);
+            stroke(style);
+        },
+        curve: (points, style) => {
+            c.beginPath();
+            c.moveTo(points[0], points[1]);
+            for (const b of beziers(points)) c.bezierCurveTo(b[0], b[1], b[2], b[3], b[4], b[5]);
+            stroke(style);
+        },
+        text: (text, x, y, font, color, align = "left") => {
+            c.font = font;
+            c.fillStyle = color;
+            c.textAlign = align;
+            c.fillText(text, x, y);
+        }
+    };
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** @param {SVGElement} root @returns {Pen} */
+export function svgPen(root) {
+    const make = (tag, attributes, style) => {
+        const element = document.createElementNS(SVG, tag);
+        const all = {
+            ...attributes,
+            ...(style && {
+                fill: style.fill || "none",
+                stroke: style.stroke || "none",
+                "stroke-width": style.width || 1
+            })
+        };
+        for (const [key, value] of Object.entries(all)) element.setAttribute(key, String(value));
+        if (style && style.dash && style.dash.length)
+            element.setAttribute("stroke-dasharray", style.dash.join(" "));
+        root.append(element);
+        return element;
+    };
+    return {
+        rect: (x, y, w, h, r, style) => {
+            make("rect", {x, y, width: w, height: h, rx: r}, style);
+        },
+        curve: (points, style) => {
+            const moves = beziers(points)
+                .map((b) => `C${b.map((v) => v.toFixed(1)).join(" ")}`)
+                .join("");
+            make("path", {d: `M${points[0]} ${points[1]}${moves}`}, style);
+        },
+        text: (text, x, y, font, color, align = "left") => {
+            const [, weight, size, family] = /** @type {RegExpMatchArray} */ (
+                font.match(/^(\d+ )?(\d+)px (.*)$/)
+            );
+            make("text", {
+                x,
+                y,
+                fill: color,
+                "font-size": size,
+                "font-family": family,
+                "font-weight": (weight || "400").trim(),
+                "text-anchor": {left: "start", center: "middle", right: "end"}[align]
+            }).textContent = text;
+        }
+    };
+}
+
+/**
+ * @param {Shape | Wire | {x: number, y: number, w: number, h: number}} s
+ * @param {Look["view"]} view
+ */
+function visible(s, view) {
+    return "w" in s
+        ? s.x < view.x1 && s.x + s.w > view.x0 && s.y < view.y1 && s.y + s.h > view.y0
+        : s.x0 - 80 < view.x1 && s.x1 + 80 > view.x0 && s.y0 < view.y1 && s.y1 > view.y0;
+}
+
+/** @param {Pen} pen @param {Scene} scene @param {Look} look */
+export function paint(pen, scene, look) {
+    const {view, scale} = look;
+    for (const shape of scene.shapes)
+        if (shape.kind === "open" && visible(shape, view)) paintOpen(pen, shape, look);
+    if (scale > 0.04) for (const wire of scene.wires) if (visible(wire, view)) paintWire(pen, wire, look);
+    for (const shape of scene.shapes) {
+        if (shape.kind === "open" || !visible(shape, view)) continue;
+        if (scale * shape.h < 9) paintDot(pen, shape, look);
+        else paintCard(pen, shape, look);
+    }
+}
+
+/** @param {Pen} pen @param {Shape} shape @param {Look} look */
+function paintOpen(pen, shape, look) {
+    const {theme} = look,
+        chosen = look.selected === shape,
+        share = look.heat ? look.share(shape) : null;
+    const fill = theme.dark ? "rgba(255,255,255,0.025)" : "rgba(30,50,90,0.028)";
+    pen.rect(shape.x, shape.y, shape.w, shape.h, 10, {
+        fill,
+        stroke: chosen ? theme.accent : look.hover === shape ? theme.soft : theme.line,
+        width: chosen ? 2 : 1
+    });
+    if (look.scale < 0.3) return;
+    if (share !== null && share > 0.005)
+        pen.rect(shape.x + 10, shape.y + 24, Math.max(3, Math.min(1, share) * (shape.w - 20)), 3, 1.5, {
+            fill: heatColor(Math.max(share, 0.1), theme)
+        });
+    pen.text("▾", shape.x + 10, shape.y + 17, HEADING, theme.soft);
+    pen.text(shape.title, shape.x + 24, shape.y + 17, HEADING, theme.ink);
+    const right = share !== null && share > 0 ? percent(share) : shape.sub;
+    pen.text(right, shape.x + shape.w - 10, shape.y + 17, SUB, theme.soft, "right");
+}
+
+/** @param {Pen} pen @param {Wire} wire @param {Look} look */
+function paintWire(pen, wire, look) {
+    const {theme} = look,
+        node = look.selected && look.selected.node;
+    const near = node && (wire.from === node || wire.to === node);
+    const p = wire.points;
+    const group = look.heat && wire.to ? look.fused.get(wire.from.name) : undefined;
+    if (group !== undefined && wire.to && look.fused.get(wire.to.name) === group)
+        pen.curve(p, {stroke: theme.dark ? "#7a4a22" : "#ffd9a3", width: 9});
+    pen.curve(p, {stroke: near ? theme.accent : theme.line, width: near ? 1.8 : 1.2});
+    if (look.scale < 0.35) return;
+    const x = p[p.length - 2],
+        y = p[p.length - 1];
+    if (wire.end) {
+        pen.curve([x - 3.5, y - 5.5, x, y - 0.5], {stroke: near ? theme.accent : theme.line, width: 1.3});
+        pen.curve([x + 3.5, y - 5.5, x, y - 0.5], {stroke: near ? theme.accent : theme.line, width: 1.3});
+    }
+    if (wire.label && look.scale > 0.45)
+        pen.text(wire.label, p[0] + 6, p[1] + 14, SUB, near ? theme.accent : theme.soft);
+}
+
+/** @param {Pen} pen @param {Shape} shape @param {Look} look */
+function paintDot(pen, shape, look) {
+    pen.rect(shape.x, shape.y, shape.w, shape.h, 0, {
+        fill: fillOf(shape, look) || look.theme.families[shape.family],
+        stroke: look.selected === shape ? look.theme.accent : null,
+        width: 3 / look.scale
+    });
+}
+
+/** @param {Shape} shape @param {Look} look */
+function fillOf(shape, look) {
+    if (!look.heat) return null;
+    const share = look.share(shape);
+    return share === null ? null : heatColor(share, look.theme);
+}
+
+/** @param {Pen} pen @param {Shape} shape @param {Look} look */
+function paintCard(pen, shape, look) {
+    const {theme} = look,
+        {x, y, w, h} = shape,
+        chosen = look.selected === shape;
+    const mark = shape.node && look.marks.get(shape.node.name),
+        missing = shape.node && look.missing.has(shape.node.name);
+    const edge = missing
+        ? theme.bad
+        : chosen
+          ? theme.accent
+          : mark
+            ? theme.families.math
+            : look.hover === shape
+              ? theme.soft
+              : theme.line;
+    const round = shape.family === "end" ? h / 2 : 7,
+        width = chosen || missing ? 2.2 : mark ? 2 : 1;
+    if (shape.kind === "module")
+        pen.rect(x + 4, y + 4, w, h, round, {fill: theme.card, stroke: theme.line});
+    pen.rect(x, y, w, h, round, {
+        fill: fillOf(shape, look) || theme.card,
+        stroke: edge,
+        width,
+        dash: mark ? [5, 3] : undefined
+    });
+    if (look.scale < 0.25) return;
+    if (shape.family !== "end" && shape.kind === "node")
+        pen.rect(x + 6, y + 8, 3, h - 16, 1.5, {fill: missing ? theme.bad : theme.families[shape.family]});
+    const left = shape.family === "end" ? x + w / 2 : x + 16,
+        align = shape.family === "end" ? "center" : "left";
+    if (shape.kind === "module") pen.text("▸", x + 9, y + 22, TITLE, theme.soft);
+    const over = shape.kind === "module" ? 8 : 0;
+    pen.text(
+        shape.title,
+        left + over,
+        shape.sub ? y + (h < 48 ? 19 : 22) : y + h / 2 + 4.5,
+        TITLE,
+        theme.ink,
+        align
+    );
+    if (look.scale < 0.4 || !shape.sub) return;
+    const low = y + (h < 48 ? 35 : 39);
+    pen.text(shape.sub, left + over, low, SUB, theme.soft, align);
+    const time = look.heat ? look.time(shape) : null;
+    if (time !== null && time > 0)
+        pen.text(us(time).replace(" ", "\u2009"), x + w - 9, low, SUB, theme.ink, "right");
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// A form from the signature: each input is made, typed, or dropped as .npy; outputs as bars,
+// pictures and numbers.
+import {addressOf} from "./address.js";
+import {fill, h, us} from "./dom.js";
+import {failure} from "./main.js";
+import {current, inputsOf, run} from "./session.js";
+import {flat, readNpy, tensorOf, tensorView} from "./tensor.js";
+
+/** @typedef {import("./session.js").Session} Session */
+const SHOWN = 4000; // characters of an input that are edited as text
+
+/** @param {any} input of the signature */
+const sizesOf = (input) => (input.shape || []).map((size) => (typeof size === "number" ? size : 1));
+
+/**
+ * A tensor of random or equal numbers, as a run body takes it.
+ * @param {any} input
+ * @param {"random" | "zeros" | "ones"} kind
+ */
+function made(input, kind) {
+    const shape = sizesOf(input),
+        n = shape.reduce((a, b) => a * b, 1),
+        whole = /int|bool/.test(input.dtype || "");
+    const value = () =>
+        kind === "zeros"
+            ? 0
+            : kind === "ones"
+              ? 1
+              : whole
+                ? Math.floor(Math.random() * 2)
+                : Math.round((Math.random() * 2 - 1) * 1e4) / 1e4;
+    const data = Array.from({length: n}, value);
+    return {shape, dtype: input.dtype, data: input.dtype === "bool" ? data.map(Boolean) : data};
+}
+
+/** @param {any} value */
+const written = (value) => JSON.stringify(value);
+
+/**
+ * One input: its text, and buttons that fill it.
+ * @param {Session} session
+ * @param {any} input
+ * @param {any} value
+ * @param {HTMLElement} said
+ * @returns {{element: HTMLElement, read: () => any}}
+ */
+function field(session, input, value, said) {
+    let hidden = /** @type {any} */ (undefined);
+    const area = h("textarea", {
+        rows: 4,
+        spellcheck: "false",
+        "aria-label": `input ${input.name}`,
+        oninput: () => {
+            hidden = undefined;
+        }
+    });
+    const put = (next) => {
+        const text = written(next);
+        hidden = text.length > SHOWN ? next : undefined;
+        area.value =
+            text.length > SHOWN
+                ? `${text.slice(0, SHOWN)} … (${text.length} characters; type to replace them)`
+                : text;
+    };
+    const pick = h("input", {
+        type: "file",
+        accept: ".npy",
+        class: "offscreen",
+        "aria-label": `file for ${input.name}`,
+        onchange: () => drop(pick.files[0])
+    });
+    async function drop(file) {
+        try {
+            put(flat(readNpy(await file.arrayBuffer())));
+        } catch (error) {
+            fill(said, failure(error));
+        }
+    }
+    put(value);
+    const element = h(
+        "div",
+        {style: {marginBottom: "14px"}},
+        h(
+            "div.row",
+            h("b", input.name),
+            h(
+                "span.small.soft.grow",
+                `${input.dtype || input.type || ""} ${input.shape ? `[${input.shape.join(", ")}]` : ""}`
+            ),
+            input.shape
+                ? ["random", "zeros", "ones"].map((kind) =>
+                      h(
+                          "button.plain.small",
+                          {onclick: () => put(made(input, /** @type {any} */ (kind)))},
+                          kind
+                      )
+                  )
+                : null,
+            h("button.plain.small", {title: "or drop it here", onclick: () => pick.click()}, ".npy"),
+            pick
+        ),
+        area
+    );
+    element.addEventListener("dragover", (event) => event.preventDefault());
+    element.addEventListener("drop", (event) => {
+        event.preventDefault();
+        drop(event.dataTransfer.files[0]);
+    });
+    return {element, read: () => (hidden !== undefined ? hidden : parsed(area.value, input.name))};
+}
+
+/** @param {string} text @param {string} name */
+function parsed(text, name) {
+    try {
+        return JSON.parse(text);
+    } catch (error) {
+        throw new Error(`input ${name} is no JSON: ${/** @type {Error} */ (error).message}`);
+    }
+}
+
+/** @param {{program: string | null}} reply a run or its profile */
+export const howRun = (reply) => (reply.program ? "compiled" : "node by node");
+
+/** @param {Session} session @param {any} reply @param {HTMLElement} place */
+function showReply(session, reply, place) {
+    fill(
+        place,
+        h(
+            "p.small.soft",
+            reply.profile ? `${us(reply.profile.run_us)} · ${howRun(reply)} · ` : "",
+            h("a", {href: addressOf(session, "graph")}, "see the heat"),
+            " · ",
+            h("a", {href: addressOf(session, "time")}, "see the time"),
+            reply.seed !== undefined ? ` · seed ${reply.seed}` : ""
+        ),
+        (reply.outputs || []).map((output) => {
+            const tensor = tensorOf(output);
+            return h(
+                "div.card",
+                {style: {marginTop: "14px"}},
+                h("h2", output.name || output.node),
+                output.top
+                    ? topList(output.top)
+                    : tensor
+                      ? tensorView(tensor)
+                      : h("pre.code", JSON.stringify(output, null, 1).slice(0, 6000))
+            );
+        })
+    );
+}
+
+/** @param {any} top the greatest values of each row, with labels */
+function topList(top) {
+    const rows = Array.isArray(top[0]) ? top.slice(0, 6) : [top];
+    return rows.map((row) =>
+        h(
+            "table.small",
+            row.map((one) => h("tr", h("td", one.label || one.index), h("td.num", one.value)))
+        )
+    );
+}
+
+class RunView {
+    /** @param {HTMLElement} host */
+    constructor(host) {
+        this.session = /** @type {Session} */ (current.now);
+        this.said = h("div", {"aria-live": "polite"});
+        this.place = h("div");
+        this.form = h("div");
+        this.mode = h(
+            "select",
+            {"aria-label": "mode"},
+            ["auto", "eager", "compiled"].map((name) => h("option", name))
+        );
+        this.seed = h("input", {
+            type: "number",
+            min: 0,
+            placeholder: "seed",
+            "aria-label": "seed",
+            style: {width: "90px"}
+        });
+        this.outputs = h("input.grow", {
+            placeholder: "nodes to fetch, else the outputs",
+            "aria-label": "nodes to fetch"
+        });
+        this.fields = /** @type {{name: string, read: () => any, element: HTMLElement}[]} */ ([]);
+        this.go = h("button.first", {onclick: () => this.start()}, "Run");
+        host.append(this.page());
+        this.begin(false).then(() => this.first());
+    }
+
+    page() {
+        const n = this.session.rules.length,
+            words = n === 1 ? "1 rule of Change counts here, too" : `${n} rules of Change count here, too`,
+            rules = n ? h("span.tag", words) : null;
+        return h(
+            "div.page",
+            h(
+                "div.inner.columns",
+                h(
+                    "div",
+                    h("h1.titleline", "Run"),
+                    h(
+                        "div.row",
+                        {style: {margin: "12px 0"}},
+                        h("button", {onclick: () => this.begin(true)}, "The example"),
+                        rules
+                    ),
+                    this.form,
+                    h("div.row", this.mode, this.seed, this.outputs),
+                    h("div.row", {style: {margin: "14px 0"}}, this.go),
+                    this.said
+                ),
+                this.place
+            )
+        );
+    }
+
+    first() {
+        const {result} = this.session;
+        if (result && result.outputs) showReply(this.session, result, this.place);
+        else fill(this.place, h("p.note", "Outputs appear here. ", h("kbd", "Enter"), " runs."));
+    }
+
+    /** A field for each input. @param {boolean} example whether what was typed is forgotten */
+    async begin(example) {
+        if (example) this.session.inputs = null;
+        try {
+            const given = await inputsOf(this.session),
+                infos = this.session.info.inputs || [],
+                list = Array.isArray(given);
+            const names = list ? given.map((_, i) => infos[i]?.name || String(i)) : Object.keys(given);
+            this.fields = names.map((name, i) => {
+                const info = infos.find((x) => x.name === name) || {name};
+                return {name, ...field(this.session, info, list ? given[i] : given[name], this.said)};
+            });
+            fill(
+                this.form,
+                this.fields.map((one) => one.element)
+            );
+        } catch (error) {
+            fill(this.said, failure(error));
+        }
+    }
+
+    /** What the form says, as a run body. */
+    body() {
+        const wanted = this.outputs.value
+                .split(",")
+                .map((name) => name.trim())
+                .filter(Boolean),
+            {session, seed} = this;
+        session.inputs = Object.fromEntries(this.fields.map((one) => [one.name, one.read()]));
+        return {
+            inputs: session.inputs,
+            mode: this.mode.value,
+            encoding: "b64",
+            ...(seed.value ? {seed: Number(seed.value)} : {}),
+            ...(wanted.length ? {outputs: wanted} : {}),
+            ...(session.rules.length ? {overrides: session.rules} : {})
+        };
+    }
+
+    async start() {
+        this.go.disabled = true;
+        fill(this.said, h("p.soft", "running …"));
+        try {
+            const reply = await run(this.session, this.body());
+            fill(this.said);
+            showReply(this.session, reply, this.place);
+        } catch (error) {
+            const node = /** @type {any} */ (error).node;
+            fill(
+                this.said,
+                failure(error),
+                node ? h("a", {href: addressOf(this.session, "graph", {node})}, `show ${node}`) : null
+            );
+        }
+        this.go.disabled = false;
+    }
+
+    /** @param {KeyboardEvent} event */
+    key(event) {
+        if (event.key !== "Enter" || /** @type {HTMLElement} */ (event.target).tagName === "BUTTON")
+            return false;
+        this.start();
+        return true;
+    }
+}
+
+/** @param {HTMLElement} host */
+export const runView = (host) => new RunView(host);

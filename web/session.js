@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph that is open: what the server said of it, the last run, the rules that are being tried.
+import {call, get, post} from "./api.js";
+import {readGraph} from "./graph.js";
+
+/**
+ * @typedef {import("./graph.js").Graph} Graph
+ * @typedef {{us: number, share: number}} Time
+ * @typedef {{name: string, version: string, info: any, graph: Graph, report: any, profile: any,
+ * inputs: any, result: any, rules: any[], times: Map<string, Time>, scopeTimes: Map<string,
+ * Time>, fused: Map<string, number>, listeners: Set<() => void>}} Session
+ */
+
+/** @type {{now: Session | null}} */
+export const current = {now: null};
+
+/** The path of a graph, or of one version. @param {{name: string, version: string}} of */
+export const pathOf = (of) =>
+    `/v1/graphs/${encodeURIComponent(of.name)}` +
+    (of.version ? `/versions/${encodeURIComponent(of.version)}` : "");
+
+/** @param {string} name @param {string} version @returns {Promise<Session>} */
+export async function openSession(name, version) {
+    const path = pathOf({name, version});
+    const [info, json] = await Promise.all([get(path, {quiet: true}), get(`${path}/text?form=json`)]);
+    /** @type {Session} */
+    const session = {
+        name,
+        version,
+        info,
+        graph: readGraph(json),
+        report: null,
+        profile: null,
+        inputs: null,
+        result: null,
+        rules: [],
+        times: new Map(),
+        scopeTimes: new Map(),
+        fused: new Map(),
+        listeners: new Set()
+    };
+    current.now = session;
+    await lastRun(session).catch(() => {});
+    return session;
+}
+
+/** @param {Session} session */
+async function lastRun(session) {
+    const {profiles} = await get("/v1/profiles?limit=100", {quiet: true}),
+        wanted = session.info.version;
+    const found = profiles.find((entry) => entry.graph === session.name && entry.version === wanted);
+    if (found)
+        takeProfile(session, await get(`/v1/profiles/${encodeURIComponent(found.id)}`, {quiet: true}));
+}
+
+/** Operations, bytes and fusion of each node; asked for when somebody looks.
+ * @param {Session} session */
+export async function reportOf(session) {
+    if (session.report) return session.report;
+    const shapes = session.profile ? shapesOf(session.profile.signature) : "";
+    const report = await get(
+        `${pathOf(session)}/report${shapes ? `?shapes=${encodeURIComponent(shapes)}` : ""}`,
+        {quiet: true}
+    )
+        .catch(() => get(`${pathOf(session)}/report`, {quiet: true}))
+        .catch(() => ({nodes: []}));
+    report.byNode = new Map(report.nodes.map((row) => [row.node, row]));
+    session.report = report;
+    return report;
+}
+
+/**
+ * "x: float32[10, 1, 8, 8], y: ..." as the parameter `shapes` wants it.
+ * @param {string} signature
+ */
+function shapesOf(signature) {
+    const found = [...String(signature || "").matchAll(/(\w+): \w+\[([\d, ]*)\]/g)];
+    return found.map((m) => `${m[1]}:${m[2].replace(/ /g, "")}`).join(";");
+}
+
+/** The times of a run, by node and by module. @param {Session} session @param {any} profile */
+export function takeProfile(session, profile) {
+    session.profile = profile;
+    session.report = null;
+    session.times = new Map();
+    session.scopeTimes = new Map();
+    const total = profile.run_us || 1;
+    session.fused = new Map();
+    for (const [index, row] of (profile.nodes || []).entries()) {
+        for (const name of row.nodes || []) {
+            const us = row.us / row.nodes.length,
+                old = session.times.get(name),
+                all = us + (old ? old.us : 0);
+            session.times.set(name, {us: all, share: all / total});
+            const node = session.graph.byName.get(name);
+            if (row.nodes.length > 1) session.fused.set(name, index);
+            for (let scope = node ? node.scope : null; scope; scope = scope.parent) {
+                const sum = us + (session.scopeTimes.get(scope.id)?.us || 0);
+                session.scopeTimes.set(scope.id, {us: sum, share: sum / total});
+            }
+        }
+    }
+    for (const listener of session.listeners) listener();
+}
+
+/**
+ * @param {Session} session
+ * @returns {Promise<any>} inputs for a run: what was typed, else the example
+ */
+export async function inputsOf(session) {
+    if (!session.inputs) session.inputs = (await get(`${pathOf(session)}/example`, {quiet: true})).inputs;
+    return session.inputs;
+}
+
+/** Runs with a profile. @param {Session} session @param {any} body */
+export async function run(session, body) {
+    const reply = await post(`${pathOf(session)}/run`, {...body, profile: true});
+    session.result = reply;
+    if (reply.profile) takeProfile(session, reply.profile);
+    return reply;
+}
+
+/** Runs with a file as the input. @param {Session} session @param {ArrayBuffer} file */
+export async function runFile(session, file) {
+    const reply = await call("POST", `${pathOf(session)}/run?profile=1&encoding=b64`, {body: file});
+    session.result = reply;
+    if (reply.profile) takeProfile(session, reply.profile);
+    return reply;
+}
+
+/** Values of nodes. @param {Session} session @param {string[]} names */
+export async function valuesOf(session, names) {
+    const reply = await post(`${pathOf(session)}/run`, {
+        inputs: await inputsOf(session),
+        outputs: names,
+        encoding: "b64",
+        ...(session.rules.length ? {overrides: session.rules} : {})
+    });
+    return reply.outputs;
+}

@@ -14,6 +14,8 @@ passed, N failed`.
              number of parameters, as BUDGET below has them; CONTRIBUTING.md says the same numbers
   words      no goto, alloca, VLA pragma, unfinished-work marks, machine paths; no question to the CPU
              outside core/base/isa.c; every source starts with its SPDX line
+  page       of web/: files and functions have the same lengths as those in C, lines <= 110, and no
+             string can become markup or code (innerHTML, eval and their like)
   width      code <= 110 columns, comments <= 100, both outside of `clang-format off`; prose in .md
              < 100, tables and code aside
   format     clang-format 14 leaves every file as it is; left out with another version, which would
@@ -48,6 +50,9 @@ ABOVE_OPERATORS = {room for room, height in HEIGHT.items() if height > HEIGHT["c
 # The one place of these numbers: of lines, and of parameters.
 BUDGET = {"functions": {"most": 70, "median": 11, "p90": 26, "parameters": 6},
           "files": {"most": 700, "median": 220, "p90": 420}}
+# Of web/: elements within each other take a line each.
+PAGE_BUDGET = {"functions": {"most": 70, "median": 11, "p90": 36},
+               "files": {"most": 700, "median": 250, "p90": 450}}
 # Functions with more parameters, for a library fixes them.
 CALLBACKS = {("server/transport.c", "handle"): "libmicrohttpd's MHD_AccessHandlerCallback",
              ("server/tls.c", "retrieve"): "GnuTLS's gnutls_certificate_retrieve_function3"}
@@ -273,8 +278,25 @@ def told_budget():
     functions, files = BUDGET["functions"], BUDGET["files"]
     rows = [f"| functions | ≤ {functions['most']} lines, median ≤ {functions['median']}, "
             f"p90 ≤ {functions['p90']}, ≤ {functions['parameters']} parameters |",
-            f"| files | ≤ {files['most']} lines, median ≤ {files['median']}, p90 ≤ {files['p90']} |"]
+            f"| files | ≤ {files['most']} lines, median ≤ {files['median']}, p90 ≤ {files['p90']} |",
+            f"| functions of `web/` | ≤ {PAGE_BUDGET['functions']['most']} lines, median ≤ "
+            f"{PAGE_BUDGET['functions']['median']}, p90 ≤ {PAGE_BUDGET['functions']['p90']} |",
+            f"| files of `web/` | ≤ {PAGE_BUDGET['files']['most']} lines, median ≤ "
+            f"{PAGE_BUDGET['files']['median']}, p90 ≤ {PAGE_BUDGET['files']['p90']} |"]
     return [f"CONTRIBUTING.md lacks: {row}" for row in rows if row not in read("CONTRIBUTING.md")]
+
+
+def lengths(functions, files, limits):
+    """Findings of (lines, name) against a budget."""
+    findings = []
+    for what, rows in (("functions", functions), ("files", files)):
+        most = limits[what]
+        findings += [f"{name} has {n} lines, at most {most['most']}" for n, name in rows if n > most["most"]]
+        for percent, limit in ((50, most["median"]), (90, most["p90"])):
+            length = percentile([n for n, _ in rows], percent)
+            if length > limit:
+                findings.append(f"{what}: {percent} % have at most {length} lines, wanted {limit}")
+    return findings
 
 
 def budget(sources):
@@ -283,14 +305,47 @@ def budget(sources):
         text = read(path)
         files.append((text.count("\n"), path))
         functions += [(length, f"{path}: {name}") for length, name in function_lengths(text)]
-    for what, rows in (("functions", functions), ("files", files)):
-        most = BUDGET[what]
-        findings += [f"{name} has {n} lines, at most {most['most']}" for n, name in rows if n > most["most"]]
-        for percent, limit in ((50, most["median"]), (90, most["p90"])):
-            length = percentile([n for n, _ in rows], percent)
-            if length > limit:
-                findings.append(f"{what}: {percent} % have at most {length} lines, wanted {limit}")
-    return findings
+    return findings + lengths(functions, files, BUDGET)
+
+
+# What would turn a text into markup or code; the page's policy forbids most of it, too.
+MARKUP = re.compile(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|eval\(|"
+                    r"new Function|createContextualFragment|setHTMLUnsafe|javascript:)|"
+                    r"https?://(?!www\.w3\.org/2000/svg)")
+
+
+def script_functions(text):
+    """(lines, first line) of the functions of a script: what opens with `{` behind a parameter list or an
+    arrow and ends at the same indent."""
+    lines, found = text.split("\n"), []
+    head = re.compile(r"^( *)(?!(?:if|for|while|switch|\} )\b)\S.*(?:\)|=>) \{$")
+    for number, line in enumerate(lines):
+        opened = head.match(line)
+        if not opened or re.match(r" *(if|for|while|switch|else|\})", line):
+            continue
+        end = next((k for k in range(number + 1, len(lines)) if lines[k].startswith(opened[1] + "}")), number)
+        found.append((end - number + 1, line.strip()[:60]))
+    return found
+
+
+def page(_):
+    findings, functions, files = [], [], []
+    for path in (p for p in tracked(".js") if p.startswith("web/")):
+        text = read(path)
+        if not text.startswith("// SPDX-License-Identifier: Apache-2.0"):
+            findings.append(f"{path}: the first line is not the SPDX line")
+        findings += [f"{path}: {found.group()}" for found in MARKUP.finditer(text)]
+        findings += [f"{path}: holds {what}" for pattern, what in FORBIDDEN if pattern.search(text)]
+        findings += [f"{path}:{number}: {len(line)} columns, at most 110"
+                     for number, line in enumerate(text.split("\n"), 1) if len(line) > 110]
+        files.append((text.count("\n"), path))
+        functions += [(length, f"{path}: {name}") for length, name in script_functions(text)]
+    built = set(re.findall(r"'\.\./(web/[^']+)'", read("api/meson.build")))
+    findings += [f"api/meson.build lacks {path}" for path in tracked(".js", ".css", ".html")
+                 if path.startswith("web/") and path not in built]
+    if len(files) < 5 or len(functions) < 50:
+        findings.append("web/: its files or functions were not found")
+    return findings + lengths(functions, files, PAGE_BUDGET)
 
 
 def words(sources):
@@ -360,7 +415,7 @@ def main():
     sources = tracked(".c", ".h", ".def", ".inc")
     checks = [("arrows", arrows), ("insides", insides), ("routes", route_ids), ("operators", operators),
               ("positions", positions),
-              ("headers", headers), ("budget", budget), ("words", words), ("width", width),
+              ("headers", headers), ("budget", budget), ("page", page), ("words", words), ("width", width),
               ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:

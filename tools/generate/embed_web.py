@@ -20,7 +20,8 @@ def row(index, path):
     name = os.path.basename(path)
     tag, media = hashlib.sha256(content).hexdigest(), TYPES[os.path.splitext(name)[1]]
     return (f"static const uint8_t bytes_{index}[] = {{\n" + ",\n".join(lines) + "\n};\n",
-            f'        {{ "{name}", "{media}", {{ "{tag}" }}, bytes_{index}, {len(packed)}, {len(content)} }},\n')
+            f'        {{ "{name}", "{media}", {{ "{tag}" }}, bytes_{index}, '
+            f"{len(packed)}, {len(content)} }},\n")
 
 
 def main():

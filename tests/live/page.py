@@ -1,0 +1,499 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page at GET /, used in Debian's Chromium against the real server: page.py FXSERVE [--shots FOLDER].
+
+Each journey is what a person does: real clicks, keys and files. After each one the page must have
+reported no error, asked nobody but its server, and made no markup of texts. The last line is `N
+passed, N failed`.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
+from chrome import Chrome
+from service import MODELS, ROOT, Failed, Server, Tally, model_file, tensor_of, write_npy
+
+TOKEN = "a-token-of-the-page-0123456789"
+ATTACK = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+READY = "document.documentElement.dataset.ready === 'graph'"
+COMPRESSED = 150000  # bytes of all files together
+
+
+def expect(found, wanted, what):
+    if found != wanted:
+        raise Failed(f"{what}: {found!r}, expected {wanted!r}")
+
+
+class Visit:
+    def __init__(self, chrome, server, shots):
+        self.chrome, self.server, self.shots = chrome, server, shots
+
+    def go(self, address):
+        self.chrome.open("about:blank")
+        self.chrome.open(f"{self.server.url}/{address}")
+
+    def graph(self, name, more=""):
+        self.go(f"#/g/{name}/graph{more}")
+        self.chrome.wait(READY, f"the drawing of {name}")
+
+    def shot(self, name):
+        if self.shots:
+            self.chrome.screenshot(os.path.join(self.shots, f"{name}.png"))
+
+    def side(self):
+        return self.chrome.run("document.querySelector('aside.side').innerText")
+
+
+# ---- journeys ----------------------------------------------------------------------------------
+def draw_a_digit(visit):
+    """The pad reads a drawn one, and the heat of the graph is that of the run."""
+    chrome = visit.chrome
+    visit.graph("digits")
+    chrome.wait("document.querySelectorAll('.bars .bar').length === 10", "the first run")
+    chrome.click("button", "clear")
+    x, y = chrome.place(".pad canvas")
+    runs = visit.server.call("GET", "/v1").json()["runs"]
+    chrome.drag([(x, y - 65 + 10 * k) for k in range(14)])
+    chrome.wait("document.querySelector('.bars .best')?.textContent === '1'", "a one", 3)
+    chrome.wait("board.look(1, {}).heat && board.times.size > 5", "the heat")
+    if visit.server.call("GET", "/v1").json()["runs"] < runs + 2:
+        raise Failed("strokes were no runs")
+    visit.shot("digits")
+
+
+def find_the_slow_node(visit):
+    """The list of slow nodes leads to one, its panel says what it is."""
+    chrome = visit.chrome
+    visit.graph("digits")
+    chrome.wait_text("Where time goes", "aside.side")
+    chrome.click("aside.side table button")
+    chrome.wait_text("of the run", "aside.side")
+    for words in ("Code", "torch.ops.aten.", "Source", "tools/train_digits.py", "Reads"):
+        if words not in visit.side():
+            raise Failed(f"the panel lacks {words}: {visit.side()[:400]}")
+
+
+def open_a_module(visit):
+    """A click on the triangle opens a module in its place; what is closed has no layout."""
+    chrome = visit.chrome
+    visit.graph("resnet")
+    chrome.run("board.open = new Set(['']), board.update({fit: true})")
+    before = chrome.run("board.scene.shapes.length")
+    place = chrome.run("(() => { const s = board.scene.shapes.find((s) => s.kind === 'module'),"
+                       " b = board.canvas.getBoundingClientRect(); return [b.left + (s.x + 12 - board.x) *"
+                       " board.scale, b.top + (s.y + 20 - board.y) * board.scale]; })()")
+    chrome.click_at(*place)
+    chrome.wait(f"board.scene.shapes.length > {before}", "an open module")
+    chrome.wait("location.hash.includes('open=')", "an address with the open module")
+    after = chrome.run("board.scene.shapes.length")
+    if after > 60:
+        raise Failed(f"{after} shapes after one module was opened")
+    visit.shot("module")
+    address = chrome.run("location.hash")
+    visit.go(address)
+    chrome.wait(READY)
+    expect(chrome.run("board.scene.shapes.length"), after, "the same address again")
+
+
+def find_by_keys(visit):
+    """Keys only: find a node, see its value, walk on, close."""
+    chrome = visit.chrome
+    visit.graph("digits")
+    chrome.key("/")
+    chrome.wait("document.activeElement.matches('input.find')", "the field")
+    chrome.type("conv2d_1")
+    chrome.wait("document.querySelectorAll('.found li').length === 1")
+    chrome.key("Enter")
+    chrome.wait_text("Conv2d 16→32, 3×3", "aside.side h2")
+    chrome.wait("location.hash.includes('node=conv2d_1')")
+    chrome.key("ArrowDown")
+    chrome.wait_text("ReLU", "aside.side h2")
+    chrome.key("Escape")
+    chrome.wait("!location.hash.includes('node=')")
+    chrome.key("?")
+    chrome.wait("document.querySelector('dialog[open]')?.innerText.includes('heat on or off')")
+    chrome.key("Escape")
+    chrome.wait("!document.querySelector('dialog')")
+    for key, title in (("r", "Run"), ("t", "Time"), ("c", "Change")):
+        chrome.key(key)
+        chrome.wait(f"document.querySelector('h1')?.textContent === '{title}'", title)
+
+
+def value_of_a_node(visit):
+    """A node's value is a picture with its statistics; the numbers are the run's."""
+    chrome = visit.chrome
+    visit.graph("digits", "?node=relu")
+    chrome.click("aside.side button", "how its value")
+    chrome.wait("!!document.querySelector('.tensor canvas')", "a picture")
+    for words in ("mean", "zeros"):
+        if words not in visit.side():
+            raise Failed(f"the value lacks {words}")
+    visit.shot("value")
+
+
+def run_the_example(visit):
+    """The form runs the example; what is typed wrongly is said; a .npy file is taken."""
+    chrome = visit.chrome
+    visit.go("#/g/digits/run")
+    chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')", "the example")
+    chrome.click("button.first", "Run")
+    chrome.wait("document.querySelectorAll('.bars .bar').length === 10", "ten bars")
+    seven = os.path.join(visit.server.folder, "seven.npy")
+    image = json.loads(model_file("digits_images.json"))["inputs"]["x"][7]
+    with open(seven, "wb") as file:
+        file.write(write_npy(tensor_of("float32", [image])))
+    chrome.files("input[type=file]", [seven])
+    chrome.wait("document.querySelector('textarea').value.includes('float32')", "the file")
+    chrome.click("button.first", "Run")
+    chrome.wait("document.querySelector('.bars .best')?.textContent === '7'", "a seven")
+    visit.shot("run")
+    chrome.run("document.querySelector('textarea').value = '[[1, 2'; "
+               "document.querySelector('textarea').dispatchEvent(new Event('input'))")
+    chrome.click("button.first", "Run")
+    chrome.wait_text("no JSON", ".error")
+    chrome.run("document.querySelector('textarea').value = '[1, 2, 3]'")
+    chrome.click("button.first", "Run")
+    chrome.wait_text("has shape [3]", ".error")
+
+
+def see_time(visit):
+    """Run again, the timeline and the statistics."""
+    chrome = visit.chrome
+    visit.go("#/g/resnet/time")
+    chrome.click("button", "Run again")
+    chrome.wait("document.querySelectorAll('.lane').length > 30", "the timeline")
+    chrome.wait_text("By module", ".page")
+    chrome.wait_text("99 %", ".page")
+    visit.shot("time")
+    chrome.click(".lane", "Conv2d")
+    chrome.wait(READY)
+    chrome.wait("location.hash.includes('node=')", "the node of a lane")
+
+
+def override(visit):
+    """A rule by pointing at a node: tried, stored as a graph, and what it changed is shown."""
+    chrome = visit.chrome
+    visit.graph("digits", "?node=relu")
+    chrome.click("aside.side button", "Zeros")
+    chrome.click("aside.side a", "Try them")
+    chrome.click("button.first", "Try them")
+    chrome.wait_text("medians of", ".page")
+    chrome.wait_text("differ by", ".page")
+    visit.shot("change")
+    chrome.click("button", "Store as a graph")
+    chrome.wait_text("stored: digits-changed, version 1", ".page")
+    expect(visit.server.call("GET", "/v1/graphs/digits-changed").status, 200, "the variant")
+    visit.server.call("DELETE", "/v1/graphs/digits-changed")
+
+
+def write_steps(chrome, steps):
+    chrome.run("document.querySelector('[aria-label=\"steps as JSON\"]').value = "
+               + json.dumps(json.dumps(steps)))
+
+
+def rewrite_and_roll_back(visit):
+    """Steps make another graph, shown as a diff; stored as a version; the old one serves again."""
+    chrome = visit.chrome
+    visit.go("#/g/digits/change")
+    chrome.wait("!!document.querySelector('[aria-label=\"steps as JSON\"]')")
+    step = {"edit": "set_target", "node": "relu", "target": "torch.ops.aten.sigmoid.default"}
+    write_steps(chrome, [step])
+    chrome.click("button", "Show what it makes")
+    chrome.wait("document.querySelectorAll('.code .add, .code .del').length >= 2", "the diff")
+    expect(visit.server.call("GET", "/v1/graphs/digits").json()["versions"], [1], "a dry run")
+    chrome.click("button", "Store as a version")
+    chrome.wait_text("stored: digits, version 2", ".page")
+    visit.go("#/g/digits/change")
+    chrome.click("button", "Serve this one")
+    chrome.wait_text("version 1 serves now", ".toast")
+    expect(visit.server.call("GET", "/v1/graphs/digits").json()["default_version"], 1, "after rolling back")
+    visit.server.call("DELETE", "/v1/graphs/digits/versions/2")
+
+
+def upload(visit):
+    """A file is uploaded and drawn; a broken one and one with unknown operators say what to do."""
+    chrome, folder = visit.chrome, visit.server.folder
+    visit.go("#/")
+    chrome.wait_text("digits", "table")
+    visit.shot("start")
+    chrome.run("1")
+    chrome.files("input[type=file]", [os.path.join(MODELS, "dev_lenet.pt2")])
+    chrome.wait("location.hash.includes('/g/dev_lenet/')", "the uploaded graph")
+    chrome.wait(READY)
+    broken = os.path.join(folder, "broken.pt2")
+    with open(broken, "wb") as file:
+        file.write(b"PK\3\4 and no more")
+    visit.go("#/")
+    chrome.wait_text("digits", "table")
+    chrome.files("input[type=file]", [broken])
+    chrome.wait("!!document.querySelector('.error')", "what is wrong with the file")
+    odd = os.path.join(folder, "odd.json")
+    nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_function", "name": "foo", "target": "torch.foo", "args": ["%x"]},
+             {"op": "output", "name": "output", "target": "output", "args": ["%foo"]}]
+    with open(odd, "w", encoding="utf-8") as file:
+        json.dump({"format": "fx/1", "nodes": nodes}, file)
+    chrome.files("input[type=file]", [odd])
+    chrome.wait_text("torch.foo", ".error")
+    chrome.click("button", "Show the graph")
+    chrome.wait_text("torch.foo", "aside.side")
+    chrome.wait("board.scene && board.scene.shapes.length === 3 && board.missing.has('foo')", "the drawing")
+    visit.shot("refused")
+
+
+def export(visit):
+    """SVG and PNG of the whole drawing."""
+    chrome = visit.chrome
+    visit.graph("resnet")
+    svg = chrome.run("board.svg().text()")
+    for words in ("<svg", "pixel_values", "</svg>"):
+        if words not in svg:
+            raise Failed(f"the SVG lacks {words}")
+    kind, size = chrome.run("board.png().then((b) => [b.type, b.size])")
+    if kind != "image/png" or size < 20000:
+        raise Failed(f"the picture is {kind} of {size} bytes")
+
+
+def dark_and_large(visit):
+    """The dark theme is kept; at 200 % and on a small window nothing is cut off."""
+    chrome = visit.chrome
+    visit.go("#/")
+    chrome.run("document.body.focus()")
+    chrome.key("d")
+    theme = chrome.run("document.documentElement.dataset.theme")
+    visit.graph("resnet")
+    expect(chrome.run("document.documentElement.dataset.theme"), theme, "the theme on the next page")
+    visit.shot("dark")
+    chrome.key("d")
+    chrome.size(700, 430, 2)
+    visit.graph("digits")
+    wide = chrome.run("document.documentElement.scrollWidth - innerWidth")
+    chrome.size(1400, 860)
+    if wide > 0:
+        raise Failed(f"the page is {wide} pixels wider than its window")
+
+
+def as_curl(visit):
+    """What the page did is shown as curl commands, which do the same."""
+    chrome = visit.chrome
+    visit.go("#/g/digits/run")
+    chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')")
+    chrome.click("button.first", "Run")
+    chrome.wait("!!document.querySelector('.bars')")
+    chrome.click("button", "curl")
+    texts = chrome.run("[...document.querySelectorAll('dialog pre')].map((e) => e.textContent)")
+    text = next(one for one in texts if one.endswith("/text?form=json'"))
+    done = subprocess.run(["bash", "-c", text], capture_output=True, check=False)
+    if b'"format": "fx/1"' not in done.stdout:
+        raise Failed(f"{text}: {done.stdout[:200]} {done.stderr[:300]}")
+
+
+def hostile_texts(visit):
+    """Texts of a graph stay texts, wherever they may stand."""
+    chrome = visit.chrome
+    stack = {ATTACK: [ATTACK, ATTACK], f"{ATTACK}2": [f"{ATTACK}.{ATTACK}", ATTACK]}
+    meta = {"nn_module_stack": stack, "stack_trace": f'File "{ATTACK}", line 1, in {ATTACK}\n    {ATTACK}'}
+    nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_function", "name": "y", "target": "torch.relu", "args": ["%x"], "meta": meta},
+             {"op": "call_function", "name": "z", "target": "torch.neg", "args": ["%y"], "meta": meta},
+             {"op": "output", "name": "output", "target": "output", "args": ["%z"]}]
+    body = json.dumps({"format": "fx/1", "nodes": nodes})
+    reply = visit.server.call("PUT", "/v1/graphs/hostile", body.encode())
+    expect(reply.status, 201, f"the upload: {reply.body}")
+    run = json.dumps({"inputs": {"x": [1.0]}}).encode()
+    visit.server.call("POST", "/v1/graphs/hostile/run", run)
+    for address in ("graph", "graph?node=y", f"graph?node={ATTACK}", "run", "time", "change"):
+        visit.go(f"#/g/hostile/{address}")
+        chrome.wait("document.querySelector('main').textContent.length > 20")
+        if address.startswith("graph"):
+            chrome.wait(READY)
+            chrome.run("board.open = new Set(board.graph.scopes.keys()), board.update()")
+            chrome.run("board.svg().text().then((t) => new DOMParser().parseFromString(t, 'text/html'))"
+                       ".then((d) => { if (d.querySelector('script, img')) throw new Error('markup'); })")
+    check_drawn_texts(visit)
+
+
+def check_drawn_texts(visit):
+    """Dropped files of random texts, which the server never sees."""
+    chrome, generator = visit.chrome, random.Random(7)
+    values = [ATTACK, "%" + ATTACK, "__proto__", "constructor", "", "%%", "\u202e", 7, None, True, [ATTACK],
+              {"a": ATTACK}, "javascript:alert(1)", "x" * 5000, {"__proto__": {"x": 1}}, -1e308]
+    drawn = "import('/web/refused.js').then((m) => m.showRefused('m', {}, new Error({})))"
+    for _ in range(60):
+        nodes = [{key: generator.choice(values) for key in ("op", "name", "target", "args", "kwargs", "meta")}
+                 for _ in range(12)]
+        for node in nodes[::2]:
+            node["op"] = "call_function"
+            node["meta"] = {"nn_module_stack": {ATTACK: generator.choice(values)},
+                            "stack_trace": generator.choice(values),
+                            "shape": generator.choice(values), "dtype": generator.choice(values)}
+            node["args"] = [f"%{generator.choice(nodes)['name']}"]
+        text = json.dumps(json.dumps({"nodes": nodes, "signature": {"inputs": generator.choice(values)},
+                                      "class_name": generator.choice(values)}))
+        chrome.run(drawn.format(text, json.dumps(ATTACK)))
+    check_markup(visit)
+
+
+def check_markup(visit):
+    found = visit.chrome.run("[...document.querySelectorAll('script:not([src=\"web/main.js\"]), img, iframe,"
+                             " object, [onerror], [onclick]')].map((e) => e.outerHTML)")
+    expect(found, [], "elements made of texts")
+    if visit.chrome.run("document.title") == "owned":
+        raise Failed("a script of a text ran")
+
+
+def layouts(visit):
+    """Properties of layouts of random graphs: no overlaps, edges go down, one picture each time, few
+    crossings where none are needed."""
+    visit.graph("digits")
+    with open(os.path.join(HERE, "page_layouts.js"), encoding="utf-8") as file:
+        found = visit.chrome.run(file.read())
+    expect(found, [], "properties of layouts")
+
+
+def ten_thousand(visit):
+    """10,000 nodes in 500 modules: only what is open has shapes, and the layout takes a moment."""
+    chrome = visit.chrome
+    nodes, before = [{"op": "placeholder", "name": "x", "target": "x"}], "x"
+    for i in range(10000):
+        path = f"stage{i // 1000}.block{i // 20}"
+        stack = {"s": [path.split(".", maxsplit=1)[0], "Stage"], f"b{i // 20}": [path, "Block"]}
+        nodes.append({"op": "call_function", "name": f"n{i}", "target": "torch.relu", "args": [f"%{before}"],
+                      "meta": {"nn_module_stack": {f"{k}{i // 1000}": v for k, v in stack.items()}}})
+        before = f"n{i}"
+    nodes.append({"op": "output", "name": "output", "target": "output", "args": [f"%{before}"]})
+    body = json.dumps({"format": "fx/1", "nodes": nodes}).encode()
+    expect(visit.server.call("PUT", "/v1/graphs/large", body).status, 201, "the upload")
+    visit.graph("large")
+    shapes, milliseconds = chrome.run("[board.scene.shapes.length, board.layoutMs]")
+    if shapes > 200:
+        raise Failed(f"{shapes} shapes at first")
+    first = chrome.run("performance.now()")
+    chrome.run("board.toggle([...board.graph.scopes.values()].find((s) => s.depth === 1)).then(() => 0)")
+    print(f"10,000 nodes: {shapes} shapes laid out in {milliseconds:.0f} ms, a module opened in "
+          f"{chrome.run('performance.now()') - first:.0f} ms")
+    chrome.run("board.open = new Set(board.graph.scopes.keys()), board.update().then(() => board.fit())")
+    with open(os.path.join(HERE, "page_frames.js"), encoding="utf-8") as file:
+        times = chrome.run(file.read())
+    shapes, milliseconds = chrome.run("[board.scene.shapes.length, board.layoutMs]")
+    print(f"all open: {shapes} shapes in {milliseconds:.0f} ms, "
+          f"half of the frames within {times[20]:.0f} ms, 95 % within {times[37]:.0f} ms")
+    visit.server.call("DELETE", "/v1/graphs/large")
+
+
+JOURNEYS = [draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
+            see_time, override, rewrite_and_roll_back, upload, export, dark_and_large, as_curl, layouts,
+            hostile_texts, ten_thousand]
+
+
+def tokens(visit):
+    """With tokens the page asks; a wrong one is said; the right one is kept for the tab, and no address
+    has it; without the scope to write the refusal is shown."""
+    chrome = visit.chrome
+    visit.go("#/")
+    chrome.wait("!!document.querySelector('dialog input[type=password]')", "the question")
+    chrome.type("a-wrong-token-0123456789")
+    chrome.key("Enter")
+    chrome.wait_text("does not know this token", "dialog")
+    chrome.type(TOKEN)
+    chrome.key("Enter")
+    chrome.wait_text("digits", "table")
+    chrome.open(visit.server.url + "/#/g/digits/change")
+    chrome.wait_text("version 1", ".page")
+    if any(TOKEN in url for url in chrome.requests):
+        raise Failed("an address has the token")
+    write_steps(chrome, [{"pass": "cse"}])
+    chrome.click("button", "Store as a version")
+    chrome.wait("document.querySelector('.error')?.innerText.includes('forbidden')", "the refusal")
+
+
+def attempt(tally, visit, journey, allowed=()):
+    """One journey, and what must hold after each."""
+    chrome, name = visit.chrome, journey.__name__.replace("_", " ")
+    chrome.problems.clear()
+    chrome.requests.clear()
+    try:
+        journey(visit)
+        wrong = [text for text in chrome.problems if not any(word in text for word in allowed)]
+        expect(wrong, [], "errors of the page")
+        own = (visit.server.url, "about:", "data:", "blob:")
+        strange = [url for url in chrome.requests if not url.startswith(own)]
+        expect(strange, [], "requests to others")
+        check_markup(visit)
+        tally.check(name, "")
+    except Failed as error:
+        visit.shot(f"failed-{journey.__name__}")
+        tally.check(name, str(error)[:1200])
+
+
+def check_size(tally, server):
+    total = 0
+    for name in sorted(os.listdir(os.path.join(ROOT, "web"))):
+        path = "/" if name == "index.html" else f"/web/{name}"
+        accept = [("Accept", "text/html"), ("Accept-Encoding", "gzip")]
+        total += len(server.call("GET", path, headers=accept).body)
+    print(f"the page's files: {total} bytes compressed")
+    tally.check("size", "" if 20000 < total <= COMPRESSED else f"{total} bytes, at most {COMPRESSED}")
+
+
+def with_tokens(binary, tally, chrome, shots):
+    server = Server(binary, ["--data", "none"])
+    path = os.path.join(server.folder, "tokens")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{TOKEN} read,run\n{TOKEN}w admin\n")
+    server.flags += ["--token-file", path]
+    try:
+        server.start()
+        admin = [("Authorization", f"Bearer {TOKEN}w")]
+        server.call("PUT", "/v1/graphs/digits", model_file("digits.pt2"), admin)
+        attempt(tally, Visit(chrome, server, shots), tokens, ("401", "403"))
+        tally.check("the second server's end", "; ".join(server.stop()))
+    finally:
+        server.clean_up()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    parser.add_argument("--shots", help="a folder for screenshots")
+    parser.add_argument("--only", default="", help="journeys with this in their name")
+    options, tally = parser.parse_args(), Tally()
+    if shutil.which("chromium") is None:
+        tally.check("a browser", "chromium is not installed")
+        return tally.end()
+    if options.shots:
+        os.makedirs(options.shots, exist_ok=True)
+    server = Server(options.binary, ["--data", "none"])
+    chrome = None
+    try:
+        server.start()
+        for name in ("digits", "resnet"):
+            file = {"resnet": "dev_resnet_hf"}.get(name, name)
+            server.call("PUT", f"/v1/graphs/{name}", model_file(f"{file}.pt2"))
+        check_size(tally, server)
+        chrome = Chrome()
+        visit = Visit(chrome, server, options.shots)
+        for journey in (one for one in JOURNEYS if options.only in one.__name__):
+            # a refusal that a journey provokes is told by the browser, too
+            provoked = journey in (run_the_example, upload, hostile_texts, ten_thousand)
+            refused = ("400", "404", "409", "415", "422") if provoked else ()
+            attempt(tally, visit, journey, refused)
+        tally.check("the server's end", "; ".join(server.stop()))
+        if options.only in "tokens":
+            with_tokens(options.binary, tally, chrome, options.shots)
+    except (Failed, OSError) as error:
+        tally.check("the visit", str(error)[:1500])
+    finally:
+        if chrome is not None:
+            chrome.close()
+        server.clean_up()
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

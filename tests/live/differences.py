@@ -43,13 +43,13 @@ KNOWN = {
     r"refused with 400, aten\.expand\..*negative dimension": "PyTorch makes a tensor of -3 elements",
     r"refused with 400, aten\.fill_diagonal_.*out of bounds": "PyTorch writes beyond the tensor",
     r"accepted, .*adaptive_max_pool1d.*non-zero size": "no channels",
-    r"differs.*aten\.(lerp|cumulative_trapezoid|trapezoid).*is -?inf": "sums that leave the range on the way, "
-    "or do not, by their order",
+    r"differs.*aten\.(lerp|cumulative_trapezoid|trapezoid).*is -?inf": "sums that leave the range on the "
+    "way, or do not, by their order",
     r"differs.*linalg_lu_factor_ex.*result 2": "which pivot of a singular matrix is zero",
     r"refused with 400, aten\.full\..*type Bool": "PyTorch fills bools with complex numbers",
     r"refused with 400, aten\.max\.dim.*must be int": "PyTorch takes a tensor of one element for a number",
-    r"refused with 400, aten\.binary_cross_entropy\..*is deprecated": "PyTorch warns of it where a call comes "
-    "from Python",
+    r"refused with 400, aten\.binary_cross_entropy\..*is deprecated": "PyTorch warns of it where a call "
+    "comes from Python",
     r"refused with 400, aten\.(diff|linalg_vecdot)\..*Dimension out of range": "PyTorch does not look at dim",
     r"refused with 400, aten\._?pad\w*\.*.*is too small": "PyTorch allows no rows",
     r"refused with 400, aten\.cross_entropy_loss.*smoothing must be": "PyTorch smooths above 0 only",
@@ -60,8 +60,8 @@ KNOWN = {
     r"accepted, .*quant_m(in|ax) out of bounds": "bounds that are tensors are known when they are read",
     r"accepted, .*batch_norm.*Dimension out of range": "no elements and no channels",
     r"layers differ.*is nan, PyTorch has -?inf": "the order of sums of infinities",
-    r"differs.*isin\.Scalar_Tensor": "a number that the dtype cannot hold: PyTorch cuts it among few elements, "
-    "and not among ten",
+    r"differs.*isin\.Scalar_Tensor": "a number that the dtype cannot hold: PyTorch cuts it among few "
+    "elements, and not among ten",
     r"refused with 400, aten\._grouped_mm.*ends at": "PyTorch cuts what lies beyond the matrix",
     r"differs.*special_zeta.*PyTorch has nan": "PyTorch's series of a huge exponent is 0 times infinity",
     r"differs.*aten\.ldexp.*is 0\.0": "PyTorch's powers of two below -2^31",
@@ -129,7 +129,8 @@ KNOWN = {
     "do not belong together: PyTorch asks in the steps that see them",
     r"refused with 400, aten\.grid_sampler\S*: .*unknown interpolation_mode": "PyTorch takes unknown "
     "modes for the last one",
-    r"refused with 400, aten\.(huber|soft_margin)_loss.*reduction is": "PyTorch takes unknown reductions for none",
+    r"refused with 400, aten\.(huber|soft_margin)_loss.*reduction is": "PyTorch takes unknown "
+    "reductions for none",
     r"differs, aten\.nll_loss2d_forward": "unknown reductions",
     r"differs, aten\.(_linalg_det|_linalg_slogdet)\.default: result [12]": "factors of singular "
     "matrices are a matter of rounding",

@@ -33,7 +33,8 @@ SWIN, MVIT = "torchvision.models.swin_transformer.", "torchvision.models.video.m
 DEPTH, BLOCK = "torchvision.ops.stochastic_depth.stochastic_depth", "torchvision.ops.drop_block.drop_block"
 
 WINDOWS = (((3, 3), (0, 0), (6, 9)), ((3, 3), (1, 1), (6, 9)), ((3, 3), (1, 1), (7, 8)),
-           ((4, 4), (2, 2), (3, 9)), ((4, 2), (2, 1), (9, 2)), ((5, 5), (2, 2), (4, 4)), ((3, 2), (0, 1), (6, 6)))
+           ((4, 4), (2, 2), (3, 9)), ((4, 2), (2, 1), (9, 2)), ((5, 5), (2, 2), (4, 4)),
+           ((3, 2), (0, 1), (6, 6)))
 
 
 def attention(learned, window, shift, size):

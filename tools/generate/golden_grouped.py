@@ -32,8 +32,8 @@ def grouped_cases():
         yield "aten._grouped_mm.default", [ramp(8, 16, dtype=dtype), ramp(16, 24, dtype=dtype), ends * 2], {}
     for dtype in (f32, bf16):
         yield "aten._grouped_mm.default", [ramp(3, 4, 16, dtype=dtype), ramp(3, 16, 8, dtype=dtype)], {}
-        yield ("aten._grouped_mm.default", [ramp(3, 8, 16, dtype=dtype), ramp(16, 24, dtype=dtype),
-                                       t([8, 8, 24], torch.int32)], {"out_dtype": dtype})
+        operands = [ramp(3, 8, 16, dtype=dtype), ramp(16, 24, dtype=dtype), t([8, 8, 24], torch.int32)]
+        yield "aten._grouped_mm.default", operands, {"out_dtype": dtype}
     for dtype, ends in ((f32, [2, 2, 5]), (f32, [0, 3, 7]), (bf16, [1, 4, 7]), (f16, [7, 7, 7]),
                         (f64, [3, 5, 6])):
         for kind in (torch.int32, i64):

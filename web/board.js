@@ -10,7 +10,9 @@ import {THEMES, canvasPen, paint, svgPen} from "./paint.js";
  */
 
 const MIN_SCALE = 0.02,
-    MAX_SCALE = 3;
+    MAX_SCALE = 3,
+    TOP = 46, // what lies over the picture, in pixels: buttons, and the legend
+    BOTTOM = 48;
 
 /** @param {number} value @param {number} low @param {number} high */
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -113,15 +115,12 @@ export class Board {
         if (!this.scene) return;
         const {width, height} = this.host.getBoundingClientRect(),
             {w, h} = this.scene;
-        const whole = Math.min(width / (w + 20), height / (h + 20), 1.15);
-        this.scale = clamp(
-            first ? Math.max(whole, Math.min(0.62, width / (w + 20) < 0.3 ? 0.5 : 1)) : whole,
-            MIN_SCALE,
-            MAX_SCALE
-        );
-        if (first && whole > 0.62) this.scale = whole;
+        const room = height - TOP - BOTTOM,
+            whole = Math.min(width / (w + 20), room / h, 1.15);
+        const readable = Math.max(0.5, Math.min(0.62, width / (w + 20)));
+        this.scale = clamp(first ? Math.max(whole, readable) : whole, MIN_SCALE, MAX_SCALE);
         this.x = w / 2 - width / 2 / this.scale;
-        this.y = this.scale === whole ? h / 2 - height / 2 / this.scale : -50 / this.scale;
+        this.y = this.scale > whole ? -TOP / this.scale : h / 2 - (TOP + room / 2) / this.scale;
         this.draw();
     }
 

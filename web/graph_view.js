@@ -2,6 +2,7 @@
 // The drawing and, beside it, what is known of the graph or of the node that is chosen.
 import {Board} from "./board.js";
 import {download, fill, h} from "./dom.js";
+import {codePanel} from "./code_panel.js";
 import {graphPanel, modulePanel, nodePanel} from "./details.js";
 import {setQuery} from "./address.js";
 import {THEMES} from "./paint.js";
@@ -47,6 +48,7 @@ class GraphView {
     constructor(host, place) {
         this.session = /** @type {Session} */ (current.now);
         this.all = false;
+        this.code = false;
         this.holder = h("div.board");
         this.side = h("aside.side");
         this.legend = h("div.legend");
@@ -59,6 +61,9 @@ class GraphView {
         this.heat = toggle("Heat", "colour by share of time (h)", true, (on) => this.setHeat(on));
         this.parameters = toggle("Parameters", "draw weights, too (p)", false, (on) =>
             this.setParameters(on)
+        );
+        this.codeButton = toggle("Code", "the code beside the drawing (k)", false, (on) =>
+            this.setCode(on)
         );
         this.holder.append(this.tools(), this.legend);
         this.timed = () => this.showTimes();
@@ -81,6 +86,7 @@ class GraphView {
             h("button", {title: "all modules, and back (o)", onclick: () => this.openAll()}, "Open all"),
             this.heat,
             this.parameters,
+            this.codeButton,
             h(
                 "button",
                 {title: "save the drawing", onclick: () => download(`${session.name}.svg`, board.svg())},
@@ -102,6 +108,14 @@ class GraphView {
         this.board.update();
     }
 
+    /** @param {boolean} on */
+    setCode(on) {
+        this.code = on;
+        this.side.classList.toggle("wide", on);
+        this.selected(this.board.selectedShape());
+        if (this.board.selected) requestAnimationFrame(() => this.board.reveal(this.board.selected || ""));
+    }
+
     redraw() {
         this.board.draw();
         drawLegend(this.board, this.legend);
@@ -111,15 +125,17 @@ class GraphView {
         this.all = !this.all;
         this.board.open = this.all ? new Set(this.session.graph.scopes.keys()) : new Set([""]);
         setQuery({open: null});
-        return this.board.update({fit: true});
+        return this.board.update({fit: true}).then(() => this.redraw());
     }
 
     /** @param {import("./scene.js").Shape | null} shape */
     selected(shape) {
         setQuery({node: shape && shape.node ? shape.node.name : null});
         if (this.panel.close) this.panel.close();
+        this.panel = {};
         const {side, session, board} = this,
             go = (name) => board.show(name);
+        if (this.code) return void codePanel(side, session, shape && shape.node ? shape.node.name : "", go);
         if (shape && shape.node) this.panel = nodePanel(side, session, shape.node, go);
         else if (shape && shape.scope)
             this.panel = modulePanel(side, session, shape.scope, go, () => board.toggle(shape.scope));
@@ -158,6 +174,7 @@ class GraphView {
             o: () => this.openAll(),
             h: () => this.heat.click(),
             p: () => this.parameters.click(),
+            k: () => this.codeButton.click(),
             Escape: () => board.select(null),
             "+": () => board.zoom(1.25),
             "-": () => board.zoom(0.8)

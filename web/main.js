@@ -33,6 +33,7 @@ const KEYS = [
     ["o", "open all modules, close them again"],
     ["h", "heat on or off"],
     ["p", "parameters on or off"],
+    ["k", "code beside the drawing"],
     ["Esc", "nothing is chosen"]
 ];
 

@@ -250,7 +250,10 @@ function paintWire(pen, wire, look) {
     const group = look.heat && wire.to ? look.fused.get(wire.from.name) : undefined;
     if (group !== undefined && wire.to && look.fused.get(wire.to.name) === group)
         pen.curve(p, {stroke: theme.dark ? "#7a4a22" : "#ffd9a3", width: 9});
-    pen.curve(p, {stroke: near ? theme.accent : theme.line, width: near ? 1.8 : 1.2});
+    pen.curve(p, {
+        stroke: near ? theme.accent : theme.line,
+        width: Math.max(near ? 1.8 : 1.2, 0.7 / look.scale)
+    });
     if (look.scale < 0.35) return;
     const x = p[p.length - 2],
         y = p[p.length - 1];
@@ -299,7 +302,7 @@ function paintCard(pen, shape, look) {
     if (shape.kind === "module")
         pen.rect(x + 4, y + 4, w, h, round, {fill: theme.card, stroke: theme.line});
     pen.rect(x, y, w, h, round, {
-        fill: fillOf(shape, look) || theme.card,
+        fill: fillOf(shape, look) || (look.scale < 0.25 ? theme.families[shape.family] : theme.card),
         stroke: edge,
         width,
         dash: mark ? [5, 3] : undefined
@@ -321,7 +324,8 @@ function paintCard(pen, shape, look) {
     );
     if (look.scale < 0.4 || !shape.sub) return;
     const low = y + (h < 48 ? 35 : 39);
-    pen.text(shape.sub, left + over, low, SUB, theme.soft, align);
+    const hot = look.heat && (look.share(shape) || 0) > 0.2;
+    pen.text(shape.sub, left + over, low, SUB, hot ? theme.ink : theme.soft, align);
     const time = look.heat ? look.time(shape) : null;
     if (time !== null && time > 0)
         pen.text(us(time).replace(" ", "\u2009"), x + w - 9, low, SUB, theme.ink, "right");

@@ -8,7 +8,8 @@ import {readGraph} from "./graph.js";
  * @typedef {{us: number, share: number}} Time
  * @typedef {{name: string, version: string, info: any, graph: Graph, report: any, profile: any,
  * inputs: any, result: any, rules: any[], times: Map<string, Time>, scopeTimes: Map<string,
- * Time>, fused: Map<string, number>, listeners: Set<() => void>}} Session
+ * Time>, fused: Map<string, number>, texts?: Map<string, string>, listeners: Set<() => void>}}
+ * Session
  */
 
 /** @type {{now: Session | null}} */

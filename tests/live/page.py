@@ -246,6 +246,19 @@ def upload(visit):
     visit.shot("refused")
 
 
+def code_beside(visit):
+    """The code beside the drawing, linked both ways."""
+    chrome = visit.chrome
+    visit.graph("digits", "?node=relu")
+    chrome.key("k")
+    chrome.wait("document.querySelector('.line[aria-current]')?.textContent.includes('relu = ')", "the line")
+    chrome.click(".line.link", "max_pool2d = ")
+    chrome.wait("board.selected === 'n max_pool2d'", "the node of the line")
+    chrome.wait("document.querySelector('.line[aria-current]')?.textContent.includes('max_pool2d = ')")
+    chrome.key("k")
+    chrome.wait_text("MaxPool2d 2×2", "aside.side h2")
+
+
 def export(visit):
     """SVG and PNG of the whole drawing."""
     chrome = visit.chrome
@@ -387,8 +400,8 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
-            see_time, override, rewrite_and_roll_back, upload, export, dark_and_large, as_curl, layouts,
-            hostile_texts, ten_thousand]
+            see_time, override, rewrite_and_roll_back, code_beside, upload, export, dark_and_large, as_curl,
+            layouts, hostile_texts, ten_thousand]
 
 
 def tokens(visit):

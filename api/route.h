@@ -11,9 +11,10 @@ typedef enum RouteKind {
         KIND_ANSWER, // a handler answers, on a worker
         // the same; a large body goes to disk, and a name loses a trailing ".pt2" or ".json"
         KIND_UPLOAD,
-        KIND_RUN,   // run by server/job.c
-        KIND_PROBE, // a handler answers on the loop thread, even when the server is full or stopping
-        KIND_STATIC // the same, with a file of the page; logged as other requests are
+        KIND_RUN,    // run by server/job.c
+        KIND_PROBE,  // a handler answers on the loop thread, even when the server is full or stopping
+        KIND_STATIC, // the same, with a file of the page; logged as other requests are
+        KIND_EVENTS  // the same, and the reply goes on with events (server/events.h)
 } RouteKind;
 
 // What a token may do; a token's scopes are a sum of these.

@@ -148,6 +148,13 @@ static bool submit(Exchange *exchange)
                 exchange->done = true;
                 return send_reply(exchange);
         }
+        if (route_is(job->call.route, KIND_EVENTS)) {
+                api_answer(&job->context, &job->call, NULL, NULL, &job->reply);
+                if (job->reply.status == 200 && http_events_open(exchange) != STATUS_OK)
+                        return refuse(exchange);
+                exchange->done = true;
+                return send_reply(exchange);
+        }
         if (http->forced) {
                 fail(STATUS_BUSY, "the server is stopping");
                 return refuse(exchange);
@@ -163,6 +170,7 @@ static bool submit(Exchange *exchange)
         if (job_submit(job) != STATUS_OK)
                 return refuse(exchange);
         pending_add(exchange);
+        tell_begun(exchange);
         // before the loop can see the job finished; both happen on this thread
         transport_suspend(exchange->connection);
         return true;
@@ -324,6 +332,7 @@ static Status start_http(Http *http)
         uv_timer_init(http->options.loop, &http->timer);
         uv_async_init(http->options.loop, &http->async, on_finished);
         http->poll.data = http->timer.data = http->async.data = http;
+        http_events_start(http);
         uv_poll_start(&http->poll, UV_READABLE, on_readable);
         return STATUS_OK;
 }
@@ -354,11 +363,13 @@ void http_stop(Http *http)
 {
         http->stopped = true;
         spools_stop(http->spools); // nothing may be suspended from here on
+        events_end(http->options.events);
         transport_stop(http->transport);
         conn_stop(http);
         pthread_mutex_lock(&http->finished_mutex);
         http->deaf = true;
         pthread_mutex_unlock(&http->finished_mutex);
+        events_stop(http->options.events);
         uv_close((uv_handle_t *)&http->poll, NULL);
         uv_close((uv_handle_t *)&http->timer, NULL);
         uv_close((uv_handle_t *)&http->async, NULL);

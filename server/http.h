@@ -4,6 +4,7 @@
 #pragma once
 #include <uv.h>
 #include "server/door.h"
+#include "server/events.h"
 #include "server/usage.h"
 #include "server/job.h"
 #include "server/workers.h"
@@ -23,6 +24,7 @@ typedef struct HttpOptions {
         bool inline_runs; // short runs with small bodies are done on the loop thread
         Engine *engine;
         Workers *workers;
+        Events *events;
         ServerFacts facts; // the fixed part
         // called when the last connection has ended while draining; possibly more than once
         void (*idle)(void *context);

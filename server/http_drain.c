@@ -192,6 +192,7 @@ void http_leave(Http *http)
 {
         http->leaving = true;
         http->leave_ns = clock_ns();
+        events_end(http->options.events);
         uv_timer_start(&http->drain_timer, sweep, SWEEP_MS, SWEEP_MS);
 }
 

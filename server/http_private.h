@@ -41,6 +41,7 @@ typedef struct Exchange {
         struct Exchange *pending_next, *pending_previous;
         int64_t pending_ns;
         bool watched;
+        TransportReply *stream; // the reply goes on with events; taken when it is sent
 } Exchange;
 
 // One connection: from accept to close.
@@ -194,6 +195,12 @@ bool body_drop(Exchange *exchange, size_t n);
 // The body is complete: it becomes the job's.
 Status body_finish(Exchange *exchange);
 void body_deinit(Exchange *exchange);
+
+// http_events.c: what requests tell those who follow GET /v1/events.
+void tell_begun(const Exchange *exchange); // a run was given to the workers
+void tell_ended(const Exchange *exchange, int status, const char *code, int64_t took_ns);
+void http_events_start(Http *http);
+Status http_events_open(Exchange *exchange); // a stream
 
 // http_reply.c
 // The server's facts that the route shows.

@@ -111,6 +111,7 @@ static void count(Exchange *exchange, int status, const char *code, size_t n_sen
         if (exchange->counted)
                 return;
         exchange->counted = true;
+        tell_ended(exchange, status, code, took_ns);
         metrics_count_request(metrics, job->call.route, status, (double)took_ns / 1e9);
         if (job->queue_ns > 0)
                 metrics_count_wait(metrics, (double)job->queue_ns / 1e9);
@@ -233,7 +234,8 @@ bool send_reply(Exchange *exchange)
         size_t n_charged = charge(exchange), n = api_reply_bytes(reply);
         if (exchange->conn != NULL && n > LARGE_REPLY)
                 conn_starts_reply(exchange->conn);
-        TransportReply *out = response_of(reply, &http->replies, n_charged);
+        TransportReply *out = exchange->stream != NULL ? take_ptr(exchange->stream)
+                                                       : response_of(reply, &http->replies, n_charged);
         if (out == NULL)
                 return false;
         if (reply->content_type != NULL)

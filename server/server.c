@@ -45,6 +45,7 @@ typedef struct Server {
         uv_timer_t stop_timer;  // leaves the current callback before HTTP is stopped
         Http *http;
         Workers *workers;
+        Events *events;
         Engine *engine;
         Door door;
         Usage *usage; // of the data folder
@@ -52,6 +53,16 @@ typedef struct Server {
         Phase phase;
         bool forced; // requests under way were told to stop, if there were any
 } Server;
+
+static void tell_built(void *context, const char *program_id, int64_t took_ns)
+{
+        char json[160];
+        if (!events_wanted(context))
+                return;
+        snprintf(json, sizeof(json), "{\"program\": \"%s\", \"took_us\": %.3f}", program_id,
+                 (double)took_ns / 1e3);
+        events_post(context, "build", "", json);
+}
 
 static void log_message(void *context, const char *message)
 {
@@ -200,6 +211,8 @@ static Status open_engine(const Options *options, Server *server)
         EngineOptions engine = { .data_folder = folder,
                                  .loader = upload_loader,
                                  .log = log_message,
+                                 .built = tell_built,
+                                 .built_context = server->events,
                                  .scrub = true,
                                  .no_warm_up = options->no_warm_up[0] != '\0' };
         TRY(usage_new(folder, &server->usage));
@@ -378,6 +391,7 @@ static Status start(Server *server, const Options *options)
         TRY(parse_address(options->listen, &address));
         TRY(resolve(&address));
         TRY(door_open(options, address.host, address.is_loopback, &server->door));
+        TRY(events_new(&server->events));
         TRY(open_engine(options, server));
         TRY(preload(server, options));
         TRY(listen_on(&address, &fd));
@@ -398,6 +412,7 @@ static Status start(Server *server, const Options *options)
                              .quiet = options->quiet[0] != '\0',
                              .engine = server->engine,
                              .workers = server->workers,
+                             .events = server->events,
                              .facts = version_facts(),
                              .idle = on_idle,
                              .idle_context = server };
@@ -455,6 +470,7 @@ int server_main(const Options *options)
                 workers_stop(server.workers);
                 models_free(server.models);
                 engine_close(server.engine);
+                events_free(server.events);
                 door_deinit(&server.door);
                 usage_free(server.usage);
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
@@ -467,6 +483,7 @@ int server_main(const Options *options)
         http_free(server.http);
         models_free(server.models);
         engine_close(server.engine);
+        events_free(server.events);
         door_deinit(&server.door);
         usage_free(server.usage);
         uv_loop_close(&server.loop);

@@ -240,6 +240,49 @@ TransportReply *transport_reply_pieces(const TransportPiece *pieces, unsigned n,
         return response;
 }
 
+typedef struct StreamReply {
+        struct MHD_Connection *connection;
+        int64_t (*read)(void *context, char *out, size_t most);
+        void (*ended)(void *context);
+        void *context;
+} StreamReply;
+
+static ssize_t read_part(void *cls, uint64_t at, char *out, size_t most)
+{
+        StreamReply *stream = cls;
+        (void)at;
+        int64_t n = stream->read(stream->context, out, most);
+        if (n == 0)
+                MHD_suspend_connection(stream->connection);
+        return n == TRANSPORT_END ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
+}
+
+static void end_stream(void *cls)
+{
+        StreamReply *stream = cls;
+        stream->ended(stream->context);
+        free(stream);
+}
+
+TransportReply *transport_reply_stream(TransportConnection *connection,
+                                       int64_t (*read)(void *context, char *out, size_t most),
+                                       void (*ended)(void *context), void *context)
+{
+        enum { PART_BYTES = 4096 };
+        StreamReply *stream = calloc(1, sizeof(*stream));
+        struct MHD_Response *response = NULL;
+        if (stream == NULL) {
+                ended(context);
+                return NULL;
+        }
+        *stream = (StreamReply){ connection, read, ended, context };
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PART_BYTES, read_part, stream,
+                                                     end_stream);
+        if (response == NULL)
+                end_stream(stream);
+        return response;
+}
+
 void transport_reply_header(TransportReply *reply, const char *name, const char *value)
 {
         MHD_add_response_header(reply, name, value);

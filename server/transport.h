@@ -100,6 +100,14 @@ TransportReply *transport_reply(char *bytes, size_t n);
 // called then, too.
 TransportReply *transport_reply_pieces(const TransportPiece *pieces, unsigned n, void (*sent)(void *context),
                                        void *context);
+// A reply whose end is not known: `read` gives up to `most` bytes whenever the client takes more;
+// 0: there are none yet, and the connection is suspended until transport_resume; TRANSPORT_END.
+// `ended` is called when the reply is over, however that came. NULL: out of memory; `ended` was
+// called.
+enum { TRANSPORT_END = -1 };
+TransportReply *transport_reply_stream(TransportConnection *connection,
+                                       int64_t (*read)(void *context, char *out, size_t most),
+                                       void (*ended)(void *context), void *context);
 void transport_reply_header(TransportReply *reply, const char *name, const char *value);
 // Queues the reply and takes it. False: the connection closes without it.
 bool transport_reply_send(TransportConnection *connection, int status, TransportReply *reply);

@@ -395,3 +395,16 @@ int workers_stalled(Workers *workers, int64_t silence_ns)
         }
         return n;
 }
+
+bool workers_progress(Workers *workers, const RunContext *ctx, uint32_t *out_done, uint32_t *out_nodes)
+{
+        for (int i = 0; i < workers->n_threads; i++) {
+                Frame *frame = &workers->workers[i].frame;
+                if (atomic_load_explicit(&frame->running, memory_order_acquire) != ctx)
+                        continue;
+                *out_done = atomic_load_explicit(&frame->n_done, memory_order_relaxed);
+                *out_nodes = atomic_load_explicit(&frame->n_nodes, memory_order_relaxed);
+                return true;
+        }
+        return false;
+}

@@ -75,6 +75,9 @@ void workers_counts(Workers *workers, int64_t *out_queued, int64_t *out_running)
 // Much memory was freed: the heap's free pages go back to the system soon, even while requests go
 // on. Any thread.
 void workers_give_back(Workers *workers);
+// How far the run with this context is: nodes that are done, of all of its graph. False: no program
+// runs with it now. Any thread; `ctx` is only compared.
+bool workers_progress(Workers *workers, const RunContext *ctx, uint32_t *out_done, uint32_t *out_nodes);
 // Workers whose run has not polled for `silence_ns`: they are in one long kernel, or stuck. Any
 // thread.
 int workers_stalled(Workers *workers, int64_t silence_ns);

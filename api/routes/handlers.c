@@ -25,6 +25,16 @@ Text *answer_begin(const Answer *answer, const char *content_type)
 }
 
 // ---- server ----
+// The head of the reply; server/events.h has the rest.
+Status get_events(const Answer *answer)
+{
+        int64_t seconds;
+        TRY(param_int(answer->call, PARAM_SECONDS, &seconds));
+        (void)answer_begin(answer, "text/event-stream");
+        api_reply_header(answer->reply, "Cache-Control", "no-store");
+        return STATUS_OK;
+}
+
 Status get_root(const Answer *answer)
 {
         const ServerFacts *facts = answer->context->facts;

@@ -99,6 +99,7 @@ static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", OBJECT },
                                     { NULL, NULL } };
 static const Media plain_reply[] = { { "text/plain", "{\"type\": \"string\"}" }, { NULL, NULL } };
+static const Media events_reply[] = { { "text/event-stream", "{\"type\": \"string\"}" }, { NULL, NULL } };
 static const Media page_reply[] = { { "text/html", "{\"type\": \"string\"}" }, { NULL, NULL } };
 static const Media files_reply[] = { { "text/javascript", "{\"type\": \"string\"}" },
                                      { "text/css", "{\"type\": \"string\"}" },

@@ -120,6 +120,12 @@ static Status check_costs(const Program *program)
         return STATUS_OK;
 }
 
+void engine_tell_built(Engine *engine, const Program *program, int64_t start_ns)
+{
+        if (engine->built != NULL)
+                engine->built(engine->built_context, program->id.hex, clock_ns() - start_ns);
+}
+
 static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram **out_cached)
 {
         CompileOptions options = engine_compile_options(&build->plan);
@@ -127,6 +133,7 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
                 options.tune = learning;
         Program *program;
         options.cache = build->work.engine->packs;
+        int64_t start_ns = clock_ns();
         TRY(run_poll(&build->ctx));
         TRY(compile_graph(build->graph, (ValueSpan){ build->plan.inputs, build->plan.n_inputs }, &options,
                           &build->ctx, &program));
@@ -139,6 +146,7 @@ static Status compile(ProgramBuild *build, TuneRecord *learning, CachedProgram *
                 return status;
         }
         atomic_fetch_add(&build->work.engine->n_compiles, 1u);
+        engine_tell_built(build->work.engine, program, start_ns);
         return cached_program_new(program, out_cached);
 }
 
@@ -283,10 +291,12 @@ Status engine_compile(Engine *engine, PlannedRun *plan, bool keeps, const RunCon
         }
         CompileOptions options = engine_compile_options(plan);
         options.cache = engine == NULL ? NULL : engine->packs;
+        int64_t start_ns = clock_ns();
         Status status = compile_graph(plan->graph, (ValueSpan){ plan->inputs, plan->n_inputs }, &options,
                                       poll, &program);
         if (status == STATUS_OK && engine != NULL) {
                 atomic_fetch_add(&engine->n_compiles, 1u);
+                engine_tell_built(engine, program, start_ns);
                 status = keeps ? keep_program(engine, plan, program) : STATUS_OK;
         }
         plan->tune = shared_tune_unref(plan->tune);

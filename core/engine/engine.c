@@ -203,6 +203,8 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         engine->no_warm_up = options->no_warm_up;
         engine->log = options->log;
         engine->log_context = options->log_context;
+        engine->built = options->built;
+        engine->built_context = options->built_context;
         TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
         TRY(programs_open(engine));
         TRY(kept_ring_open(&engine->kept));

@@ -47,6 +47,9 @@ typedef struct EngineOptions {
         GraphLoader loader;
         void (*log)(void *context, const char *message); // one line, no path; may be NULL
         void *log_context;
+        // A program was built, on whichever thread; may be NULL.
+        void (*built)(void *context, const char *program_id, int64_t took_ns);
+        void *built_context;
         bool no_warm_up; // build nothing that was not asked for, and tune nothing
         bool scrub;      // read what is stored once, slowly, in the background, and mark what is damaged
 } EngineOptions;

@@ -57,6 +57,8 @@ struct Engine {
         _Atomic uint64_t n_damaged;
         void (*log)(void *context, const char *message);
         void *log_context;
+        void (*built)(void *context, const char *program_id, int64_t took_ns);
+        void *built_context;
         pthread_t scrubber;
         bool scrubbing;
         _Atomic bool stopping;
@@ -176,6 +178,7 @@ Status work_begin(EngineWork *take_work, const WorkPlace *place, Ticket *ticket,
 Ticket *work_publish(EngineWork *work, void *take_object);
 
 // ---- builds (build.c) ----
+void engine_tell_built(Engine *engine, const Program *program, int64_t start_ns);
 // Copies what it needs of the plan.
 Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryKey *key,
                          EngineWork **out_build);

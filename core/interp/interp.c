@@ -239,14 +239,23 @@ static inline Status poll_at(uint32_t i, const RunContext *ctx)
         return STATUS_OK;
 }
 
-// `stamps` NULL: no timing.
-static Status run_code(const Program *program, void **pointers, RunContext *ctx, int64_t *stamps)
+static inline void show_progress(Frame *frame, uint32_t i, const Instruction *code)
 {
+        if (i % POLL_CLOCK_EVERY == 0 && code->call != NULL && code->call->n_nodes > 0)
+                atomic_store_explicit(&frame->n_done, code->call->nodes[0]->index, memory_order_relaxed);
+}
+
+// `frame` NULL: nobody looks on. `times`: fills its stamps.
+static Status run_code(const Program *program, void **pointers, RunContext *ctx, Frame *frame, bool times)
+{
+        int64_t *stamps = times ? frame->stamps : NULL;
         const Instruction *code = program->code;
         if (stamps != NULL)
                 stamps[0] = clock_ns();
         for (uint32_t i = 0; i < program->n_code; i++) {
                 Status status = poll_at(i, ctx);
+                if (frame != NULL)
+                        show_progress(frame, i, &code[i]);
                 if (__builtin_expect(status == STATUS_OK, 1))
                         status = run_instruction(&code[i], pointers, ctx);
                 if (__builtin_expect(status != STATUS_OK, 0))
@@ -260,7 +269,7 @@ static Status run_code(const Program *program, void **pointers, RunContext *ctx,
 Status program_run_within(const Program *program, void **bases, RunContext *ctx)
 {
         bases[SLOT_CONSTANT] = NULL;
-        return run_code(program, bind_operands(program, bases), ctx, NULL);
+        return run_code(program, bind_operands(program, bases), ctx, NULL, false);
 }
 
 // ---- results ----
@@ -403,7 +412,11 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
         TRY(make_outputs(program, frame, ctx));
         void **pointers = bind_pointers(program, frame);
         ctx->pool = &frame->pool;
-        Status status = run_code(program, pointers, ctx, run->trace != NULL ? frame->stamps : NULL);
+        atomic_store_explicit(&frame->n_done, 0, memory_order_relaxed);
+        atomic_store_explicit(&frame->n_nodes, program->recording->graph->n_nodes, memory_order_relaxed);
+        atomic_store_explicit(&frame->running, ctx, memory_order_release);
+        Status status = run_code(program, pointers, ctx, frame, run->trace != NULL);
+        atomic_store_explicit(&frame->running, NULL, memory_order_relaxed);
         ctx->pool = NULL;
         TRY(status);
         if (run->trace != NULL)

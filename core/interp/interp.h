@@ -24,6 +24,10 @@ typedef struct Frame {
         ScratchPool pool;
         NumberTensor *numbers;
         size_t n_numbers;
+        // for whoever looks on, on any thread: the run's context (NULL: none), and how many of its
+        // graph's nodes are done
+        _Atomic(const RunContext *) running;
+        _Atomic uint32_t n_done, n_nodes;
         Tensor **inputs;   // of the run: leaves, borrowed
         Storage **outputs; // of the run: counted until they are handed out
         size_t n_tensors;

@@ -23,7 +23,7 @@ SCENARIOS = {
     "max_upload": "70-limits-bodies", "max_run_body": "70-limits-bodies", "max_node_flops": "74-node-limits",
     "max_connections": "40-door-connections",
     "max_queue": "73-deadline-and-queue", "max_queue_bytes": "75-queue-bytes",
-    "max_queue_per_graph": "73-queue-per-graph",
+    "max_queue_per_graph": "73-queue-per-graph", "max_event_streams": "45-events",
     "max_profiles": "41-profile-ring", "header_timeout_s": "40-door-slow",
     "body_grace_s": "40-door-slow", "min_body_rate": "40-door-slow",
     "max_connections_per_address": "40-door-limits", "max_warm_up": "96-warm-up",

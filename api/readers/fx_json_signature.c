@@ -4,6 +4,7 @@
 // placeholders, results and state when those are known.
 #include <string.h>
 #include "api/readers/fx_json_parts.h"
+#include "api/readers/pt2_parts.h"
 #include "core/base/limits.h"
 #include "core/graph/expr.h"
 
@@ -538,7 +539,7 @@ static Status close_signature(FxReader *reader, const FxSignature *kept)
                 return fail(STATUS_MALFORMED, "there are more \"argument_names\" than arguments");
         fx_leave(reader, outer);
         kept->graph->format = GRAPH_PT2;
-        return STATUS_OK;
+        return pt2_mark_writes(kept->graph);
 }
 
 Status fx_complete_signature(FxReader *reader, Graph *graph)

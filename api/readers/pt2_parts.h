@@ -115,5 +115,5 @@ Status pt2_weights_read(Pt2Weights *weights, JsonText config, const char *folder
                         Graph *graph);
 void pt2_weights_deinit(Pt2Weights *weights);
 
-// Sets State.written.
+// Of a graph with a signature: sets State.written and Input.written.
 Status pt2_mark_writes(Graph *graph);

@@ -253,10 +253,12 @@ static Status mark_states(Writes *writes)
 {
         const Signature *signature = &writes->graph->signature;
         for (uint32_t i = 0; i < signature->n_inputs; i++) {
-                const Input *input = &signature->inputs[i];
+                Input *input = &signature->inputs[i];
                 State *state = input->kind == INPUT_STATE ? graph_state(writes->graph, input->path) : NULL;
-                if (state != NULL && writes->written[find_root(writes, input->placeholder->index)])
+                bool written = writes->written[find_root(writes, input->placeholder->index)];
+                if (state != NULL && written)
                         state->written = true;
+                input->written = written;
         }
         for (uint32_t i = 0; i < signature->n_outputs; i++) {
                 const Output *output = &signature->outputs[i];

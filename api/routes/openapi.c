@@ -175,7 +175,9 @@ static void add_run_body(Text *out)
                 "\"type\": \"object\"}, \"initial_env\": "
                 "{\"description\": \"values of nodes, which are not run\", \"type\": \"object\"}, \"until\": "
                 "{\"description\": \"the last node to run\", \"type\": \"string\"}, \"keep\": "
-                "{\"description\": \"values outlive the run\", \"enum\": [\"all\"]}");
+                "{\"description\": \"values outlive the run\", \"enum\": [\"all\"]}, \"mutations\": "
+                "{\"description\": \"the reply has what the run wrote to state and inputs\", \"type\": "
+                "\"boolean\"}");
         for (size_t i = 1; i < PARAM_COUNT; i++)
                 if (parameters[i].place == IN_BOTH) {
                         text_addf(out, ", \"%s\": ", parameters[i].name);

@@ -96,7 +96,7 @@ static Status fail_member(const char *key, bool graph_allowed, const RunCall *ru
 {
         Status status = fail(STATUS_UNKNOWN_MEMBER,
                              "unknown member \"%.64s\"; a run body has: %sinputs, overrides, leaf, "
-                             "initial_env, until, keep",
+                             "initial_env, until, keep, mutations",
                              key, graph_allowed ? "graph, " : "");
         for (ParameterId id = 1; id < PARAM_COUNT; id++)
                 if (parameters[id].place == IN_BOTH)

@@ -92,27 +92,49 @@ static Status at_output(Status status, const OutputLeaf *leaf)
         return status == STATUS_OK || leaf->node == NULL ? status : walk_annotate(status, leaf->node);
 }
 
+static Status write_leaf(RunCall *run, const OutputLeaf *leaf, Text *out)
+{
+        output_write_name(leaf, out);
+        if (leaf->value.kind == VALUE_TENSOR) {
+                TRY(write_tensor(run, leaf->value.tensor, out));
+        } else {
+                text_add(out, ", \"value\": ");
+                TRY(at_output(run_write_plain(leaf->value, out), leaf));
+        }
+        TRY(check_size(out));
+        text_add_char(out, '}');
+        return STATUS_OK;
+}
+
+static Status write_mutations(RunCall *run, Text *out)
+{
+        const RunTask *task = &run->task;
+        const Value *values = run_task_mutated(task);
+        const Node *const *nodes = task->fetch + task->n_fetch + task->n_watched + task->n_kept;
+        text_add(out, ", \"mutations\": [");
+        for (uint32_t i = 0; i < task->n_mutated; i++) {
+                OutputLeaf leaf = { .name = task->mutated[i], .node = nodes[i], .value = values[i] };
+                text_add(out, i == 0 ? "" : ", ");
+                TRY(write_leaf(run, &leaf, out));
+        }
+        text_add_char(out, ']');
+        return STATUS_OK;
+}
+
 static Status write_outputs(RunCall *run, const OutputList *list, Text *out)
 {
         text_add(out, "{\"outputs\": [");
         for (uint32_t i = 0; i < list->n; i++) {
-                const OutputLeaf *leaf = &list->leaves[i];
                 text_add(out, i == 0 ? "" : ", ");
-                output_write_name(leaf, out);
-                if (leaf->value.kind == VALUE_TENSOR) {
-                        TRY(write_tensor(run, leaf->value.tensor, out));
-                } else {
-                        text_add(out, ", \"value\": ");
-                        TRY(at_output(run_write_plain(leaf->value, out), leaf));
-                }
-                TRY(check_size(out));
-                text_add_char(out, '}');
+                TRY(write_leaf(run, &list->leaves[i], out));
         }
         text_add_char(out, ']');
         if (!list->plain) {
                 text_add(out, ", \"structure\": ");
                 text_add_n(out, list->structure.data, list->structure.n);
         }
+        if (run->mutations)
+                TRY(write_mutations(run, out));
         text_add(out, ", \"program\": ");
         const char *program = run_program_id(run->task.profile->labels);
         if (program == NULL)

@@ -136,6 +136,8 @@ Status run_bind(RunCall *run)
         if (run->keep)
                 TRY(run_task_keep(task, run->until != NULL ? run->until->index + 1
                                                            : run_task_authored(task)->n_nodes));
+        if (run->mutations)
+                TRY(run_task_mutations(task));
         Status status = run_task_bind(task);
         return status == STATUS_OK ? status : run_add_hints(run, status);
 }

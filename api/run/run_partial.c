@@ -82,6 +82,13 @@ static Status read_keep(JsonReader *reader, RunCall *run)
         return run->keep ? STATUS_OK : fail(STATUS_VALUE, "\"keep\" is \"all\"");
 }
 
+static Status read_mutations(JsonReader *reader, RunCall *run)
+{
+        if (json_peek(reader) != JSON_TRUE && json_peek(reader) != JSON_FALSE)
+                return fail(STATUS_VALUE, "\"mutations\" is true or false");
+        return json_read_bool(reader, &run->mutations);
+}
+
 Status run_read_partial(JsonReader *reader, const char *key, RunCall *run, bool *out_known)
 {
         static const struct {
@@ -90,7 +97,8 @@ Status run_read_partial(JsonReader *reader, const char *key, RunCall *run, bool 
         } members[] = { { "initial_env", read_initial_env },
                         { "until", read_until },
                         { "leaf", read_leaf },
-                        { "keep", read_keep } };
+                        { "keep", read_keep },
+                        { "mutations", read_mutations } };
         *out_known = false;
         for (size_t i = 0; i < ARRAY_LENGTH(members) && !*out_known; i++) {
                 if (strcmp(members[i].key, key) != 0)
@@ -110,6 +118,12 @@ Status run_settle_partial(RunCall *run)
                                     "\"outputs\" names \"%.64s\", which stands behind \"until\"",
                                     task->fetch[i]->name);
         }
+        if (run->mutations && (run->until != NULL || run->given.n_hidden > 0))
+                return fail(STATUS_VALUE, "\"mutations\" are those of a whole run: neither \"until\" nor "
+                                          "\"initial_env\" goes with them");
+        if (run->mutations && (run->bare || run->replies->write != NULL))
+                return fail(STATUS_NOT_ACCEPTABLE, "only a JSON reply of the full form has a place for "
+                                                   "\"mutations\"");
         if (run->until != NULL && task->n_fetch == 0)
                 TRY(run_task_fetch(task, run->until));
         if (run->until == NULL && run->given.n_hidden == 0 && run->recipe.leaf.n == 0)

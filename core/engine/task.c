@@ -41,6 +41,7 @@ void run_task_deinit(RunTask *task)
         free(task->fetch);
         free(task->asked);
         free(task->kept);
+        free(task->mutated);
         free(task->ctx.halt);
         graph_version_unref(task->version);
 }
@@ -236,6 +237,79 @@ Status run_task_check_kept(const RunTask *task)
         return STATUS_OK;
 }
 
+// ---- mutations ----
+static Status add_mutation(RunTask *task, const char *name, const Node *node)
+{
+        uint32_t n = task->n_fetch + task->n_watched + task->n_kept + task->n_mutated;
+        for (uint32_t i = 0; i < task->n_mutated; i++)
+                if (strcmp(task->mutated[i], name) == 0)
+                        return STATUS_OK; // an output of the export says it
+        if (task->authored != NULL)
+                node = node_in_derived(task->graph, node->name);
+        if (node == NULL)
+                return fail(STATUS_VALUE,
+                            "the rules put no single node in the place of what \"%.100s\" holds", name);
+        TRY(array_reserve(&task->fetch, &task->fetch_capacity, n + 1, sizeof(*task->fetch)));
+        task->fetch[n] = node;
+        task->mutated[task->n_mutated++] = name;
+        return STATUS_OK;
+}
+
+// Tied entries of the state share what one of them is written.
+static bool is_written(const Graph *graph, const Input *input)
+{
+        const Signature *signature = &graph->signature;
+        const State *state = input->kind == INPUT_STATE ? graph_state(graph, input->path) : NULL;
+        bool written = input->written;
+        for (uint32_t i = 0; state != NULL && i < signature->n_inputs && !written; i++) {
+                const Input *other = &signature->inputs[i];
+                const State *tied =
+                        other->written && other->kind == INPUT_STATE ? graph_state(graph, other->path) : NULL;
+                written = tied != NULL && tied->tensor->storage == state->tensor->storage;
+        }
+        return written;
+}
+
+// Calls of operators alone: methods and modules do not say what they write.
+static bool is_plain_export(const Graph *graph)
+{
+        bool plain = graph->format == GRAPH_PT2;
+        for (uint32_t i = 0; i < graph->n_nodes; i++)
+                plain = plain && graph->nodes[i]->op != OP_CALL_METHOD &&
+                        graph->nodes[i]->op != OP_CALL_MODULE;
+        return plain;
+}
+
+Status run_task_mutations(RunTask *task)
+{
+        const Graph *authored = run_task_authored(task);
+        const Signature *signature = &authored->signature;
+        if (!is_plain_export(authored))
+                return fail(STATUS_UNSUPPORTED,
+                            "\"mutations\": this graph is no export, which says what it writes; "
+                            "name the nodes in \"outputs\" whose values are wanted");
+        task->mutated = new_array(signature->n_inputs + signature->n_outputs, sizeof(*task->mutated));
+        if (task->mutated == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < signature->n_outputs; i++) {
+                const Output *output = &signature->outputs[i];
+                if (output->kind != OUTPUT_USER && output->arg.kind == VALUE_NODE)
+                        TRY(add_mutation(task, output->target, output->arg.node));
+        }
+        for (uint32_t i = 0; i < signature->n_inputs; i++) {
+                const Input *input = &signature->inputs[i];
+                const char *name = input->kind == INPUT_STATE ? input->path : input->placeholder->target;
+                if (is_written(authored, input))
+                        TRY(add_mutation(task, name, input->placeholder));
+        }
+        return STATUS_OK;
+}
+
+const Value *run_task_mutated(const RunTask *task)
+{
+        return task->result.fetched + task->n_fetch + task->n_watched + task->n_kept;
+}
+
 // ---- binding ----
 
 // For the profile: "x: float32[1, 10], n: int".
@@ -261,7 +335,7 @@ Status run_task_bind(RunTask *task)
 {
         RunRequest request = { .inputs = { task->inputs, task->n_inputs },
                                .fetch = task->fetch,
-                               .n_fetch = task->n_fetch + task->n_watched + task->n_kept,
+                               .n_fetch = task->n_fetch + task->n_watched + task->n_kept + task->n_mutated,
                                .mode = task->mode };
         TRY(run_profile_new(task->graph, task->graph->n_nodes, &task->profile));
         describe_inputs(task, task->profile->signature, sizeof(task->profile->signature));

@@ -31,6 +31,9 @@ typedef struct RunTask {
         // behind these, nodes whose values outlive the run; the authored ones. NULL: none
         const Node **kept;
         uint32_t n_kept;
+        // behind these, what the run leaves in written state and inputs, and whose values they are
+        const char **mutated; // borrowed: a path of the state, or an input's name
+        uint32_t n_mutated;
         Budget budget;       // of tensors: inputs and everything that the run makes
         RunContext ctx;      // cancel, deadline
         Generator generator; // seeded by whoever decodes; after the run, `started` if it drew
@@ -65,6 +68,11 @@ static inline const Graph *run_task_authored(const RunTask *task)
 // Before binding: all nodes that compute something are kept, the first `n_nodes` of the authored
 // graph. Weights are not.
 Status run_task_keep(RunTask *task, uint32_t n_nodes);
+// Before binding: fetches what the run leaves in the state and inputs of an export that it writes.
+// STATUS_UNSUPPORTED: the graph writes state, but is no export, which says where.
+Status run_task_mutations(RunTask *task);
+// After the run: n_mutated values, borrowed.
+const Value *run_task_mutated(const RunTask *task);
 // STATUS_TOO_LARGE: what was kept is over limits.max_kept_bytes.
 Status run_task_check_kept(const RunTask *task);
 

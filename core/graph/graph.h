@@ -116,6 +116,7 @@ typedef struct Input {
         // known)
         ValueKind value_kind;
         const char *kind_name; // INPUT_STATE: "PARAMETER", "BUFFER", "CONSTANT_TENSOR"
+        bool written;          // of an export: some node may write it in place
         // In a derived graph: its value comes with the request's rules. Hidden inputs stand behind
         // all others; no tree, argument name, info or text shows them.
         bool hidden;

@@ -125,6 +125,10 @@ def kept():
     return {
         "keep something else": part('"keep": "relu"', word='"keep"'),
         "keep a list": part('"keep": ["relu"]', word='"keep"'),
+        "mutations as a text": part('"mutations": "all"', word='"mutations"'),
+        "mutations of a part of a run": part('"mutations": true, "until": "relu"', word='"mutations"'),
+        "mutations without an export": part('"mutations": true', 422, "unsupported_operators",
+                                            '"mutations"'),
         "keep true": part('"keep": true', word='"keep"'),
         "a value of no run": part('"initial_env": {"relu": {"run": "none", "node": "relu"}}', 404,
                                   "not_found", "none"),

@@ -416,10 +416,11 @@ def good_requests():
     rows += [(route, "GET", target, b"") for route, target in (
         ("GRAPH_LIST", "/v1/graphs?limit=3"), ("WEIGHTS", "/v1/graphs/digits/weights?as=npz"),
         ("PROFILE_LIST", "/v1/profiles?slowest=5"))]
-    rows += [(route, "GET", path.format(name="digits", v=1, id="soak"), b"")
-             for route, method, path, _ in routes() if method == "GET"]
-    statuses = {"GRAPH_POST": (200, 201), "PROFILE_GET": (200, 404), "PASS_GET": (200, 404),
-                "PASS_PUT": (201, 200), "PASS_DELETE": (204, 404)}
+    rows += [(route, "GET", path.format(name="digits", v=1, id="soak", file="none"), b"")
+             for route, method, path, _ in routes() if method == "GET" and route != "EVENTS"]
+    rows += [("EVENTS", "GET", "/v1/events?seconds=1", b"")]
+    statuses = {"PAGE_FILE": (200, 404), "GRAPH_POST": (200, 201), "PROFILE_GET": (200, 404),
+                "PASS_GET": (200, 404), "PASS_PUT": (201, 200), "PASS_DELETE": (204, 404)}
     return [(route, statuses.get(route, (200,)), method, target, body, run_id if route == "RUN" else [])
             for route, method, target, body in rows]
 

@@ -184,6 +184,7 @@ class RunView {
             placeholder: "nodes to fetch, else the outputs",
             "aria-label": "nodes to fetch"
         });
+        this.halt = h("input", {type: "checkbox"});
         this.fields = /** @type {{name: string, read: () => any, element: HTMLElement}[]} */ ([]);
         this.go = h("button.first", {onclick: () => this.start()}, "Run");
         host.append(this.page());
@@ -209,7 +210,12 @@ class RunView {
                     ),
                     this.form,
                     h("div.row", this.mode, this.seed, this.outputs),
-                    h("div.row", {style: {margin: "14px 0"}}, this.go),
+                    h(
+                        "div.row",
+                        {style: {margin: "14px 0"}},
+                        this.go,
+                        h("label.row.small", this.halt, "end at the first NaN or infinity")
+                    ),
                     this.said
                 ),
                 this.place
@@ -250,7 +256,9 @@ class RunView {
                 .split(",")
                 .map((name) => name.trim())
                 .filter(Boolean),
-            {session, seed} = this;
+            {session, seed} = this,
+            halt = this.halt.checked ? [{match: {}, halt_on: ["nan", "inf"]}] : [],
+            rules = [...session.rules, ...halt];
         session.inputs = Object.fromEntries(this.fields.map((one) => [one.name, one.read()]));
         return {
             inputs: session.inputs,
@@ -258,7 +266,7 @@ class RunView {
             encoding: "b64",
             ...(seed.value ? {seed: Number(seed.value)} : {}),
             ...(wanted.length ? {outputs: wanted} : {}),
-            ...(session.rules.length ? {overrides: session.rules} : {})
+            ...(rules.length ? {overrides: rules} : {})
         };
     }
 

@@ -161,6 +161,27 @@ def run_the_example(visit):
     chrome.wait_text("has shape [3]", ".error")
 
 
+def halt_on_nan(visit):
+    """A run that makes infinities ends at the node that made the first one."""
+    chrome = visit.chrome
+    nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_function", "name": "inverse", "target": "torch.reciprocal", "args": ["%x"]},
+             {"op": "call_function", "name": "y", "target": "torch.relu", "args": ["%inverse"]},
+             {"op": "output", "name": "output", "target": "output", "args": ["%y"]}]
+    body = json.dumps({"format": "fx/1", "nodes": nodes}).encode()
+    expect(visit.server.call("PUT", "/v1/graphs/inverse", body).status, 201, "the upload")
+    visit.server.call("POST", "/v1/graphs/inverse/run", b'{"inputs": {"x": [1.0]}}')
+    visit.go("#/g/inverse/run")
+    chrome.wait("!!document.querySelector('textarea')")
+    chrome.run("document.querySelector('textarea').value = '[1.0, 0.0]'")
+    chrome.click("input[type=checkbox]")
+    chrome.click("button.first", "Run")
+    chrome.wait_text("infinite", ".error")
+    chrome.click("a", "show inverse")
+    chrome.wait_text("inverse", "aside.side")
+    visit.server.call("DELETE", "/v1/graphs/inverse")
+
+
 def see_time(visit):
     """Run again, the timeline and the statistics."""
     chrome = visit.chrome
@@ -400,8 +421,8 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
-            see_time, override, rewrite_and_roll_back, code_beside, upload, export, dark_and_large, as_curl,
-            layouts, hostile_texts, ten_thousand]
+            halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export,
+            dark_and_large, as_curl, layouts, hostile_texts, ten_thousand]
 
 
 def tokens(visit):
@@ -493,7 +514,7 @@ def main():
         visit = Visit(chrome, server, options.shots)
         for journey in (one for one in JOURNEYS if options.only in one.__name__):
             # a refusal that a journey provokes is told by the browser, too
-            provoked = journey in (run_the_example, upload, hostile_texts, ten_thousand)
+            provoked = journey in (run_the_example, halt_on_nan, upload, hostile_texts, ten_thousand)
             refused = ("400", "404", "409", "415", "422") if provoked else ()
             attempt(tally, visit, journey, refused)
         tally.check("the server's end", "; ".join(server.stop()))

@@ -20,6 +20,11 @@
 const Command commands[] = {
         { "serve", "[FLAGS] [FILE|FOLDER...]", "serve; files, and all models of folders, are loaded first",
           "\nFILE: .pt2 or .json. `fxserve --help` lists the flags.\n", NULL, true },
+        { "demo", "[--listen HOST:PORT]",
+          "serve a trained model that is part of the program, and show three requests",
+          "\n  --listen HOST:PORT   default 127.0.0.1:8080, or a free port if that is taken\n"
+          "\nNothing is kept. Ctrl-C ends it.\n",
+          command_demo, false },
         { "push", "FILE [NAME] [--weights W.safetensors] [--url URL]",
           "upload to a server; the name defaults to the file's", REMOTE, command_push, false },
         { "list", "[--url URL]", "what a server has", REMOTE, command_list, false },

@@ -585,6 +585,37 @@ def check_golden_counts(binary):
         raise Failed(f"golden_cases is wrong for {wrong}; {sum(said.values())} in all")
 
 
+def check_demo(binary):
+    """`fxserve demo` prints requests with the answers that they have, and ends with its server."""
+    process = subprocess.Popen([os.path.abspath(binary), "demo", "--listen", "127.0.0.1:0"], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                               preexec_fn=END_WITH_PARENT)
+    try:
+        text = ""
+        while "Ctrl-C" not in text:
+            line = process.stdout.readline()
+            if not line:
+                raise Failed(f"the demo ended: {process.stderr.read()}")
+            text += line
+        asked = re.findall(r"^\$ (curl .*)\n(.*)$", text, re.M)
+        if len(asked) != 3 or '"index": 7' not in asked[1][1]:
+            raise Failed(f"three requests are shown, the second of a seven: {text}")
+        for at, (command, first_line) in enumerate(asked):
+            done = subprocess.run(["bash", "-c", command.replace("curl ", "curl -f ", 1)], check=False,
+                                  capture_output=True, text=True, timeout=60)
+            if done.returncode != 0 or (at < 2 and done.stdout.split("\n")[0] != first_line):
+                raise Failed(f"{command}: {done.stdout!r}, shown was {first_line!r}")
+        process.send_signal(signal.SIGINT)
+        if process.wait(30) != 0:
+            raise Failed(f"exit code {process.returncode}: {process.stderr.read()}")
+        if subprocess.run(["bash", "-c", asked[0][0].replace("curl ", "curl -f ", 1)], check=False,
+                          capture_output=True, timeout=60).returncode != 7:
+            raise Failed("the server outlives the demo")
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def main():
     if len(sys.argv) != 2:
         print("usage: operations.py FXSERVE")
@@ -601,6 +632,7 @@ def main():
               ("SIGHUP opens the log file again", check_reopen),
               ("a log pipe that nobody reads holds nobody up", check_stalled),
               ("fxserve health speaks TLS", check_health_tls),
+              ("the demo's requests have the answers that it prints", check_demo),
               ("docs/operations.md names every code, log field and metric", check_documents),
               ("GET /v1/ops counts the golden cases", check_golden_counts)]
     for name, check in checks:

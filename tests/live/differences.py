@@ -40,7 +40,7 @@ KNOWN = {
     r"differs.*scaled_dot_product_attention.*: \w+ \[\d+, .*PyTorch has \w+ \[1, ": "PyTorch's kernel takes "
     "the batch of the query, and of larger keys and values only the first item",
     r"differs.*cosine_similarity.*PyTorch has -?0\.0": "PyTorch's norm of float32 overflows",
-    r"refused with 400, aten\.expand\..*negative dimension": "PyTorch makes a tensor of -3 elements",
+    r"refused with 400, aten\.(expand|as_strided)\..*negative dimension": "PyTorch makes a tensor of -3 elements",
     r"refused with 400, aten\.fill_diagonal_.*out of bounds": "PyTorch writes beyond the tensor",
     r"accepted, .*adaptive_max_pool1d.*non-zero size": "no channels",
     r"differs.*aten\.(lerp|cumulative_trapezoid|trapezoid).*is -?inf": "sums that leave the range on the "
@@ -179,6 +179,10 @@ def is_known(case, finding):
         return True
     if huge and "fft" in finding.overload.replace("stft", "fft") and "differ" in finding.kind:
         return True  # beside what is huge, what is left of small values is rounding
+    steep = any((tensor.float().abs() > 30).any() for tensor in case.inputs.values()
+                if tensor.dtype in (torch.float16, torch.bfloat16))
+    if steep and finding.kind.startswith("differs") and re.search(r"\.(rnn_|lstm|gru)", finding.overload):
+        return True  # a rounding of a half before a steep step is another side of it behind
     empty = any(tensor.numel() == 0 for tensor in case.inputs.values())
     if (empty and finding.kind.startswith("refused")
         and re.search("not implemented for|expected scalar type|attention|conv|no_stats|out of bounds|"

@@ -40,7 +40,8 @@ KNOWN = {
     r"differs.*scaled_dot_product_attention.*: \w+ \[\d+, .*PyTorch has \w+ \[1, ": "PyTorch's kernel takes "
     "the batch of the query, and of larger keys and values only the first item",
     r"differs.*cosine_similarity.*PyTorch has -?0\.0": "PyTorch's norm of float32 overflows",
-    r"refused with 400, aten\.(expand|as_strided)\..*negative dimension": "PyTorch makes a tensor of -3 elements",
+    r"refused with 400, aten\.(expand|as_strided)\..*negative dimension": "PyTorch makes "
+    "tensors of -3 elements",
     r"refused with 400, aten\.fill_diagonal_.*out of bounds": "PyTorch writes beyond the tensor",
     r"accepted, .*adaptive_max_pool1d.*non-zero size": "no channels",
     r"differs.*aten\.(lerp|cumulative_trapezoid|trapezoid).*is -?inf": "sums that leave the range on the "

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python client against a server and PyTorch: client.py FXSERVE.
+
+Needs torch 2.13 and numpy. Every model of client_models.py goes through `push` and is called at a
+batch size that the export did not see; a part of them, and all that torch.export refuses, through
+the backend of torch.compile. The last line is `N passed, N failed`.
+"""
+import argparse
+import contextlib
+import copy
+import io
+import logging
+import pathlib
+import sys
+import time
+import warnings
+
+import numpy
+import torch
+from torch.utils import _pytree as pytree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "clients" / "python"), str(ROOT / "tests" / "service")]
+
+import fxserve
+from client_models import BROKEN, FUNCTIONS, LAYERS, MODELS
+from service import Server, Tally
+
+COMPILED = {name: row for part, most in ((LAYERS, 14), (FUNCTIONS, 12))
+            for name, row in list(part.items())[:most]}
+
+
+def close(got, want):
+    """Same structure and dtypes (numpy has no bfloat16), values within 1e-4."""
+    got, want = pytree.tree_leaves(got), pytree.tree_leaves(want)
+    assert len(got) == len(want), f"{len(got)} results, PyTorch has {len(want)}"
+    for one, other in zip(got, want):
+        if isinstance(one, numpy.ndarray):
+            one = torch.from_numpy(one)
+            other = other.float() if other.dtype == torch.bfloat16 else other
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+def made(row):
+    torch.manual_seed(1)
+    return row[0]().eval()
+
+
+def pushed(client, name):
+    row = MODELS[name]
+    model, printed = made(row), io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        info = fxserve.push(name, model, row[1](2), client=client)
+    assert "largest error" in printed.getvalue() and set(info["error"]) == {"eager", "compiled"}
+    assert max(info["error"].values()) < 1e-4, info["error"]
+    args = row[1](3)
+    with torch.no_grad():
+        close(client.call(name, *args), model(*args))
+
+
+def compiled(client, name, cut):
+    torch._dynamo.reset()
+    row, backend = (MODELS | BROKEN)[name], fxserve.backend(client.url)
+    ours, theirs = made(row), made(row)
+    run = torch.compile(ours, backend=backend)
+    for n in (2, 3, 2):
+        for sign in (1, -1):
+            args = pytree.tree_map(lambda leaf: leaf * sign if leaf.is_floating_point() else leaf, row[1](n))
+            with torch.no_grad():
+                close(run(*copy.deepcopy(args)), theirs(*copy.deepcopy(args)))
+    for mine, other in zip(ours.buffers(), theirs.buffers()):
+        close(mine, other)
+    used = [graph for graph in backend.graphs if graph.name is not None]
+    assert used, "nothing ran on the server"
+    if cut:
+        assert len(used) > 1 or torch._dynamo.utils.counters["graph_break"], "the model was not cut"
+    elif any(graph.state for graph in used) and not list(ours.buffers()):
+        assert all(graph.uploads == 1 for graph in used), [graph.uploads for graph in used]
+
+
+def changed_parameters(client):
+    """A parameter that was written to since is uploaded again; the old results would be wrong."""
+    torch._dynamo.reset()
+    backend, layer, x = fxserve.backend(client.url), torch.nn.Linear(4, 2), torch.randn(3, 4)
+    run = torch.compile(layer, backend=backend)
+    with torch.no_grad():
+        close(run(x), layer(x))
+        layer.weight.mul_(3)
+        close(run(x), layer(x))
+        layer.weight.data = torch.randn(2, 4)
+        close(run(x), layer(x))
+    assert [graph.uploads for graph in backend.graphs] == [3], [g.uploads for g in backend.graphs]
+
+
+def gradients(client):
+    torch._dynamo.reset()
+    run = torch.compile(torch.nn.Linear(4, 2), backend=fxserve.backend(client.url))
+    try:
+        run(torch.randn(3, 4))
+    except Exception as error:
+        assert "torch.no_grad" in str(error), error
+    else:
+        raise AssertionError("a graph with gradients was taken")
+
+
+def options(client):
+    """Overrides, names, modes, the table of a profile, and errors."""
+    x = numpy.random.rand(2, 6).astype("float32")
+    plain = client.call("mlp", x)
+    rule = {"match": {"target": "torch.relu"}, "retarget": "torch.sigmoid"}
+    assert not numpy.allclose(plain, client.call("mlp", x, overrides=[rule]))
+    assert (client.call("mlp", input=x, mode="eager") - plain < 1e-5).all()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        assert client.profile("mlp")
+    assert "linear" in printed.getvalue(), printed.getvalue()
+    try:
+        client.call("mlp", x[:, :5])
+    except fxserve.Error as error:
+        assert (error.status, error.code) == (400, "shape_mismatch"), (error.status, error.code)
+    else:
+        raise AssertionError("an input of another size was taken")
+
+
+def single_sample(client):
+    """A batch of one is exported with an open batch."""
+    fxserve.push("single", torch.nn.Linear(4, 2), (torch.randn(1, 4), ), client=client, show=False)
+    assert client.call("single", torch.randn(5, 4)).shape == (5, 2)
+    fxserve.push("fixed", torch.nn.Linear(4, 2), (torch.randn(1, 4), ), dynamic=False, client=client,
+                 show=False)
+    try:
+        client.call("fixed", torch.randn(5, 4))
+    except fxserve.Error as error:
+        assert error.code == "shape_mismatch", error.code
+    else:
+        raise AssertionError("a fixed batch took another size")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("binary")
+    options_given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    logging.disable(logging.ERROR)
+    assert len(MODELS) >= 50 and len(COMPILED) + len(BROKEN) >= 30 and len(BROKEN) >= 10
+    server, tally, started = Server(options_given.binary, ["--data", "none"]), Tally(), time.monotonic()
+    client = fxserve.Client(server.start().url)
+    cases = [(f"push {name}", lambda name=name: pushed(client, name)) for name in MODELS]
+    cases += [(f"backend {name}", lambda name=name: compiled(client, name, name in BROKEN))
+              for name in [*COMPILED, *BROKEN]]
+    cases += [(function.__name__, lambda function=function: function(client))
+              for function in (options, single_sample, changed_parameters, gradients)]
+    for words, case in cases:
+        try:
+            case()
+            tally.ok()
+        except Exception as problem:  # any failure is the case's
+            tally.bad(words, f"{type(problem).__name__}: {str(problem)[:600]}")
+    tally.check("the server ends", "\n".join(server.stop()))
+    print(f"{time.monotonic() - started:.0f} s")
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -47,9 +47,9 @@ static Status mvit_unsqueeze_expand(Emitter *emitter, const OpCall *call, Value 
         compose_begin(&c, emitter, call);
         Value x = NAMED(&c, "x");
         int64_t rank = compose_meta(&c, x)->rank, target = compose_int(&c, "target_dim");
-        if (rank != target && rank != target - 1)
+        if (rank != target && rank + 1 != target)
                 return fail(STATUS_VALUE, "Unsupported input dimension %ld", (long)rank);
-        if (rank == target - 1)
+        if (rank + 1 == target)
                 x = OP(&c, "aten::unsqueeze", x, NAMED(&c, "expand_dim"));
         Value pair = compose_list(&c, (Value[]){ x, value_int(rank) }, 2);
         pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
@@ -61,7 +61,8 @@ static Status mvit_squeeze_expand(Emitter *emitter, const OpCall *call, Value *o
         Compose c;
         compose_begin(&c, emitter, call);
         Value x = NAMED(&c, "x");
-        if (compose_int(&c, "tensor_dim") == compose_int(&c, "target_dim") - 1)
+        int64_t target = compose_int(&c, "target_dim");
+        if (target > 0 && compose_int(&c, "tensor_dim") == target - 1)
                 x = OP(&c, "aten::squeeze.dim", x, NAMED(&c, "expand_dim"));
         return compose_end(&c, x, out);
 }
@@ -91,12 +92,12 @@ static Status position_bias_expand(Emitter *emitter, const OpCall *call, Value *
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        int64_t window[MAX_RANK];
-        Value places = compose_list(&c, (Value[]){ NAMED(&c, "relative_position_index") }, 1);
-        if (compose_int_list(&c, "window_size", window) != 2)
+        int64_t window[MAX_RANK], pixels;
+        if (compose_int_list(&c, "window_size", window) != 2 || !mul_i64(window[0], window[1], &pixels))
                 return fail(STATUS_VALUE, "_get_relative_position_bias: window_size must have two numbers");
+        Value places = compose_list(&c, (Value[]){ NAMED(&c, "relative_position_index") }, 1);
         Value bias = OP(&c, "aten::index.Tensor", NAMED(&c, "relative_position_bias_table"), places);
-        bias = OP(&c, "aten::view", bias, INTS(&c, window[0] * window[1], window[0] * window[1], -1));
+        bias = OP(&c, "aten::view", bias, INTS(&c, pixels, pixels, -1));
         bias = OP(&c, "aten::contiguous", OP(&c, "aten::permute", bias, INTS(&c, 2, 0, 1)));
         return compose_end(&c, OP(&c, "aten::unsqueeze", bias, value_int(0)), out);
 }

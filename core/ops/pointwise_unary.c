@@ -159,6 +159,10 @@ static Status adjust_nan_to_num(const OpCall *call, PointBound *bound)
 #define FLOATING(name, kernel_)                                                                              \
         POINT_OP(name "(Tensor self) -> Tensor", OP_INPLACE, .kernel = &point_##kernel_, .args = "t",        \
                  .typing = TYPE_FLOAT)
+// PyTorch calls the argument x.
+#define FLOATING_X(name, kernel_)                                                                            \
+        POINT_OP(name "(Tensor x) -> Tensor", 0, .kernel = &point_##kernel_, .args = "t",                    \
+                 .typing = TYPE_FLOAT)
 #define FUNCTION(name, flags, ...) POINT_OP(name, flags, .args = "t", __VA_ARGS__)
 
 const OpDef pointwise_unary_ops[] = {
@@ -237,6 +241,17 @@ const OpDef pointwise_unary_ops[] = {
         FLOATING("special_log_ndtr", log_ndtr),
         FLOATING("special_ndtri", ndtri),
         FLOATING("special_sinc", sinc),
+        FLOATING("special_bessel_j0", bessel_j0),
+        FLOATING("special_bessel_j1", bessel_j1),
+        FLOATING("special_bessel_y0", bessel_y0),
+        FLOATING("special_bessel_y1", bessel_y1),
+        FLOATING("special_modified_bessel_i0", i0),
+        FLOATING("special_modified_bessel_i1", i1),
+        FLOATING("special_modified_bessel_k0", bessel_k0),
+        FLOATING("special_modified_bessel_k1", bessel_k1),
+        FLOATING_X("special_scaled_modified_bessel_k0", bessel_k0_scaled),
+        FLOATING_X("special_scaled_modified_bessel_k1", bessel_k1_scaled),
+        FLOATING_X("special_spherical_bessel_j0", spherical_j0),
         POINT_OP("polygamma(int n, Tensor self) -> Tensor", 0, .args = ".t", .kernel = &point_polygamma,
                  .typing = TYPE_FLOAT, .adjust = adjust_polygamma),
         POINT_OP("special_polygamma(int n, Tensor self) -> Tensor", 0, .args = ".t",

@@ -38,11 +38,13 @@ def hand_cases():
     from golden_found import found_cases
     from golden_grouped import grouped_cases
     from golden_linalg import linalg_cases
+    from golden_names import name_cases
     from golden_quantized import quantized_cases
 
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
                  windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
-                 search, samples, census_cases, linalg_cases, found_cases):
+                 search, samples, census_cases, linalg_cases, found_cases,
+                 name_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
     for part in (quantized_cases, detection_cases, affine_cases, grouped_cases):

@@ -871,9 +871,35 @@ def resizing():
     function(f + "pdist", some(4, 3), 1.5)
 
 
+def second_names():
+    x, places = torch.tensor([[2, 1, 2], [1, 1, 3]]), torch.tensor([0, 5, 7])
+    for kind in (function, method):
+        prefix = "torch." if kind is function else ""
+        kind(prefix + "unique", x)
+        kind(prefix + "unique", x, return_inverse=True)
+        kind(prefix + "unique", x, return_counts=True, dim=1)
+        kind(prefix + "unique", x, dim=2)
+        kind(prefix + "unique_consecutive", x)
+        kind(prefix + "unique_consecutive", x, return_inverse=True, return_counts=True)
+        kind(prefix + "is_neg", x)
+        kind(prefix + "is_conj", x)
+    function("torch.unravel_index", places, (2, 4))
+    function("torch.unravel_index", places.to(torch.int32), 9)
+    function("torch.unravel_index", places, (2, -4))
+    function("torch.unravel_index", places.float(), (2, 4))
+    method("new_tensor", x, [1.5, 2.5])
+    method("new_tensor", x.float(), [[1, 2], [3, 4]])
+    method("new_tensor", x, [1, 2], dtype=torch.float64)
+    method("to_dense", x)
+    method("polygamma", places + 1.0, 1)
+    function("torch.can_cast", torch.float32, torch.int64)
+    function("torch.can_cast", torch.int64, torch.float16)
+    function("torch.can_cast", torch.int64, torch.bool)
+
+
 def main():
     for group in (names, methods, functional, operators, numbers, attributes, indexing, modules, corners,
-                  mathematics, questions, resizing):
+                  mathematics, questions, resizing, second_names):
         start = len(CASES)
         group()
         for case in CASES[start:]:

@@ -18,3 +18,10 @@ double special_i0e(double x);
 double special_i1e(double x);
 double special_erfcx(double x);    // exp(x^2) * erfc(x)
 double special_log_ndtr(double x); // the logarithm of the normal distribution's function
+// Modified Bessel functions of the second kind; `scaled`: times exp(x).
+double special_k0(double x, int scaled);
+double special_k1(double x, int scaled);
+double special_spherical_j0(double x); // sin(x) / x
+// The regularised incomplete gamma function: the part of gamma(a) below x, and the part above.
+double special_gammainc(double a, double x);
+double special_gammaincc(double a, double x);

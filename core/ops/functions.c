@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// functions.c: functions of torch and torch.special that are expressions of others: the normal
+// distribution, the multivariate gamma function, put, conv_tbc, unravel_index.
+#include <math.h>
+#include "core/ops/compose.h"
+
+static Status ndtr_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value scaled = OP(&c, "aten::mul.Scalar", NAMED(&c, "self"), value_float(M_SQRT1_2));
+        Value above = OP(&c, "aten::add.Scalar", OP(&c, "aten::erf", scaled), value_int(1));
+        return compose_end(&c, OP(&c, "aten::mul.Scalar", above, value_float(0.5)), out);
+}
+
+static Status logit_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return emit_values(emitter, "aten::logit", call->args, call->n_args, out);
+}
+
+// log gamma_p(x): the sum of lgamma(x - j / 2), j < p, and p (p - 1) / 4 log pi.
+static Status mvlgamma_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { MAX_P = 1 << 20 };
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        const int64_t p = compose_int(&c, "p");
+        const Dtype dtype = compose_meta(&c, self)->dtype;
+        if (p < 1)
+                return fail(STATUS_VALUE, "p has to be greater than or equal to 1");
+        if (p > MAX_P)
+                return fail(STATUS_TOO_LARGE, "%s: p of at most %d is supported", c.name, MAX_P);
+        if (!dtype_is_float(dtype) && dtype != DTYPE_BOOL && !dtype_is_int(dtype))
+                return fail(STATUS_DTYPE, "mvlgamma is not implemented for '%s'", dtype_words(dtype));
+        Value steps = OP(&c, "aten::arange.start_step", value_float((double)(1 - p) / 2), value_float(0.5),
+                         value_float(0.5), value_dtype(dtype_is_float(dtype) ? dtype : DTYPE_F32));
+        Value each = OP(&c, "aten::add.Tensor", steps, OP(&c, "aten::unsqueeze", self, value_int(-1)));
+        Value sum = OP(&c, "aten::sum.dim_IntList", OP(&c, "aten::lgamma", each), INTS(&c, -1));
+        const double constant = (double)p * ((double)p - 1) / 4 * log(M_PI);
+        return compose_end(&c, OP(&c, "aten::add.Scalar", sum, value_float(constant)), out);
+}
+
+// Elements by their place in the flat tensor.
+static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), index = NAMED(&c, "index"), source = NAMED(&c, "source");
+        const TensorMeta *meta = compose_meta(&c, self);
+        if (compose_meta(&c, index)->dtype != DTYPE_I64)
+                return fail(STATUS_DTYPE, "put_(): Expected a long tensor for index, but got %s",
+                            dtype_words(compose_meta(&c, index)->dtype));
+        if (compose_meta(&c, source)->dtype != meta->dtype)
+                return fail(STATUS_DTYPE,
+                            "put_(): self and source expected to have the same dtype, but got "
+                            "self.dtype = %s and source.dtype = %s",
+                            dtype_words(meta->dtype), dtype_words(compose_meta(&c, source)->dtype));
+        if (meta_numel(compose_meta(&c, source)) != meta_numel(compose_meta(&c, index)))
+                return fail(STATUS_SHAPE,
+                            "put_(): Expected source and index to have the same number of elements");
+        Value flat = INTS(&c, -1), places[] = { OP(&c, "aten::reshape", index, flat) };
+        Value changed =
+                OP(&c, "aten::index_put", OP(&c, "aten::reshape", self, flat), compose_list(&c, places, 1),
+                   OP(&c, "aten::reshape", source, flat), NAMED(&c, "accumulate"));
+        changed = OP(&c, "aten::reshape", changed, compose_ints(&c, meta->size, meta->rank));
+        Value copy = OP(&c, "aten::clone", self); // has self's strides
+        return compose_end(&c, OP(&c, "aten::copy_", copy, changed), out);
+}
+
+// Time, batch, channels: a convolution over time.
+static Status conv_tbc_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), weight = NAMED(&c, "weight"), bias = NAMED(&c, "bias");
+        if (compose_meta(&c, self)->rank != 3 || compose_meta(&c, weight)->rank != 3)
+                return fail(STATUS_SHAPE,
+                            "Input must have 3 dims: time, batch, in_channel; weight tensor must "
+                            "have 3 dims: kernel_width, in_channels, out_channels.");
+        if (compose_meta(&c, bias)->rank != 1)
+                return fail(STATUS_SHAPE, "Bias must be 1-D");
+        Value made = OP(&c, "aten::conv1d", OP(&c, "aten::permute", self, INTS(&c, 1, 2, 0)),
+                        OP(&c, "aten::permute", weight, INTS(&c, 2, 1, 0)), bias, INTS(&c, 1),
+                        compose_list(&c, (Value[]){ NAMED(&c, "pad") }, 1));
+        made = OP(&c, "aten::permute", made, INTS(&c, 2, 0, 1));
+        return compose_end(&c, OP(&c, "aten::contiguous", made), out);
+}
+
+static Status isreal_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        const Dtype dtype = compose_meta(&c, self)->dtype;
+        if (dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
+                return compose_end(&c, OP(&c, "aten::eq.Scalar", OP(&c, "aten::imag", self), value_int(0)),
+                                   out);
+        return compose_end(
+                &c,
+                OP(&c, "aten::ones_like", self, value_dtype(DTYPE_BOOL), value_none(), value_none(),
+                   value_none(),
+                   (Value){ .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_PRESERVE }),
+                out);
+}
+
+#define MADE(schema, name, flags_)                                                                           \
+        {                                                                                                    \
+                "aten::" schema, 0, flags_, .expand = name##_expand, .traits = TRAIT_FRESH                   \
+        }
+const OpDef functions_ops[] = {
+        MADE("special_ndtr(Tensor self) -> Tensor", ndtr, 0),
+        MADE("special_logit(Tensor self, float? eps=None) -> Tensor", logit, 0),
+        MADE("mvlgamma(Tensor self, int p) -> Tensor", mvlgamma, OP_INPLACE),
+        MADE("special_multigammaln(Tensor self, int p) -> Tensor", mvlgamma, 0),
+        MADE("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put,
+             OP_INPLACE),
+        MADE("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", conv_tbc, 0),
+        MADE("isreal(Tensor self) -> Tensor", isreal, 0),
+};
+OP_FILE(functions_ops);

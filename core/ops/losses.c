@@ -170,12 +170,12 @@ static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Valu
 {
         Compose c;
         compose_begin(&c, emitter, call);
+        const int64_t reduction = compose_int(&c, "reduction");
+        if (reduction < REDUCTION_NONE || reduction > REDUCTION_SUM)
+                return fail(STATUS_VALUE, "soft_margin_loss: reduction is %ld", (long)reduction);
         Value product =
                 in_place(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
         Value loss = OP(&c, "aten::log1p", OP(&c, "aten::exp", product));
-        int64_t reduction = compose_int(&c, "reduction");
-        if (reduction < REDUCTION_NONE || reduction > REDUCTION_SUM)
-                return fail(STATUS_VALUE, "soft_margin_loss: reduction is %ld", (long)reduction);
         return compose_end(&c, reduced(&c, loss), out);
 }
 

@@ -81,10 +81,11 @@ Status fused_tail_init(FusedTail *tail, const OpCall *call, const int *operand)
                                .n_args = call->n_args,
                                .given = call->given };
         for (uint32_t i = 0; i < call->n_args; i++) {
-                tail->args[i] = value_ref(call->args[i]);
                 tail->operand[i] = operand[i];
-                if (call->args[i].kind != VALUE_TENSOR)
+                if (call->args[i].kind != VALUE_TENSOR) {
+                        tail->args[i] = value_ref(call->args[i]);
                         continue;
+                }
                 tail->tensors[i] = (Tensor){ .meta = call->args[i].tensor->meta };
                 tail->args[i] = (Value){ .kind = VALUE_TENSOR, .tensor = &tail->tensors[i] };
         }

@@ -31,7 +31,9 @@ static Status mvlgamma_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return fail(STATUS_VALUE, "p has to be greater than or equal to 1");
         if (p > MAX_P)
                 return fail(STATUS_TOO_LARGE, "%s: p of at most %d is supported", c.name, MAX_P);
-        if (!dtype_is_float(dtype) && dtype != DTYPE_BOOL && !dtype_is_int(dtype))
+        if (dtype == DTYPE_BOOL)
+                return fail(STATUS_DTYPE, "The input tensor may not be a boolean tensor.");
+        if (!dtype_is_float(dtype) && !dtype_is_int(dtype))
                 return fail(STATUS_DTYPE, "mvlgamma is not implemented for '%s'", dtype_words(dtype));
         Value steps = OP(&c, "aten::arange.start_step", value_float((double)(1 - p) / 2), value_float(0.5),
                          value_float(0.5), value_dtype(dtype_is_float(dtype) ? dtype : DTYPE_F32));

@@ -162,10 +162,11 @@ static Status vander_expand(Emitter *emitter, const OpCall *call, Value *out)
         Compose c;
         compose_begin(&c, emitter, call);
         const TensorMeta *meta = compose_meta(&c, NAMED(&c, "x"));
-        if (meta->dtype == DTYPE_BOOL)
+        if (meta->dtype == DTYPE_BOOL || (DTYPES_HALFS >> meta->dtype & 1) != 0)
                 return fail(STATUS_DTYPE,
                             "linalg.vander supports floating point, complex, and integer tensors, "
-                            "but got Bool");
+                            "but got %s",
+                            dtype_words(meta->dtype));
         if (meta->rank == MAX_RANK)
                 return fail(STATUS_SHAPE, "linalg.vander: expected at most %d dimensions", MAX_RANK - 1);
         const int64_t n = compose_has(&c, "N") ? compose_int(&c, "N")
@@ -200,6 +201,10 @@ static Status nuclear_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
+        const TensorMeta *meta = compose_meta(&c, NAMED(&c, "self"));
+        if ((DTYPES_HALFS >> meta->dtype & 1) != 0)
+                return fail(STATUS_DTYPE, "linalg.matrix_norm: Low precision dtypes not supported. Got %s",
+                            dtype_words(meta->dtype));
         Value dims = call->schema->n_args > 2 ? NAMED(&c, "dim") : INTS(&c, -2, -1);
         return compose_end(&c,
                            OP(&c, "aten::linalg_matrix_norm.str_ord", NAMED(&c, "self"),

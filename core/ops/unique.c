@@ -181,7 +181,7 @@ static Status consecutive_expand(Emitter *emitter, const OpCall *call, Value *ou
 
 #define UNIQUE(schema, name)                                                                                 \
         {                                                                                                    \
-                "aten::" schema, 0, .expand = name##_expand, .traits = TRAIT_FRESH                           \
+                "aten::" schema, DTYPES_REAL, .expand = name##_expand, .traits = TRAIT_FRESH                 \
         }
 const OpDef unique_ops[] = {
         UNIQUE("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)",

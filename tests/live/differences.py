@@ -64,6 +64,10 @@ KNOWN = {
     r"differs.*isin\.Scalar_Tensor": "a number that the dtype cannot hold: PyTorch cuts it among few "
     "elements, and not among ten",
     r"refused with 400, aten\._grouped_mm.*ends at": "PyTorch cuts what lies beyond the matrix",
+    r"differs.*aten\.special_(spherical_)?bessel_.*is -?\d\.\d+e-0[4-9]": "the phase of a huge argument",
+    r"accepted, .*quantize_per_tensor.*converted to Scalar": "bounds of the other direction",
+    r"accepted, .*conv_tbc.*view size is not compatible": "PyTorch views what it may not",
+    r"accepted, .*(pinverse|linalg_pinv).*\{\[0, ": "halves without elements",
     r"differs.*special_zeta.*PyTorch has nan": "PyTorch's series of a huge exponent is 0 times infinity",
     r"differs.*aten\.ldexp.*is 0\.0": "PyTorch's powers of two below -2^31",
     r"differs.*aten\._int_mm": "PyTorch takes expanded matrices for dense ones",

@@ -47,9 +47,9 @@ def _is_state(value: Any) -> bool:
 
 
 def _version(value: torch.Tensor) -> tuple[int, int]:
-    """What changes with every write that PyTorch counts, and with other memory (`p.data = q`).
-    Writes through `p.data.add_(…)` are not counted by PyTorch, and not seen here."""
-    return value._version, value.data_ptr()
+    """What changes with every write that PyTorch counts, and a hash of the numbers for those that it
+    does not count (`p.data.add_(…)`): 0.1 s per 400 MB."""
+    return value._version, int(torch.hash_tensor(value.detach()).view(torch.int64))
 
 
 class Graph:

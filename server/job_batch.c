@@ -7,6 +7,9 @@
 #include "core/engine/batch.h"
 #include "server/job_private.h"
 
+// A batch needs the memory of many runs. A worker keeps so much of it for the next one.
+enum { BATCH_FRAME_BYTES = 4 << 20 };
+
 enum { MOST = 1 << BATCH_SIZES };
 
 uint64_t job_kind(const Job *job)
@@ -58,6 +61,7 @@ static void run_group(Group *group, const Drive *drive)
 {
         Wait wait = { .parked = false };
         batch_run(drive->engine, group->tasks, group->n, drive->frame, &wait.work);
+        frame_trim(drive->frame, BATCH_FRAME_BYTES);
         for (uint32_t i = 0; i < group->n; i++) {
                 Job *job = group->drives[i].job;
                 int64_t share_ns = job->run.task.ran ? job->run.task.profile->run_ns : 0;

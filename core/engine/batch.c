@@ -8,6 +8,8 @@
 #include "core/engine/batch_private.h"
 #include "core/kernels/copy.h"
 
+enum { BATCH_BYTES = 1 << 20 }; // of the inputs of one batch
+
 enum {
         CHECKED_BATCHES = 2,
         // A batch takes at most this share of its runs' own times. The first of them waits for all
@@ -38,6 +40,18 @@ static Batches *batches_of(CachedProgram *cached)
         return batches;
 }
 
+// Of the sent tensors of one run.
+static int64_t sent_bytes(const RunTask *task)
+{
+        int64_t bytes = 0;
+        for (uint32_t i = 0; i < task->n_inputs; i++)
+                if (task->inputs[i].kind == VALUE_TENSOR) {
+                        const TensorMeta *meta = &task->inputs[i].tensor->meta;
+                        bytes += meta_numel(meta) * dtype_info[meta->dtype].bytes;
+                }
+        return bytes;
+}
+
 uint32_t batch_most(const RunTask *task)
 {
         const PlannedRun *plan = &task->plan;
@@ -51,7 +65,9 @@ uint32_t batch_most(const RunTask *task)
                 return 1;
         if (batches != NULL && atomic_load(&batches->why_state) != 0)
                 return 1;
-        return (uint32_t)MIN(limits.max_batch, (int64_t)1 << BATCH_SIZES);
+        // Runs of much data gain nothing by going together, and would hold it all at once.
+        int64_t fit = MAX(BATCH_BYTES / MAX(sent_bytes(task), (int64_t)1), (int64_t)1);
+        return (uint32_t)MIN(fit, MIN(limits.max_batch, (int64_t)1 << BATCH_SIZES));
 }
 
 static uint32_t log2_up(uint32_t n)

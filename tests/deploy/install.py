@@ -136,7 +136,7 @@ def check_links(installed):
     """Links from one document to another that is installed beside it."""
     folder, broken, seen = installed.path("share/doc/fxserve"), [], 0
     for place, _, names in os.walk(folder):
-        for name in names:
+        for name in [name for name in names if name.endswith(".md")]:
             for link in re.findall(r"\]\(([\w./-]+\.md)[)#]", installed.read(os.path.join(place, name))):
                 at = os.path.normpath(os.path.join(place, link))
                 if os.path.dirname(at) in (folder, os.path.join(folder, "docs")):

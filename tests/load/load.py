@@ -419,8 +419,9 @@ def good_requests():
     rows += [(route, "GET", path.format(name="digits", v=1, id="soak", file="none"), b"")
              for route, method, path, _ in routes() if method == "GET" and route != "EVENTS"]
     rows += [("EVENTS", "GET", "/v1/events?seconds=1", b"")]
-    statuses = {"PAGE_FILE": (200, 404), "GRAPH_POST": (200, 201), "PROFILE_GET": (200, 404),
-                "PASS_GET": (200, 404), "PASS_PUT": (201, 200), "PASS_DELETE": (204, 404)}
+    statuses = {"PAGE": (200, 404), "PAGE_FILE": (200, 404),  # 404: not to a browser
+                "GRAPH_POST": (200, 201), "PROFILE_GET": (200, 404), "PASS_GET": (200, 404),
+                "PASS_PUT": (201, 200), "PASS_DELETE": (204, 404)}
     return [(route, statuses.get(route, (200,)), method, target, body, run_id if route == "RUN" else [])
             for route, method, target, body in rows]
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "core/kernels/platform.h"
 
-enum { KEY_FORMAT = 3 };
+enum { KEY_FORMAT = 4 };
 
 static void add_int(Sha256 *sha, int64_t number)
 {

@@ -249,8 +249,9 @@ static Status fused_linear_pack(const OpCall *call, const PackContext *context, 
         PackedProduct product;
         Epilogue epilogue;
         TRY(read_epilogue(call, &epilogue));
-        TRY(linear_product_new(call, context, &product));
-        return fused_pack(&product, &epilogue, false, out_packed);
+        DirectClamp clamp = clamp_of(call, &epilogue);
+        TRY(linear_product_new(call, context, &clamp, &product));
+        return fused_pack(&product, &epilogue, clamp.on || epilogue.kernel == NULL, out_packed);
 }
 
 static const ConvRow fused_conv_row = { .dilation_arg = CONV_DILATION,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN behind convolutions and products of matrices in programs: constant weights are reordered
-// once into the layout its kernel wants, constant biases are copied in, and what is left at run
-// time is one call. float32 only; everything else keeps the portable kernels.
+// Packing for programs: constant weights of convolutions and products of matrices are reordered
+// once into the layout that their kernel wants, constant biases are copied in, and what is left at
+// run time is one call. float32 only; everything else keeps the portable kernels.
 #include "core/ops/pack.h"
 #include "core/kernels/numeric_policy.h"
 #include <string.h>
@@ -9,32 +9,48 @@
 #include "core/ops/arguments.h"
 #include "core/ops/product.h"
 
-static Status packed_run(const OpRun *run)
-{
-        return parts_run(run->state, run->ctx, run->in[0], NULL, run->out[0], run->scratch);
-}
-
-// addmm: the matrix is the second tensor.
-static Status packed_second_run(const OpRun *run)
-{
-        return parts_run(run->state, run->ctx, run->in[1], NULL, run->out[0], run->scratch);
-}
-
 static Status product_run(const OpRun *run)
 {
         return parts_run(run->state, run->ctx, run->in[0], run->in[1], run->out[0], run->scratch);
 }
 
-static void take(Parts *parts, Status (*run)(const OpRun *run), uint64_t baked, Packed *out_packed)
+static Status packed_run(const OpRun *run)
 {
-        if (parts == NULL)
-                return;
+        return packed_product_run(run->state, run, NULL);
+}
+
+// addmm: the matrix is the second tensor.
+static Status packed_second_run(const OpRun *run)
+{
+        OpRun second = *run;
+        second.in = run->in + 1;
+        return packed_product_run(run->state, &second, NULL);
+}
+
+static void free_product(void *impl)
+{
+        packed_product_deinit(impl);
+        free(impl);
+}
+
+// Takes `made`.
+static Status take(PackedProduct *made, Status (*run)(const OpRun *run), Packed *out_packed)
+{
+        if (made->kind == NULL)
+                return STATUS_OK;
+        PackedProduct *product = malloc(sizeof(*product));
+        if (product == NULL) {
+                packed_product_deinit(made);
+                return fail_memory();
+        }
+        *product = *made;
         *out_packed = (Packed){ .run = run,
-                                .impl = parts,
-                                .free_impl = parts_free,
-                                .kernel = parts_name(parts),
-                                .scratch_bytes = parts_scratch(parts),
-                                .baked = baked };
+                                .impl = product,
+                                .free_impl = free_product,
+                                .kernel = product->name,
+                                .scratch_bytes = product->scratch_bytes,
+                                .baked = product->baked };
+        return STATUS_OK;
 }
 
 // The argument's tensor when its bytes are known now and are float32 in any dense order (a
@@ -49,36 +65,11 @@ static const Tensor *dense_constant_of(const OpCall *call, int index)
         return tensor;
 }
 
-static Status run_conv(const OpRun *run)
-{
-        return packed_product_run(run->state, run, NULL);
-}
-
-static void free_product(void *impl)
-{
-        packed_product_deinit(impl);
-        free(impl);
-}
-
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        PackedProduct made, *product;
+        PackedProduct made;
         TRY(conv_product_new(call, context, &(DirectClamp){ 0 }, &made));
-        if (made.kind == NULL)
-                return STATUS_OK;
-        product = malloc(sizeof(*product));
-        if (product == NULL) {
-                packed_product_deinit(&made);
-                return fail_memory();
-        }
-        *product = made;
-        *out_packed = (Packed){ .run = run_conv,
-                                .impl = product,
-                                .free_impl = free_product,
-                                .kernel = product->name,
-                                .scratch_bytes = product->scratch_bytes,
-                                .baked = product->baked };
-        return STATUS_OK;
+        return take(&made, packed_run, out_packed);
 }
 
 // [.., K] as [M, K]; false when its rows are not equally spaced.
@@ -104,7 +95,8 @@ static TensorMeta transposed(const TensorMeta *meta)
         return out;
 }
 
-Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product)
+Status linear_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
+                          PackedProduct *out_product)
 {
         const TensorMeta *input = arg_meta(call, SELF);
         const Tensor *weight = dense_constant_of(call, LINEAR_WEIGHT),
@@ -112,7 +104,6 @@ Status linear_product_new(const OpCall *call, const PackContext *context, Packed
         *out_product = (PackedProduct){ 0 };
         bool has_bias = arg_meta(call, LINEAR_BIAS) != NULL;
         DnnlMatmul matmul = { .n_threads = context->n_threads };
-        Parts *parts = NULL;
         if (weight == NULL || weight->meta.rank != 2 ||
             (has_bias &&
              (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) ||
@@ -122,22 +113,16 @@ Status linear_product_new(const OpCall *call, const PackContext *context, Packed
         matmul.b_data = tensor_data(weight);
         matmul.share = (PackShare){ context->cache, weight->storage, context->poll };
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
-        TRY(parts_matmul_new(&matmul, &parts));
-        if (parts != NULL)
-                *out_product = (PackedProduct){ .kind = &onednn_product,
-                                                .impl = parts,
-                                                .name = parts_name(parts),
-                                                .scratch_bytes = parts_scratch(parts),
-                                                .baked = 1u << 1 | (has_bias ? 1u << 2 : 0u) };
+        TRY(matmul_product_new(&matmul, clamp, out_product));
+        out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;
 }
 
 Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         PackedProduct product;
-        TRY(linear_product_new(call, context, &product));
-        take(product.impl, packed_run, product.baked, out_packed);
-        return STATUS_OK;
+        TRY(linear_product_new(call, context, &(DirectClamp){ 0 }, &product));
+        return take(&product, packed_run, out_packed);
 }
 
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
@@ -155,9 +140,23 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
                               .share = { context->cache, weight->storage, context->poll },
                               .bias_data = tensor_data(bias),
                               .n_threads = context->n_threads };
-        Parts *parts = NULL;
-        TRY(parts_matmul_new(&matmul, &parts));
-        take(parts, packed_second_run, 1u << 0 | 1u << 2, out_packed);
+        PackedProduct product;
+        TRY(matmul_product_new(&matmul, &(DirectClamp){ 0 }, &product));
+        product.baked = 1u << 0 | 1u << 2;
+        return take(&product, packed_second_run, out_packed);
+}
+
+// Both factors are given at run time.
+static Status take_parts(const DnnlMatmul *matmul, Packed *out_packed)
+{
+        Parts *parts;
+        TRY(parts_matmul_new(matmul, &parts));
+        if (parts != NULL)
+                *out_packed = (Packed){ .run = product_run,
+                                        .impl = parts,
+                                        .free_impl = parts_free,
+                                        .kernel = parts_name(parts),
+                                        .scratch_bytes = parts_scratch(parts) };
         return STATUS_OK;
 }
 
@@ -180,8 +179,10 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
                               .share = { context->cache, weight == NULL ? NULL : weight->storage,
                                          context->poll },
                               .n_threads = context->n_threads };
-        Parts *parts = NULL;
-        TRY(parts_matmul_new(&matmul, &parts));
-        take(parts, weight == NULL ? product_run : packed_run, weight == NULL ? 0 : 1u << 1, out_packed);
-        return STATUS_OK;
+        if (weight == NULL)
+                return take_parts(&matmul, out_packed);
+        PackedProduct product;
+        TRY(matmul_product_new(&matmul, &(DirectClamp){ 0 }, &product));
+        product.baked = 1u << 1;
+        return take(&product, packed_run, out_packed);
 }

@@ -30,7 +30,8 @@ struct PackedProduct {
 // `clamp`: to be applied after the residual; kinds that finish apply it.
 Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
                         PackedProduct *out_product);
-Status linear_product_new(const OpCall *call, const PackContext *context, PackedProduct *out_product);
+Status linear_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
+                          PackedProduct *out_product);
 void packed_product_deinit(PackedProduct *product);
 // Input and result are the first of each. `residual`: laid out as the result; only for kinds that
 // finish; NULL: none.

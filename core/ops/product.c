@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/kernels/conv/depthwise.h"
+#include "core/kernels/product/packed.h"
 #include "core/kernels/product/parts.h"
 #include "core/kernels/conv/winograd.h"
 #include "core/kernels/numeric_policy.h"
@@ -57,6 +58,16 @@ static Status run_depthwise(const PackedProduct *product, const OpRun *run, cons
         return depthwise_run(product->impl, run->ctx, run->in[0], residual, run->out[0]);
 }
 
+static Status run_packed(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        return packed_matmul_run(product->impl, run->ctx, run->in[0], residual, run->out[0]);
+}
+
+static void free_packed(void *impl)
+{
+        packed_matmul_free(impl);
+}
+
 static void free_direct(void *impl)
 {
         direct_conv_free(impl);
@@ -72,7 +83,8 @@ static void free_winograd(void *impl)
         winograd_free(impl);
 }
 
-const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, parts_free };
+static const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, parts_free };
+static const ProductAlgorithm packed_product = { "packed", true, run_packed, free_packed };
 static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct };
 static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise };
 static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd };
@@ -116,6 +128,27 @@ void packed_product_deinit(PackedProduct *product)
         if (product->kind != NULL)
                 product->kind->free(product->impl);
         *product = (PackedProduct){ 0 };
+}
+
+// ---- products of matrices ----
+// The library's rows have the same bits in every batch only where it has kernels for AVX-512, which
+// are its fastest.
+Status matmul_product_new(const DnnlMatmul *matmul, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        PackedMatmul *packed = NULL;
+        Parts *parts = NULL;
+        *out_product = (PackedProduct){ 0 };
+        if (isa_level() < ISA_AVX512)
+                TRY(packed_matmul_new(matmul, clamp, &packed));
+        if (packed != NULL) {
+                *out_product = (PackedProduct){ &packed_product, packed, packed_matmul_name(packed), 0, 0 };
+                return STATUS_OK;
+        }
+        TRY(parts_matmul_new(matmul, &parts));
+        if (parts != NULL)
+                *out_product =
+                        (PackedProduct){ &onednn_product, parts, parts_name(parts), parts_scratch(parts), 0 };
+        return STATUS_OK;
 }
 
 // ---- the rule ----
@@ -291,7 +324,7 @@ static Status turn_weight(const DnnlConv *conv, int64_t taps, float *to)
         return work.stops ? run_poll(conv->share.poll) : STATUS_OK;
 }
 
-static Status make_covering(const DnnlConv *conv, PackedProduct *out_product)
+static Status make_covering(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
 {
         int64_t n = conv->input.size[0], n_out = conv->weight.size[0],
                 depth = meta_numel(&conv->weight) / n_out;
@@ -300,7 +333,6 @@ static Status make_covering(const DnnlConv *conv, PackedProduct *out_product)
                               .bias_data = conv->bias_data,
                               .n_threads = conv->n_threads };
         _cleanup_(freep) float *turned = NULL;
-        Parts *parts = NULL;
         meta_init(&matmul.a, conv->input.dtype, 2, (int64_t[]){ n, depth });
         meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ depth, n_out });
         meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ n, n_out });
@@ -314,13 +346,7 @@ static Status make_covering(const DnnlConv *conv, PackedProduct *out_product)
                 matmul.b_data = turned;
                 matmul.share.storage = NULL; // these bytes are this program's alone
         }
-        TRY(parts_matmul_new(&matmul, &parts));
-        if (parts != NULL)
-                *out_product = (PackedProduct){ .kind = &onednn_product,
-                                                .impl = parts,
-                                                .name = parts_name(parts),
-                                                .scratch_bytes = parts_scratch(parts) };
-        return STATUS_OK;
+        return matmul_product_new(&matmul, clamp, out_product);
 }
 
 // Zero times an infinite weight is NaN. Eager convolutions multiply their padding, others may not.
@@ -363,7 +389,7 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
                 return STATUS_OK;
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
         if (covers_input(&conv))
-                TRY(make_covering(&conv, out_product));
+                TRY(make_covering(&conv, clamp, out_product));
         if (out_product->kind == NULL)
                 TRY(choose(&conv, clamp, adds, context, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);

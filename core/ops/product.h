@@ -9,4 +9,6 @@
 const Tensor *product_constant(const OpCall *call, int index);
 // float32 elements, at least one, none of which share bytes.
 bool product_takes(const TensorMeta *meta);
-extern const ProductAlgorithm onednn_product; // impl: Parts
+// The fastest way whose rows have the same bits in every batch. kind NULL: none. `clamp`: as for
+// conv_product_new. `baked` is left to the caller.
+Status matmul_product_new(const DnnlMatmul *matmul, const DirectClamp *clamp, PackedProduct *out_product);

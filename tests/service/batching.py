@@ -175,18 +175,8 @@ def batches_of(server):
     return shares
 
 
-def bits_differ(server):
-    """Whether this CPU's products have other bits in a batch (ARCHITECTURE.md, Products): then
-    nothing is batched, and the graph says so."""
-    batching = server.call("GET", "/v1/graphs/mlp").json().get("batching", {})
-    return "other bits" in batching.get("why", "")
-
-
 def check_facts(tally, server):
     info = {name: server.call("GET", f"/v1/graphs/{name}").json() for name in GRAPHS}
-    if bits_differ(server):
-        tally.check("nothing is batched where bits would differ", str(batches_of(server)[:3] or ""))
-        return
     tally.check("the graph says which sizes are used",
                 "" if info["mlp"].get("batching", {}).get("sizes") else str(info["mlp"].get("batching")))
     why = info["mixing"].get("batching", {}).get("why", "")

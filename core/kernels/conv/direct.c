@@ -8,123 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP_BYTES = 256 << 10, SMALL_FRAME = 1 << 16 };
-
-// ---- panels of weights ----
-typedef struct Panels {
-        const DirectIsa *isa;
-        int64_t n_k, n_columns, n_panels;
-        Storage *storage; // counted: of weights, maybe shared
-        const float *weights;
-        float *bias; // padded with zeros
-} Panels;
-
-static int panel_width(const Panels *panels)
-{
-        return DIRECT_VECTORS * panels->isa->lanes;
-}
-
-// Columns of a panel; the last panel may be one vector wide.
-static int panel_vectors(const Panels *panels, int64_t panel)
-{
-        return panels->n_columns - panel * panel_width(panels) <= panels->isa->lanes ? 1 : DIRECT_VECTORS;
-}
-
-static int64_t panel_at(const Panels *panels, int64_t panel)
-{
-        return panel * panel_width(panels) * panels->n_k;
-}
-
-static void panels_deinit(Panels *panels)
-{
-        storage_unref(panels->storage);
-        free(panels->bias);
-}
-
-static void *aligned_floats(int64_t n)
-{
-        size_t n_bytes = ((size_t)n * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
-        void *floats = aligned_alloc(STORAGE_ALIGN, MAX(n_bytes, (size_t)STORAGE_ALIGN));
-        if (floats != NULL)
-                memset(floats, 0, n_bytes);
-        return floats;
-}
-
-static Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int64_t n_columns)
-{
-        *panels = (Panels){ .isa = isa, .n_k = n_k, .n_columns = n_columns };
-        panels->n_panels = (n_columns + panel_width(panels) - 1) / panel_width(panels);
-        int64_t width = panels->n_panels * panel_width(panels);
-        panels->bias = aligned_floats(width);
-        return panels->bias == NULL ? fail_memory() : STATUS_OK;
-}
-
-typedef struct PanelFill {
-        const Panels *panels;
-        void (*fill)(const void *context, const Panels *panels, int64_t panel, float *weights);
-        const void *context;
-        const RunContext *poll;
-} PanelFill;
-
-static Status make_weights(void *context, Storage **out_storage)
-{
-        const PanelFill *fill = context;
-        const Panels *panels = fill->panels;
-        size_t n = (size_t)(panels->n_panels * panel_width(panels) * panels->n_k);
-        _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TRY(storage_new(n * sizeof(float), true, NULL, &storage));
-        Work work = { .ctx = fill->poll };
-        for (int64_t panel = 0;
-             panel < panels->n_panels && !work_stops(&work, panel_width(panels) * panels->n_k); panel++)
-                fill->fill(fill->context, panels, panel, (float *)storage->data);
-        if (work.stops)
-                return run_poll(fill->poll);
-        *out_storage = take_ptr(storage);
-        return STATUS_OK;
-}
-
-// `format`: how the panels come out of the source, beside their shape.
-static Status panels_fill(Panels *panels, const DirectSource *from, const char *format, PanelFill fill)
-{
-        char name[160];
-        snprintf(name, sizeof(name), "panels %s %ldx%ld %s", isa_name(panels->isa->isa), (long)panels->n_k,
-                 (long)panels->n_columns, format);
-        PackSource source = { .storage = from->share.storage, .data = from->data };
-        fill.panels = panels;
-        fill.poll = from->share.poll;
-        TRY(pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, name, &source, 1,
-                           (PackMaker){ make_weights, &fill }, &panels->storage));
-        panels->weights = (const float *)panels->storage->data;
-        return STATUS_OK;
-}
-
-// Row `k` of one panel, from columns that lie `step` apart.
-static void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
-                       int64_t step)
-{
-        int64_t column = panel * panel_width(panels),
-                lanes = panel_vectors(panels, panel) * panels->isa->lanes;
-        int64_t n = MIN(panels->n_columns - column, lanes);
-        float *to = weights + panel_at(panels, panel) + k * lanes;
-        for (int64_t c = 0; c < n; c++)
-                to[c] = from[c * step];
-}
-
-// Fills in the tile's members for panel `panel`.
-static void use_panel(const Panels *panels, int64_t panel, DirectTile *tile)
-{
-        int64_t column = panel * panel_width(panels);
-        tile->weights = panels->weights + panel_at(panels, panel);
-        tile->bias = panels->bias + column;
-        tile->n_valid = (int)MIN(panels->n_columns - column, (int64_t)panel_width(panels));
-}
-
-// Rows that lie a multiple of 4 KiB apart share one set of the first-level cache, which has room
-// for eight.
-static int64_t most_pixels(const DirectIsa *isa, int64_t pixel_step)
-{
-        return pixel_step % 1024 == 0 ? MIN(isa->max_pixels, 7) : isa->max_pixels;
-}
+enum { SMALL_FRAME = 1 << 16 };
 
 // ---- convolutions ----
 struct DirectConv {
@@ -225,7 +109,7 @@ static void pack_panel(const void *context, const Panels *panels, int64_t panel,
         const ConvWeights *from = context;
         const Order *order = from->order;
         int64_t step = from->conv->weight.stride[0], k = 0;
-        const float *first = (const float *)from->conv->weight_data + panel * panel_width(panels) * step;
+        const float *first = (const float *)from->conv->weight_data + panel * panels_width(panels) * step;
         for (int64_t a = 0; a < order->n[0]; a++)
                 for (int64_t b = 0; b < order->n[1]; b++)
                         for (int64_t c = 0; c < order->n[2]; c++)
@@ -270,12 +154,12 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
         direct->n_pixels = out->size[3];
         if (rows_join && in->stride[0] == rows * out->size[3] * pixel_step)
                 direct->n_pixels *= rows * out->size[0];
-        int64_t most = most_pixels(direct->panels.isa, pixel_step),
+        int64_t most = panels_most_pixels(direct->panels.isa, pixel_step),
                 n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
         direct->n_parts = (direct->n_pixels + most - 1) / most;
         direct->n_units = n_lines * direct->n_parts;
         int64_t all_bytes = meta_numel(in) * (int64_t)sizeof(float);
-        direct->n_groups = MIN(MAX(all_bytes / GROUP_BYTES, (int64_t)1), direct->n_units);
+        direct->n_groups = MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), direct->n_units);
         direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
         direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
         direct->n_chunks = conv->n_threads > 1 && direct->n_groups < 4 * conv->n_threads
@@ -414,10 +298,10 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                 int64_t last = MIN(conv->n_units, (group + 1) * conv->units);
                 for (int64_t panel = chunk * n_panels / conv->n_chunks;
                      panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
-                        use_panel(&conv->panels, panel, &tile);
+                        panels_use(&conv->panels, panel, &tile);
                         for (int64_t unit = group * conv->units; unit < last && !work_stops(&work, steps);
                              unit++)
-                                run_unit(run, unit, panel_vectors(&conv->panels, panel), &tile);
+                                run_unit(run, unit, panels_vectors(&conv->panels, panel), &tile);
                 }
         }
 }
@@ -445,9 +329,9 @@ struct DirectProducts {
 static void pack_plane_panel(const void *context, const Panels *panels, int64_t panel, float *weights)
 {
         const DirectPlanes *planes = context;
-        int64_t plane_panels = planes->n_columns / panel_width(panels), plane = panel / plane_panels;
+        int64_t plane_panels = planes->n_columns / panels_width(panels), plane = panel / plane_panels;
         const float *from = planes->b + plane * planes->n_k * planes->n_columns +
-                            panel % plane_panels * panel_width(panels);
+                            panel % plane_panels * panels_width(panels);
         for (int64_t k = 0; k < planes->n_k; k++)
                 panels_set(panels, weights, panel, k, from + k * planes->n_columns, 1);
 }
@@ -471,7 +355,7 @@ Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_prod
         }
         products->n_planes = planes->n_planes;
         products->n_columns = planes->n_columns;
-        products->plane_panels = planes->n_columns / panel_width(&products->panels);
+        products->plane_panels = planes->n_columns / panels_width(&products->panels);
         products->run = (DirectRun){ .n = planes->n_k };
         snprintf(products->name, sizeof(products->name), "direct:%s", isa_name(isa->isa));
         *out_products = products;
@@ -503,14 +387,14 @@ static void run_panels(void *argument, int64_t begin, int64_t end)
         const DirectProducts *products = run->products;
         const DirectRows *rows = run->rows;
         int64_t n_k = products->run.n, n_columns = products->n_columns,
-                most = most_pixels(products->panels.isa, n_k);
+                most = panels_most_pixels(products->panels.isa, n_k);
         int64_t n_parts = (rows->n + most - 1) / most;
         DirectTile tile = { .pixel_step = n_k, .runs = &products->run, .n_runs = 1, .out_step = n_columns };
         Work work = { .ctx = run->ctx };
         for (int64_t panel = begin; panel < end && !work.stops; panel++) {
                 int64_t plane = panel / products->plane_panels,
-                        column = panel % products->plane_panels * panel_width(&products->panels);
-                use_panel(&products->panels, panel, &tile);
+                        column = panel % products->plane_panels * panels_width(&products->panels);
+                panels_use(&products->panels, panel, &tile);
                 for (int64_t part = 0; part < n_parts && !work_stops(&work, most * n_k * DIRECT_VECTORS);
                      part++) {
                         int64_t first = part * rows->n / n_parts, next = (part + 1) * rows->n / n_parts;
@@ -524,7 +408,7 @@ static void run_panels(void *argument, int64_t begin, int64_t end)
 Status direct_products_run(const DirectProducts *products, const RunContext *ctx, const DirectRows *rows)
 {
         ProductsRun run = { ctx, products, rows };
-        int64_t work = rows->n * products->run.n * panel_width(&products->panels);
+        int64_t work = rows->n * products->run.n * panels_width(&products->panels);
         TRY(parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)),
                          run_panels, &run));
         return run_poll(ctx);

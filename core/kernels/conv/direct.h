@@ -4,20 +4,9 @@
 // matrices, for Winograd's. float32, AVX2 with FMA or AVX-512.
 #pragma once
 #include "core/kernels/dnnl/primitive.h"
-#include "core/kernels/conv/direct_tile.h"
-
-typedef struct DirectClamp { // x < low ? low : x > high ? high : x
-        bool on;
-        float low, high;
-} DirectClamp;
+#include "core/kernels/conv/panels.h"
 
 typedef struct DirectConv DirectConv;
-
-// The constant that packed weights are made from, so that programs can share them.
-typedef struct DirectSource {
-        PackShare share;
-        const void *data;
-} DirectSource;
 
 // Two spatial dimensions, one group, no windows wholly outside; output channels_last, input
 // channels_last or contiguous. Else, and where the CPU lacks the instructions, *out_conv stays NULL

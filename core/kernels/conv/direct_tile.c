@@ -29,6 +29,7 @@ static const DirectIsa avx512_isa = {
                 { avx512_two_1, avx512_two_2, avx512_two_3, avx512_two_4, avx512_two_5, avx512_two_6,
                   avx512_two_7, avx512_two_8, avx512_two_9, avx512_two_10, avx512_two_11, avx512_two_12,
                   avx512_two_13, avx512_two_14 } },
+        .wide = { avx512_wide_1, avx512_wide_2 },
 };
 #undef DIRECT_LOOPS
 #include "core/kernels/conv/direct_off.h"
@@ -47,6 +48,7 @@ static const DirectIsa avx2_isa = {
         .max_pixels = 6,
         .of = { { avx2_one_1, avx2_one_2, avx2_one_3, avx2_one_4, avx2_one_5, avx2_one_6 },
                 { avx2_two_1, avx2_two_2, avx2_two_3, avx2_two_4, avx2_two_5, avx2_two_6 } },
+        .wide = { avx2_wide_1, avx2_wide_2 },
 };
 #undef DIRECT_LOOPS
 #include "core/kernels/conv/direct_off.h"

@@ -8,6 +8,8 @@
 #include "core/kernels/isa.h"
 
 enum { DIRECT_MAX_PIXELS = 14, DIRECT_VECTORS = 2 };
+// A wide tile has one pixel and DIRECT_WIDE_PANELS full panels, or two pixels and half of them.
+enum { DIRECT_WIDE_PIXELS = 2, DIRECT_WIDE_PANELS = 4 };
 
 // `n` consecutive floats, `offset` floats from a pixel's first one.
 typedef struct DirectRun {
@@ -33,6 +35,7 @@ typedef struct DirectIsa {
         Isa isa;
         int lanes, max_pixels;                             // channels of a vector; pixels of a tile
         DirectLoop *of[DIRECT_VECTORS][DIRECT_MAX_PIXELS]; // [vectors of the panel - 1][pixels - 1]
+        DirectLoop *wide[DIRECT_WIDE_PIXELS];              // [pixels - 1]; inputs are one run
 } DirectIsa;
 
 extern const KernelFamily direct_family;

@@ -3,6 +3,7 @@
 // have a step, which makes a grid of parts. Parts of one size share a primitive, unless they hold a
 // constant operand of their own.
 #include "core/kernels/product/parts.h"
+#include "core/base/isa.h"
 #include <math.h>
 #include <string.h>
 
@@ -209,6 +210,13 @@ static void matmul_steps(const DnnlMatmul *matmul, int64_t depth, Axis *rows, Ax
         rows->step = even_step(rows->size, area / columns->step);
 }
 
+// Without AVX-512 the library gives each thread an equal share of all matrices. One that it splits
+// is added up in another order, and which one that is depends on how many there are.
+static bool shares_matrices(const DnnlMatmul *matmul)
+{
+        return matmul->n_threads > 1 && isa_level() < ISA_AVX512;
+}
+
 Status parts_matmul_new(const DnnlMatmul *matmul, Parts **out_parts)
 {
         int rank = matmul->a.rank;
@@ -228,7 +236,7 @@ Status parts_matmul_new(const DnnlMatmul *matmul, Parts **out_parts)
         // Whole matrices, as many as make a part; of the dimension before, if all of this one does.
         int64_t flops = 2 * depth * cutting.axis[rank - 2].step * cutting.axis[rank - 1].step;
         bool whole = cutting.axis[rank - 2].step == cutting.axis[rank - 2].size &&
-                     cutting.axis[rank - 1].step == cutting.axis[rank - 1].size;
+                     cutting.axis[rank - 1].step == cutting.axis[rank - 1].size && !shares_matrices(matmul);
         for (int d = rank - 3; d >= 0; d--) {
                 Axis *axis = &cutting.axis[d];
                 axis->step = whole ? MIN(axis->size, MAX(PART_FLOPS / flops, (int64_t)1)) : 1;
@@ -278,5 +286,11 @@ Status parts_conv_new(const DnnlConv *conv, Parts **out_parts)
         int64_t part = of_image / channels * cutting.axis[1].step;
         if (of_image > PART_FLOPS && (conv->groups > 1 || part > 2 * PART_FLOPS))
                 return STATUS_OK;
+        TRY(cut(&cutting, out_parts));
+        // Convolutions by products of matrices add up in another order where there are more images.
+        if (*out_parts == NULL || cutting.axis[0].step == 1 || strstr(parts_name(*out_parts), "gemm") == NULL)
+                return STATUS_OK;
+        parts_free(*out_parts);
+        cutting.axis[0].step = 1;
         return cut(&cutting, out_parts);
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A constant matrix packed for direct_tile.h: panels of two vectors of columns, each with its rows
+// one after another, and a bias. Convolutions and products of matrices hold one.
+#pragma once
+#include "core/kernels/conv/direct_tile.h"
+#include "core/kernels/pack_cache.h"
+#include "core/kernels/run_context.h"
+#include "core/tensor/tensor.h"
+
+// Rows of the other factor that are used together: they stay in the second-level cache.
+enum { PANELS_GROUP_BYTES = 256 << 10 };
+
+typedef struct DirectClamp { // x < low ? low : x > high ? high : x
+        bool on;
+        float low, high;
+} DirectClamp;
+
+// The constant that packed weights are made from, so that programs can share them.
+typedef struct DirectSource {
+        PackShare share;
+        const void *data;
+} DirectSource;
+
+typedef struct Panels {
+        const DirectIsa *isa;
+        int64_t n_k, n_columns, n_panels;
+        Storage *storage; // counted: of weights, maybe shared
+        const float *weights;
+        float *bias; // padded with zeros
+} Panels;
+
+// Writes panel `panel` of all weights by panels_set.
+typedef struct PanelFill {
+        const Panels *panels; // set by panels_fill
+        void (*fill)(const void *context, const Panels *panels, int64_t panel, float *weights);
+        const void *context;
+        const RunContext *poll; // set by panels_fill
+} PanelFill;
+
+// `panels` may be given to panels_deinit after a failure of either.
+Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int64_t n_columns);
+// `format`: how the panels come out of the source, beside their shape.
+Status panels_fill(Panels *panels, const DirectSource *from, const char *format, PanelFill fill);
+void panels_deinit(Panels *panels);
+// Row `k` of one panel, from columns that lie `step` apart.
+void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
+                int64_t step);
+
+int panels_width(const Panels *panels); // columns of a full panel
+// Vectors of a panel: the last one may have a single vector.
+int panels_vectors(const Panels *panels, int64_t panel);
+// Fills in the tile's members for panel `panel`.
+void panels_use(const Panels *panels, int64_t panel, DirectTile *tile);
+// How many rows of the other factor, `step` floats apart, a tile can take.
+int64_t panels_most_pixels(const DirectIsa *isa, int64_t step);

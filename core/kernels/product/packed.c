@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// packed.c: rows form groups that fit the second-level cache. Within a group each panel of the
+// packed factor is used for all rows while it is in the cache, a few rows at a time. One or two
+// rows take several panels at once: their sums would be too few to hide each other's latency.
+#include "core/kernels/product/packed.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct PackedMatmul {
+        Panels panels;
+        DirectClamp clamp;
+        DirectRun run;
+        int64_t n_rows, a_step, out_step;
+        int64_t most;                      // rows of a tile
+        int64_t group, n_groups, n_chunks; // rows of a group; groups; pieces that the panels are cut into
+        char name[32];
+};
+
+static bool fits(const DnnlMatmul *matmul)
+{
+        const TensorMeta *a = &matmul->a, *out = &matmul->out;
+        return a->rank == 2 && matmul->b.rank == 2 && out->rank == 2 && matmul->b_data != NULL &&
+               !matmul->epilogue.add_out && matmul->epilogue.activation == DNNL_NOTHING &&
+               (a->stride[1] == 1 || a->size[1] == 1) && (out->stride[1] == 1 || out->size[1] == 1) &&
+               meta_numel(a) > 0 && meta_numel(out) > 0;
+}
+
+static void pack_panel(const void *context, const Panels *panels, int64_t panel, float *weights)
+{
+        const DnnlMatmul *matmul = context;
+        int64_t row = matmul->b.stride[0], column = matmul->b.stride[1];
+        const float *from = (const float *)matmul->b_data + panel * panels_width(panels) * column;
+        for (int64_t k = 0; k < panels->n_k; k++)
+                panels_set(panels, weights, panel, k, from + k * row, column);
+}
+
+static Status pack(const DnnlMatmul *matmul, Panels *panels)
+{
+        const TensorMeta *b = &matmul->b;
+        TRY(panels_init(panels, direct_isa(), b->size[0], b->size[1]));
+        char format[64];
+        snprintf(format, sizeof(format), "by %ld,%ld", (long)b->stride[0], (long)b->stride[1]);
+        DirectSource source = { .share = matmul->share, .data = matmul->b_data };
+        TRY(panels_fill(panels, &source, format, (PanelFill){ .fill = pack_panel, .context = matmul }));
+        if (matmul->bias_data != NULL)
+                memcpy(panels->bias, matmul->bias_data, (size_t)b->size[1] * sizeof(float));
+        return STATUS_OK;
+}
+
+static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
+{
+        int64_t n_k = matmul->a.size[1];
+        packed->run = (DirectRun){ .n = n_k };
+        packed->n_rows = matmul->a.size[0];
+        packed->a_step = matmul->a.stride[0];
+        packed->out_step = matmul->out.stride[0];
+        packed->most = panels_most_pixels(packed->panels.isa, packed->a_step);
+        packed->group = MAX(PANELS_GROUP_BYTES / (int64_t)sizeof(float) / n_k / packed->most, (int64_t)1) *
+                        packed->most;
+        packed->n_groups = (packed->n_rows + packed->group - 1) / packed->group;
+        packed->n_chunks = matmul->n_threads > 1 && packed->n_groups < 4 * matmul->n_threads
+                                   ? MIN(packed->panels.n_panels, 4 * (int64_t)matmul->n_threads)
+                                   : 1;
+        snprintf(packed->name, sizeof(packed->name), "packed:%s", isa_name(packed->panels.isa->isa));
+}
+
+Status packed_matmul_new(const DnnlMatmul *matmul, const DirectClamp *clamp, PackedMatmul **out_matmul)
+{
+        *out_matmul = NULL;
+        if (direct_isa() == NULL || !fits(matmul))
+                return STATUS_OK;
+        PackedMatmul *packed = calloc(1, sizeof(*packed));
+        if (packed == NULL)
+                return fail_memory();
+        packed->clamp = *clamp;
+        Status status = pack(matmul, &packed->panels);
+        if (status != STATUS_OK) {
+                packed_matmul_free(packed);
+                return status;
+        }
+        plan(matmul, packed);
+        *out_matmul = packed;
+        return STATUS_OK;
+}
+
+void packed_matmul_free(PackedMatmul *matmul)
+{
+        if (matmul == NULL)
+                return;
+        panels_deinit(&matmul->panels);
+        free(matmul);
+}
+
+const char *packed_matmul_name(const PackedMatmul *matmul)
+{
+        return matmul->name;
+}
+
+typedef struct MatmulRun {
+        const RunContext *ctx;
+        const PackedMatmul *matmul;
+        const float *a, *residual;
+        float *out;
+} MatmulRun;
+
+// Rows from `first` on of the columns of the tile's panel.
+static void run_tile(const MatmulRun *run, int64_t first, int64_t panel, DirectTile *tile, DirectLoop *loop)
+{
+        const PackedMatmul *matmul = run->matmul;
+        int64_t to = first * matmul->out_step + panel * panels_width(&matmul->panels);
+        tile->in = run->a + first * matmul->a_step;
+        tile->out = run->out + to;
+        tile->residual = run->residual == NULL ? NULL : run->residual + to;
+        loop(tile);
+}
+
+// Panels from `panel` on that the rows can take at once.
+static int64_t panels_at_once(const PackedMatmul *matmul, int64_t n_rows, int64_t panel, int64_t end)
+{
+        int64_t n = n_rows > DIRECT_WIDE_PIXELS ? 1 : DIRECT_WIDE_PANELS / n_rows;
+        bool full = (panel + n) * panels_width(&matmul->panels) <= matmul->panels.n_columns;
+        return panel + n <= end && full ? n : 1;
+}
+
+static int64_t run_panels(const MatmulRun *run, int64_t group, int64_t panel, int64_t end, Work *work,
+                          DirectTile *tile)
+{
+        const PackedMatmul *matmul = run->matmul;
+        int64_t begin = group * matmul->group, n_rows = MIN(matmul->n_rows - begin, matmul->group);
+        int64_t n_parts = (n_rows + matmul->most - 1) / matmul->most,
+                n_panels = panels_at_once(matmul, n_rows, panel, end);
+        int vectors = panels_vectors(&matmul->panels, panel);
+        panels_use(&matmul->panels, panel, tile);
+        for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->run.n * matmul->most); part++) {
+                int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
+                run_tile(run, first, panel, tile,
+                         n_panels > 1 ? matmul->panels.isa->wide[n_rows - 1]
+                                      : matmul->panels.isa->of[vectors - 1][last - first - 1]);
+        }
+        return n_panels;
+}
+
+static void run_piece(void *argument, int64_t begin, int64_t end)
+{
+        const MatmulRun *run = argument;
+        const PackedMatmul *matmul = run->matmul;
+        DirectTile tile = { .pixel_step = matmul->a_step,
+                            .runs = &matmul->run,
+                            .n_runs = 1,
+                            .out_step = matmul->out_step,
+                            .clamps = matmul->clamp.on,
+                            .low = matmul->clamp.low,
+                            .high = matmul->clamp.high };
+        Work work = { .ctx = run->ctx };
+        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
+                int64_t group = piece / matmul->n_chunks, chunk = piece % matmul->n_chunks,
+                        n_panels = matmul->panels.n_panels;
+                int64_t last = (chunk + 1) * n_panels / matmul->n_chunks;
+                for (int64_t panel = chunk * n_panels / matmul->n_chunks; panel < last && !work.stops;)
+                        panel += run_panels(run, group, panel, last, &work, &tile);
+        }
+}
+
+Status packed_matmul_run(const PackedMatmul *matmul, const RunContext *ctx, const float *a,
+                         const float *residual, float *out)
+{
+        MatmulRun run = { .ctx = ctx, .matmul = matmul, .a = a, .residual = residual, .out = out };
+        TRY(parallel_for(ctx, matmul->n_groups * matmul->n_chunks, 1, run_piece, &run));
+        return run_poll(ctx);
+}

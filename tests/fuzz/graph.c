@@ -73,13 +73,13 @@ static Status input_of(const Input *input, uint32_t seed, bool tame, Value *out)
 // graph gets ordinary numbers, so that rounding stays small.
 static bool adds_up(const Graph *graph, int depth)
 {
-        static const char *const words[] = { "mm",     "mat",       "conv",      "linear",      "bilinear",
-                                             "einsum", "dot",       "attention", "mv",          "norm",
-                                             "addr",   "tensordot", "inner",     "outer",       "sum",
-                                             "mean",   "var",       "std",       "pool",        "softmax",
-                                             "loss",   "cumsum",    "cumprod",   "prod",        "trace",
-                                             "cosine", "cdist",     "upsample",  "interpolate", "kron",
-                                             "rnn",    "forward",   "interp",    "trapz",       "gelu" };
+        static const char *const words[] = {
+                "mm",     "mat",    "conv",  "linear",    "bilinear",    "einsum", "dot",     "attention",
+                "mv",     "norm",   "addr",  "tensordot", "inner",       "outer",  "sum",     "mean",
+                "var",    "std",    "pool",  "softmax",   "loss",        "cumsum", "cumprod", "prod",
+                "trace",  "cosine", "cdist", "upsample",  "interpolate", "kron",   "rnn",     "forward",
+                "interp", "trapz",  "gelu",  "inv",       "linalg",      "cov",    "corrcoef"
+        };
         for (uint32_t i = 0; i < graph->n_nodes; i++) {
                 const Node *node = graph->nodes[i];
                 if (node->op == OP_CALL_MODULE)

@@ -63,6 +63,7 @@ static const int32_t lane_numbers[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 #define AT_KEYS_2       6
 #define AT_MOST_KEYS    8
 #define AT_TURN         TURN_4
+#define AT_ALL(x)       ((plain_vector){ (x), (x), (x), (x) })
 #define AT_FMA(a, b, c) ((c) + (a) * (b))
 typedef int32_t PlainWhole __attribute__((vector_size(16)));
 #define PLAIN_PICK(a, b, mask) ((__typeof__(a))(((PlainWhole)(a) & (mask)) | ((PlainWhole)(b) & ~(mask))))
@@ -78,6 +79,7 @@ typedef int32_t PlainWhole __attribute__((vector_size(16)));
 #define AT_KEYS_2       6
 #define AT_MOST_KEYS    8
 #define AT_TURN         TURN_8
+#define AT_ALL(x)       _mm256_set1_ps(x)
 #define AT_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define AT_MAX(a, b)    _mm256_max_ps(a, b)
 #include "core/kernels/attention/panel.inc"
@@ -90,6 +92,7 @@ typedef int32_t PlainWhole __attribute__((vector_size(16)));
 #define AT_KEYS_2       12
 #define AT_MOST_KEYS    12
 #define AT_TURN         TURN_16
+#define AT_ALL(x)       _mm512_set1_ps(x)
 #define AT_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define AT_MAX(a, b)    _mm512_max_ps(a, b)
 #include "core/kernels/attention/panel.inc"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEPTHWISE_PIXELS = 8, MAX_TAPS = 128 };
+enum { DEPTHWISE_PIXELS = 8, DEPTHWISE_VECTORS = 4, MAX_TAPS = 128 };
 
 typedef struct Tap {
         int64_t in, weight; // floats, from the stretch's first input pixel and the first weight

@@ -259,5 +259,6 @@ static void run_job(Task *task, Worker *worker)
 bool job_try_here(Job *job, Frame *frame)
 {
         Drive drive = { .job = job, .frame = frame, .n_threads = 1, .engine = job->context.engine };
-        return job->is_run && !route_has(job->call.route, BRINGS_GRAPH) && job_advance(&drive, STEP_SEND);
+        return job->is_run && !route_has(job->call.route, BRINGS_GRAPH) && run_is_bounded(&job->call) &&
+               job_advance(&drive, STEP_SEND);
 }

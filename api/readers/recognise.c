@@ -370,10 +370,6 @@ Status recognise_run_body(ByteSpan bytes, Status status)
         if (starts_with(bytes, "\x1f\x8b", 2))
                 return fail(STATUS_WRONG_FILE, "this is a gzip file; send it with the header "
                                                "Content-Encoding: gzip, or unpack it first");
-        if (starts_with(bytes, "\x89PNG", 4) || starts_with(bytes, "\xff\xd8\xff", 3))
-                return fail(STATUS_WRONG_FILE,
-                            "this is an image, and images are not decoded here; " ARRAY_LINE
-                            " of its pixels");
         if (is_onnx(bytes))
                 return fail(STATUS_WRONG_FILE,
                             "this looks like an ONNX model, and a run takes inputs; " ARRAY_LINE);

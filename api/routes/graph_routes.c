@@ -6,6 +6,7 @@
 #include "api/routes/answer.h"
 #include "api/run/condition.h"
 #include "api/run/example.h"
+#include "api/run/image_settings.h"
 #include "api/routes/info.h"
 #include "api/run/samples.h"
 #include "api/run/top.h"
@@ -301,12 +302,16 @@ Status delete_graph(const Answer *answer)
 }
 
 // ---- the default version, aliases ----
-#define CHANGE_FORM "{\"default_version\": 2} or {\"aliases\": {\"prod\": 3}}"
+#define CHANGE_FORM "{\"default_version\": 2}, {\"aliases\": {\"prod\": 3}} or {\"image\": {...}}"
 
 typedef struct Change {
         HeadChange head;
         AliasChange *aliases;
         uint32_t capacity;
+        bool has_image;
+        bool takes_images; // `image` says how; else they are taken no more
+        ImageSettings image;
+        Text image_text;
 } Change;
 
 static Status read_version(JsonReader *reader, const char *what, int64_t *out_version)
@@ -350,6 +355,15 @@ static Status read_aliases(JsonReader *reader, Change *change)
         }
 }
 
+static Status read_image(JsonReader *reader, Change *change)
+{
+        change->has_image = true;
+        change->takes_images = json_peek(reader) != JSON_NULL;
+        return change->takes_images
+                       ? failure_at_argument(image_settings_read(reader, &change->image), "image")
+                       : json_read_null(reader);
+}
+
 static Status read_change(JsonReader *reader, Change *change)
 {
         const char *key;
@@ -363,13 +377,15 @@ static Status read_change(JsonReader *reader, Change *change)
                         TRY(read_version(reader, key, &change->head.default_version));
                 else if (strcmp(key, "aliases") == 0)
                         TRY(read_aliases(reader, change));
+                else if (strcmp(key, "image") == 0)
+                        TRY(read_image(reader, change));
                 else
-                        return fail(
-                                STATUS_UNKNOWN_MEMBER,
-                                "unknown member \"%.64s\"; what can be changed is: default_version, aliases",
-                                key);
+                        return fail(STATUS_UNKNOWN_MEMBER,
+                                    "unknown member \"%.64s\"; what can be changed is: default_version, "
+                                    "aliases, image",
+                                    key);
         }
-        if (change->head.default_version == 0 && change->head.n_aliases == 0)
+        if (change->head.default_version == 0 && change->head.n_aliases == 0 && !change->has_image)
                 return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
         return json_finish(reader);
 }
@@ -389,6 +405,30 @@ static Status parse_change(const ApiCall *call, Change *change)
         arena_deinit(&arena);
         change->head.aliases = change->aliases;
         return status;
+}
+
+// The settings go to the version that the name has from then on, which must take images.
+static Status settle_image(const Answer *answer, Change *change)
+{
+        Engine *engine = answer->context->engine;
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        const Input *input;
+        Graph *graph = NULL;
+        if (!change->has_image)
+                return STATUS_OK;
+        TRY(engine_find(engine, answer->call->name, change->head.default_version, &version));
+        change->head.image_version = version->stored.version;
+        change->head.image = "";
+        if (!change->takes_images)
+                return STATUS_OK;
+        TRY(engine_graph(engine, version, &graph));
+        Status status = image_settings_input(&change->image, graph, &input);
+        graph_unref(graph);
+        TRY(failure_at_argument(status, "image"));
+        image_settings_write(&change->image, &change->image_text);
+        TRY(text_status(&change->image_text));
+        change->head.image = change->image_text.data;
+        return STATUS_OK;
 }
 
 static Status apply_change(const Answer *answer, const HeadChange *change)
@@ -413,8 +453,11 @@ Status patch_graph(const Answer *answer)
         Change change = { .capacity = 0 };
         Status status = parse_change(answer->call, &change);
         if (status == STATUS_OK)
+                status = settle_image(answer, &change);
+        if (status == STATUS_OK)
                 status = apply_change(answer, &change.head);
         free(change.aliases);
+        text_deinit(&change.image_text);
         return status;
 }
 

@@ -282,6 +282,13 @@ void info_write_version(const VersionList *list, const GraphVersion *version, bo
         text_add(out, "]}");
 }
 
+static void write_image(const VersionList *list, const GraphVersion *version, Text *out)
+{
+        const StoreImage *image = store_head_image(&list->head, version->stored.version);
+        if (image != NULL && image->text[0] != '\0')
+                text_addf(out, ", \"image\": %s", image->text);
+}
+
 static void write_versions(const VersionList *list, Text *out)
 {
         text_add(out, ", \"versions\": [");
@@ -336,8 +343,10 @@ Status info_write(const InfoOf *of, Text *out)
                 text_add(out, ", \"derived\": ");
                 text_add_n(out, of->derivation->data, of->derivation->n);
         }
-        if (of->list != NULL)
+        if (of->list != NULL) {
+                write_image(of->list, of->version, out);
                 write_versions(of->list, out);
+        }
         write_run(of->version, out);
         return text_status(out);
 }

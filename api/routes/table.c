@@ -24,6 +24,8 @@ static const Media run_media[] = { { "application/json", "{\"$ref\": \"#/compone
                                    { "application/x-npz", "{}" },
                                    { "application/x-safetensors", "{}" },
                                    { "multipart/form-data", OBJECT },
+                                   { "image/jpeg", "{}" },
+                                   { "image/png", "{}" },
                                    { NULL, NULL } };
 static const Media inline_media[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
                                       { "multipart/form-data", OBJECT },
@@ -41,12 +43,19 @@ static const Media upload_media[] = { { "application/octet-stream", "{}" },
                                       { "application/json", OBJECT },
                                       { "multipart/form-data", upload_parts },
                                       { NULL, NULL } };
+#define SIDES    "{\"type\": [\"integer\", \"array\"], \"items\": {\"type\": \"integer\"}}"
+#define CHANNELS "{\"type\": [\"number\", \"array\"], \"items\": {\"type\": \"number\"}}"
 static const Media change_media[] = {
         { "application/json",
           "{\"type\": \"object\", \"properties\": {\"default_version\": {\"type\": \"integer\"}, "
           "\"aliases\": "
           "{\"description\": \"null removes\", "
-          "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}}}" },
+          "\"type\": \"object\", \"additionalProperties\": {\"type\": [\"integer\", \"null\"]}}, "
+          "\"image\": {\"description\": \"how JPEG and PNG bodies become an input; null removes\", "
+          "\"type\": [\"object\", \"null\"], \"properties\": {\"size\": " SIDES ", \"crop\": " SIDES
+          ", \"mean\": " CHANNELS ", \"std\": " CHANNELS ", "
+          "\"layout\": {\"enum\": [\"NCHW\", \"NHWC\"]}, "
+          "\"colour\": {\"enum\": [\"RGB\", \"BGR\", \"grey\"]}}}}}" },
         { NULL, NULL }
 };
 static const Media pass_media[] = {

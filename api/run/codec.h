@@ -16,6 +16,8 @@ struct Codec {
         const char *types[CODEC_MAX_TYPES];
         // Whether the codec reads this body, by its first bytes. NULL: the default reader.
         bool (*reads)(const ApiCall *call, ByteSpan body);
+        // A small body may take long to decode: no thread that others wait for may do it.
+        bool grows;
         // POST /v1/run: sets the task's graph from the body. NULL: the form cannot carry a graph.
         Status (*take_graph)(const ApiContext *context, RunCall *run);
         // Decodes the body into the task's inputs, fetches and options. Charges the task's budget.

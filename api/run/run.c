@@ -110,6 +110,11 @@ Status run_take_graph(const ApiContext *context, const ApiCall *call, RunCall *r
                                                                             "graph; " RUN_INLINE_WANTED));
 }
 
+bool run_is_bounded(const ApiCall *call)
+{
+        return !codec_of(call)->grows;
+}
+
 Status run_decode(const ApiCall *call, RunCall *run)
 {
         RunTask *task = &run->task;

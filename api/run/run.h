@@ -47,6 +47,8 @@ void run_call_init(RunCall *run);
 void run_call_deinit(RunCall *run);
 // POST /v1/run: decodes the graph in the body, or finds it in the cache by content.
 Status run_take_graph(const ApiContext *context, const ApiCall *call, RunCall *run);
+// Whether decoding the body takes time that its size bounds.
+bool run_is_bounded(const ApiCall *call);
 // With the task's graph set (and its version, if it has one, for preconditions): reads query,
 // headers and body.
 Status run_decode(const ApiCall *call, RunCall *run);

@@ -206,4 +206,6 @@ static Status form_decode(RunCall *run)
         return status;
 }
 
-const Codec form_codec = { .reads = form_reads, .take_graph = form_take_graph, .decode = form_decode };
+const Codec form_codec = {
+        .reads = form_reads, .grows = true, .take_graph = form_take_graph, .decode = form_decode
+};

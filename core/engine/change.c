@@ -160,6 +160,58 @@ static Status set_alias(StoreHead *head, const AliasChange *change)
         return STATUS_OK;
 }
 
+// ---- images ----
+static bool has_version_in(const EngineGraph *graph, int64_t from, int64_t to)
+{
+        for (uint32_t i = 0; i < graph->n_versions; i++)
+                if (graph->versions[i]->stored.version >= from && graph->versions[i]->stored.version < to)
+                        return true;
+        return false;
+}
+
+// Leaves out entries that hold for no version any more; the last one holds for those to come.
+static void drop_images(const EngineGraph *graph, StoreHead *head)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < head->n_images; i++)
+                if (i + 1 == head->n_images ||
+                    has_version_in(graph, head->images[i].version, head->images[i + 1].version))
+                        head->images[n++] = head->images[i];
+        head->n_images = n;
+}
+
+static Status set_image(const EngineGraph *graph, int64_t version, const char *text, StoreHead *head)
+{
+        uint32_t place = 0;
+        if (engine_version_of(graph, version) == NULL)
+                return no_version(graph, version);
+        while (place < head->n_images && head->images[place].version < version)
+                place++;
+        if (place == head->n_images || head->images[place].version != version) {
+                StoreImage *more = realloc(head->images, ((size_t)head->n_images + 1) * sizeof(*more));
+                if (more == NULL)
+                        return fail_memory();
+                head->images = more;
+                memmove(&more[place + 1], &more[place], (head->n_images - place) * sizeof(*more));
+                head->n_images++;
+        }
+        head->images[place].version = version;
+        snprintf(head->images[place].text, sizeof(head->images[place].text), "%s", text);
+        drop_images(graph, head);
+        return STATUS_OK;
+}
+
+Status engine_image(Engine *engine, const GraphVersion *version, Text *out)
+{
+        pthread_mutex_lock(&engine->mutex);
+        const EngineGraph *graph = string_map_get(&engine->graphs, version->name);
+        const StoreImage *image =
+                graph == NULL ? NULL : store_head_image(&graph->head, version->stored.version);
+        text_add(out, image == NULL ? "" : image->text);
+        pthread_mutex_unlock(&engine->mutex);
+        return text_status(out);
+}
+
 static Status change_head(const EngineGraph *graph, const HeadChange *change, StoreHead *head)
 {
         if (change->default_version != 0 && engine_version_of(graph, change->default_version) == NULL)
@@ -172,6 +224,8 @@ static Status change_head(const EngineGraph *graph, const HeadChange *change, St
                         return no_version(graph, change->aliases[i].version);
                 TRY(set_alias(head, &change->aliases[i]));
         }
+        if (change->image_version != 0)
+                TRY(set_image(graph, change->image_version, change->image, head));
         if (head->n_aliases > (uint64_t)limits.max_aliases)
                 return fail(STATUS_TOO_LARGE,
                             "graph '%s' would have %u aliases; there can be %lld (max_aliases in GET /v1)",
@@ -185,7 +239,8 @@ static Status change_locked(Engine *engine, const char *name, const HeadChange *
         EngineGraph *graph = graph_of(engine, name);
         if (graph == NULL)
                 return engine_not_found(name);
-        if (change->n_aliases == 0 && change->default_version == graph->head.default_version)
+        if (change->n_aliases == 0 && change->image_version == 0 &&
+            change->default_version == graph->head.default_version)
                 return STATUS_OK;
         TRY(store_head_copy(&graph->head, &head));
         TRY(change_head(graph, change, &head));

@@ -107,8 +107,12 @@ typedef struct HeadChange {
         int64_t default_version; // 0: stays
         uint32_t n_aliases;
         const AliasChange *aliases;
+        int64_t image_version; // which version `image` is for, and those after it; 0: none
+        const char *image;     // one line of at most STORE_IMAGE_MAX bytes; "": no images
 } HeadChange;
 Status engine_change(Engine *engine, const char *name, const HeadChange *change);
+// Adds how images become inputs of a version, as engine_change set it; nothing where none is set.
+Status engine_image(Engine *engine, const GraphVersion *version, Text *out);
 // Default versions of graphs whose name sorts after `after` (NULL: all), by name; at most `limit`,
 // counted. *out_next: there are more.
 Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n,

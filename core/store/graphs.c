@@ -5,7 +5,7 @@
 //                      the head does not know yet (from its next_version on) is newer than the
 //                      head, and the newest of them is the default. So the head is written only
 //                      with the first version of a name, after it: without a head there is no name.
-//   default, aliases   the head
+//   default, aliases, images   the head
 //   remove a version   the head, which lists it as gone; then its file is removed
 //   remove a name      the head is removed; then the files of its versions
 //
@@ -79,12 +79,15 @@ static void undo_version(Store *store, const Head *head, int64_t number, const S
 }
 
 // ---- heads ----
-static bool same_aliases(const StoreHead *a, const StoreHead *b)
+static bool same_extras(const StoreHead *a, const StoreHead *b)
 {
-        bool same = a->n_aliases == b->n_aliases;
+        bool same = a->n_aliases == b->n_aliases && a->n_images == b->n_images;
         for (uint32_t i = 0; i < a->n_aliases && same; i++)
                 same = strcmp(a->aliases[i].name, b->aliases[i].name) == 0 &&
                        a->aliases[i].version == b->aliases[i].version;
+        for (uint32_t i = 0; i < a->n_images && same; i++)
+                same = strcmp(a->images[i].text, b->images[i].text) == 0 &&
+                       a->images[i].version == b->images[i].version;
         return same;
 }
 
@@ -92,7 +95,7 @@ static bool same_aliases(const StoreHead *a, const StoreHead *b)
 static bool follows(const Head *on_disk, const StoreHead *head, int64_t version)
 {
         return version >= on_disk->head.next_version && head->next_version == version + 1 &&
-               head->default_version == version && same_aliases(&on_disk->head, head);
+               head->default_version == version && same_extras(&on_disk->head, head);
 }
 
 static Status head_alone(const StoreHead *head, Head **out_head)

@@ -8,7 +8,8 @@
 //   default_version 7
 //   gone 5                         (any number of these)
 //   alias prod 3                   (by name)
-//   attribute KEY VALUE...         (kept, whatever they say)
+//   attribute image 3 TEXT         (from version 3 on; by version)
+//   attribute KEY VALUE...         (others are kept, whatever they say)
 //
 // A version:
 //
@@ -34,25 +35,41 @@
 const char *const store_role_names[STORE_ROLES] = { "graph", "weights", "samples", "labels", "recipe" };
 
 // ---- heads in memory ----
+// NULL for an empty array, too.
+static void *copy_array(const void *items, uint32_t n, size_t bytes)
+{
+        void *copy = n == 0 ? NULL : new_array(n, bytes);
+        return copy == NULL ? NULL : memcpy(copy, items, n * bytes);
+}
+
 Status store_head_copy(const StoreHead *head, StoreHead *out_copy)
 {
         StoreHead copy = *head;
-        copy.aliases = NULL;
-        if (head->n_aliases > 0) {
-                copy.aliases = new_array(head->n_aliases, sizeof(*copy.aliases));
-                if (copy.aliases == NULL)
-                        return fail_memory();
-                memcpy(copy.aliases, head->aliases, head->n_aliases * sizeof(*copy.aliases));
+        copy.aliases = copy_array(head->aliases, head->n_aliases, sizeof(*copy.aliases));
+        copy.images = copy_array(head->images, head->n_images, sizeof(*copy.images));
+        if ((copy.aliases == NULL && copy.n_aliases > 0) || (copy.images == NULL && copy.n_images > 0)) {
+                store_head_deinit(&copy);
+                return fail_memory();
         }
         *out_copy = copy;
         return STATUS_OK;
 }
 
+const StoreImage *store_head_image(const StoreHead *head, int64_t version)
+{
+        const StoreImage *found = NULL;
+        for (uint32_t i = 0; i < head->n_images && head->images[i].version <= version; i++)
+                found = &head->images[i];
+        return found;
+}
+
 void store_head_deinit(StoreHead *head)
 {
         free(head->aliases);
+        free(head->images);
         head->aliases = NULL;
-        head->n_aliases = 0;
+        head->images = NULL;
+        head->n_aliases = head->n_images = 0;
 }
 
 Head *head_free(Head *head)
@@ -78,6 +95,9 @@ Status record_write_head(const Head *head, Text *out)
         for (uint32_t i = 0; i < head->head.n_aliases; i++)
                 text_addf(out, "alias %s %lld\n", head->head.aliases[i].name,
                           (long long)head->head.aliases[i].version);
+        for (uint32_t i = 0; i < head->head.n_images; i++)
+                text_addf(out, "attribute image %lld %s\n", (long long)head->head.images[i].version,
+                          head->head.images[i].text);
         if (head->attributes != NULL)
                 text_add(out, head->attributes);
         return lines_close(out, start);
@@ -107,6 +127,26 @@ static Status read_aliases(Lines *lines, StoreHead *head)
                 alias.version = version;
                 TRY(array_reserve(&head->aliases, &capacity, head->n_aliases + 1, sizeof(*head->aliases)));
                 head->aliases[head->n_aliases++] = alias;
+        }
+        return STATUS_OK;
+}
+
+static Status read_images(Lines *lines, StoreHead *head)
+{
+        char text[STORE_IMAGE_MAX + 32];
+        uint32_t capacity = 0;
+        while (lines_take(lines, "attribute image", text, sizeof(text))) {
+                StoreImage image;
+                long long version;
+                int used = 0;
+                if (sscanf(text, "%lld%n", &version, &used) != 1 || text[used] != ' ' || version < 1 ||
+                    strlen(text + used + 1) > STORE_IMAGE_MAX ||
+                    (head->n_images > 0 && head->images[head->n_images - 1].version >= version))
+                        return fail(STATUS_DAMAGED, "an image attribute is not understood");
+                image.version = version;
+                snprintf(image.text, sizeof(image.text), "%s", text + used + 1);
+                TRY(array_reserve(&head->images, &capacity, head->n_images + 1, sizeof(*head->images)));
+                head->images[head->n_images++] = image;
         }
         return STATUS_OK;
 }
@@ -145,6 +185,7 @@ Status record_read_head(const char *text, size_t n, Head **out_head)
                 return fail(STATUS_DAMAGED, "its default version cannot be");
         TRY(read_gone(&lines, head));
         TRY(read_aliases(&lines, &head->head));
+        TRY(read_images(&lines, &head->head));
         TRY(read_attributes(&lines, head));
         if (lines.at != lines.end)
                 return fail(STATUS_DAMAGED, "a line is not understood");

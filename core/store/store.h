@@ -77,15 +77,27 @@ typedef struct StoreAlias {
         int64_t version;
 } StoreAlias;
 
+// How images become inputs, as text that the store does not read: from this version on, until the
+// next entry.
+enum { STORE_IMAGE_MAX = 511 };
+typedef struct StoreImage {
+        int64_t version;
+        char text[STORE_IMAGE_MAX + 1]; // one line; "": no images
+} StoreImage;
+
 // What a name has besides its versions.
 typedef struct StoreHead {
         char name[STORE_NAME_MAX + 1];
         int64_t next_version, default_version;
         uint32_t n_aliases;
         StoreAlias *aliases; // by name
+        uint32_t n_images;
+        StoreImage *images; // by version
 } StoreHead;
 
-// Leaves the aliases out when memory is short.
+// The entry that holds for a version; NULL: none.
+const StoreImage *store_head_image(const StoreHead *head, int64_t version);
+// A copy of its own, for store_head_deinit. Without memory *out_copy is left as it was.
 Status store_head_copy(const StoreHead *head, StoreHead *out_copy);
 void store_head_deinit(StoreHead *head);
 

@@ -25,7 +25,8 @@ from distros import Failed, PLACE, copy_files, inside, make_system
 
 BUILD, PROGRAM = "/srv/build-arm64", "/srv/fxserve-arm64"
 TOOLS = "crossbuild-essential-arm64 qemu-user-static meson ninja-build pkg-config python3"
-LIBRARIES = ("libmicrohttpd-dev libjansson-dev libuv1-dev libdnnl-dev libgnutls28-dev nettle-dev zlib1g-dev")
+LIBRARIES = ("libmicrohttpd-dev libjansson-dev libuv1-dev libdnnl-dev libgnutls28-dev nettle-dev zlib1g-dev "
+             "libjpeg62-turbo-dev libspng-dev")
 INSTALL_SECONDS, BUILD_SECONDS, TEST_SECONDS = 1800, 3600, 1800
 # Functions whose loops must not be scalar, by object file.
 VECTORS = {

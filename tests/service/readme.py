@@ -84,7 +84,7 @@ def compare(command, got, want):
 def run_examples(binary, text, tally):
     folder = tempfile.mkdtemp(prefix="fxserve-readme-")
     for name in ("digits.pt2", "digits_images.json", "linear_module.fx.json", "neg_sigmoid.fx.json",
-                 "relu_neg_abs.fx.json", "nested_conv.fx.json"):
+                 "relu_neg_abs.fx.json", "nested_conv.fx.json", "seven.png"):
         shutil.copy(os.path.join(MODELS, name), folder)
     with open(os.path.join(folder, "seven.npy"), "wb") as file:
         file.write(write_npy(Tensor("float32", [1, 1, 8, 8], struct.pack("<64f", *SEVEN))))

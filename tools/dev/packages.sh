@@ -45,5 +45,5 @@ unpack() {
         return 1
 }
 
-BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config python3 curl libmicrohttpd-dev libgnutls28-dev libjansson-dev libuv1-dev libdnnl-dev nettle-dev zlib1g-dev"
+BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config python3 curl libmicrohttpd-dev libgnutls28-dev libjansson-dev libuv1-dev libdnnl-dev nettle-dev zlib1g-dev libjpeg62-turbo-dev libspng-dev"
 TEST_PACKAGES="libcriterion-dev clang clang-format clang-tidy flake8 mandoc openssl python3-yaml wrk jq"

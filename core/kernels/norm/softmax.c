@@ -5,34 +5,33 @@
 // otherwise blocks of neighbouring columns go together so that memory is read in order.
 #include "core/kernels/norm/softmax.h"
 #include "core/kernels/isa.h"
+#include "core/kernels/pointwise/vector_math.h"
 #include <math.h>
 #include <string.h>
 
 enum { LANES = 16, CHUNK = 1024, COLUMNS = 64 };
 
-// exp in float32, within 1.5 ULP: 2^n times a degree 7 polynomial on [-ln2/2, ln2/2]. Plain enough
-// for gcc to vectorise. NaN stays NaN.
+#define EXP_LEAST -104.0f
+#define EXP_LOG2E 1.44269504088896341f
+#define EXP_MAGIC 12582912.0f // added: rounds to an integer in the low bits
+
+// exp(x) for x <= 0 or NaN in float32: 2^n times a polynomial on [-ln2/2, ln2/2]. The power is made
+// in two steps, for results may be denormal. softmax_rows.inc has the same for vectors.
 static inline __attribute__((always_inline)) float exp_f32(float x)
 {
-        float y = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
-        float n = y * 1.44269504f + 12582912.0f; // rounds to an integer in the low bits
-        n -= 12582912.0f;
-        float r = y - n * 0.693145752f;
-        r -= n * 1.42860677e-6f;
-        float p = 1.0f / 5040;
-        p = p * r + 1.0f / 720;
-        p = p * r + 1.0f / 120;
-        p = p * r + 1.0f / 24;
-        p = p * r + 1.0f / 6;
-        p = p * r + 0.5f;
-        p = p * r * r + r + 1.0f;
+        float y = x < EXP_LEAST ? EXP_LEAST : x, n = y * EXP_LOG2E + EXP_MAGIC - EXP_MAGIC;
+        float r = y - n * LN2_0 - n * LN2_1, p = EXP_P4;
+        p = p * r + EXP_P3;
+        p = p * r + EXP_P2;
+        p = p * r + EXP_P1;
+        p = p * r + EXP_P0;
+        p = r * r * p + r;
         int32_t whole = n == n ? (int32_t)n : 0, half = whole >> 1;
         union {
                 int32_t i;
                 float f;
         } low = { .i = (half + 127) << 23 }, high = { .i = (whole - half + 127) << 23 };
-        float result = p * low.f * high.f;
-        return x > 88.8f ? INFINITY : result;
+        return (p * low.f + low.f) * high.f;
 }
 
 typedef struct SoftmaxTask {
@@ -44,20 +43,26 @@ typedef struct SoftmaxTask {
 } SoftmaxTask;
 
 #define SOFT_TARGET
-#define SOFT(x)    x##_f32_plain
-#define SOFT_T     float
-#define SOFT_EXP   exp_f32
-#define SOFT_STEPS 2
+#define SOFT(x)     x##_f32_plain
+#define SOFT_T      float
+#define SOFT_EXP    exp_f32
+#define SOFT_STEPS  2
+#define SOFT_BYTES  16
+#define SOFT_IS_F32 1
 #include "core/kernels/norm/softmax_rows.inc"
+#undef SOFT_IS_F32
 #undef SOFT
 #undef SOFT_T
 #undef SOFT_EXP
 #undef SOFT_STEPS
-#define SOFT(x)    x##_f64_plain
-#define SOFT_T     double
-#define SOFT_EXP   exp
-#define SOFT_STEPS 16
+#define SOFT(x)     x##_f64_plain
+#define SOFT_T      double
+#define SOFT_EXP    exp
+#define SOFT_STEPS  16
+#define SOFT_IS_F32 0
 #include "core/kernels/norm/softmax_rows.inc"
+#undef SOFT_BYTES
+#undef SOFT_IS_F32
 #undef SOFT
 #undef SOFT_T
 #undef SOFT_EXP
@@ -82,12 +87,16 @@ ROWS_OF(plain);
 #define SOFT_T      float
 #define SOFT_EXP    exp_f32
 #define SOFT_STEPS  2
+#define SOFT_IS_F32 1
 #define SOFT(x)     x##_f32_avx2
+#define SOFT_BYTES  32
 #define SOFT_TARGET TARGET_AVX2
 #include "core/kernels/norm/softmax_rows.inc"
 #undef SOFT
+#undef SOFT_BYTES
 #undef SOFT_TARGET
 #define SOFT(x)     x##_f32_avx512
+#define SOFT_BYTES  64
 #define SOFT_TARGET TARGET_AVX512
 #include "core/kernels/norm/softmax_rows.inc"
 ROWS_OF(avx2);

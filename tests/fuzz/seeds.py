@@ -158,7 +158,7 @@ def records():
     """Heads, versions and manifests without their checksum lines, which the target adds."""
     one, two, three = "a" * 64, "0123456789abcdef" * 4, "5" * 64
     head = ("head 3\nname digits\nincarnation 0123456789abcdef\nnext_version 8\ndefault_version 7\ngone "
-            "5\nalias canary 7\nalias prod 3\nattribute owner someone\n")
+            "5\nalias canary 7\nalias prod 3\nattribute image 2 some text\nattribute owner someone\n")
     version = (f"version 3\nname digits\nincarnation 0123456789abcdef\nnumber 4\nid {one}\n"
                f"format pt2\ncreated_ms 1790000000000\n")
     part, hole = (f"part graph {one} 7000 {two}\n",

@@ -148,8 +148,9 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_head_is_noticed)
 {
         Text text = { 0 };
         StoreAlias aliases[] = { { "canary", 3 }, { "prod", 2 } };
+        StoreImage images[] = { { 1, "{\"size\": 3}" }, { 4, "" } };
         int64_t gone[] = { 1 };
-        Head *read = NULL, head = { .head = { "digits", 5, 4, 2, aliases },
+        Head *read = NULL, head = { .head = { "digits", 5, 4, 2, aliases, 2, images },
                                     .incarnation = "0123456789abcdef",
                                     .n_gone = 1,
                                     .gone = gone };
@@ -159,6 +160,9 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_head_is_noticed)
         cr_assert_str_eq(read->head.aliases[1].name, "prod");
         cr_assert_eq(read->head.aliases[1].version, 2);
         cr_assert_eq(read->gone[0], 1);
+        cr_assert_str_eq(store_head_image(&read->head, 3)->text, "{\"size\": 3}");
+        cr_assert_str_eq(store_head_image(&read->head, 5)->text, "");
+        cr_assert_null(store_head_image(&read->head, 0));
         read = head_free(read);
         for (size_t i = 0; i < text.n; i++) {
                 for (int bit = 0; bit < 8; bit++) {

@@ -14,7 +14,7 @@
 #include "server/log.h"
 #include "server/preload.h"
 
-enum { LOOK_MS = 2000, PATH_BYTES = 4096, N_FILES = 3 }; // graph, weights, labels
+enum { LOOK_MS = 2000, PATH_BYTES = 4096, N_FILES = 4 }; // graph, weights, labels, image
 
 // One state of a file; all zeros if there is none.
 typedef struct FileState {
@@ -55,6 +55,8 @@ typedef struct Look {
 } Look;
 
 // ---- listing ----
+#define IMAGE_FILE "image.json" // in a folder of its own; NAME.json else
+
 static bool is_graph(const char *file)
 {
         size_t n = strlen(file);
@@ -86,11 +88,12 @@ static Status add_graph(Look *look, const char *name, int64_t number, const char
                         .number = number };
         if (found.name == NULL || found.files[0] == NULL)
                 return fail_memory();
-        if (!is_there(found.files[0], false))
+        if (!is_there(found.files[0], false) || (number >= 0 && strcmp(file, IMAGE_FILE) == 0))
                 return STATUS_OK;
         if (number >= 0) { // has a folder of its own
                 found.files[1] = companion(look, folder, "weights.safetensors");
                 found.files[2] = companion(look, folder, "labels.txt");
+                found.files[3] = companion(look, folder, IMAGE_FILE);
         }
         if (look->n == (uint32_t)limits.max_graphs)
                 return fail(STATUS_TOO_LARGE, "more than %lld graphs (--max-graphs)",
@@ -202,7 +205,7 @@ static Status seen_of(Models *models, const char *path, Seen **out)
 static void take(Models *models, Found *found, Seen *seen)
 {
         GraphVersion *version = NULL;
-        PreloadParts parts = { found->files[0], found->files[1], found->files[2] };
+        PreloadParts parts = { found->files[0], found->files[1], found->files[2], found->files[3] };
         if (preload_parts(models->engine, found->name, &parts, &version, &found->created) != STATUS_OK) {
                 log_error("not loaded: %s: %s", found->files[0], failure_current()->message);
                 return;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "api/call.h"
+#include "api/run/image_settings.h"
 #include "api/run/top.h"
 #include "core/base/limits.h"
 
@@ -77,6 +78,7 @@ static Status put(Engine *engine, const char *name, const Upload *upload, GraphV
                   bool *out_created)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
+        _cleanup_(text_deinit) Text image = { 0 };
         StoreVersion identified;
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
         TRY(find_content(engine, name, &identified, out_version));
@@ -85,11 +87,17 @@ static Status put(Engine *engine, const char *name, const Upload *upload, GraphV
                 return STATUS_OK;
         TRY(upload_decode(upload->parts, upload->n_parts, NULL, true, &graph));
         TRY(engine_check(graph));
+        if (upload->image != NULL)
+                TRY(failure_at_argument(
+                        image_settings_take((ByteSpan){ upload->image->data, upload->image->n_bytes }, graph,
+                                            &image),
+                        "image"));
         PutRequest put = { .name = name,
                            .parts = upload->parts,
                            .n_parts = upload->n_parts,
                            .identified = &identified,
-                           .graph = graph };
+                           .graph = graph,
+                           .image = image.data };
         return engine_put(engine, &put, out_version, out_created);
 }
 
@@ -113,6 +121,8 @@ static Status read_parts(const PreloadParts *parts, Upload *upload)
         if (is_json && parts->weights != NULL)
                 upload->parts[0].name = "graph";
         TRY(add_file(is_json ? parts->weights : NULL, "weights", upload));
+        if (parts->image != NULL)
+                TRY(file_read(parts->image, &upload->image));
         TRY(add_file(parts->labels, "labels", upload));
         UploadPart *last = &upload->parts[upload->n_parts - 1];
         return parts->labels == NULL ? STATUS_OK

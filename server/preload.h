@@ -10,7 +10,7 @@ Status file_read(const char *path, Storage **out_bytes);
 void model_name_of(const char *path, char out_name[65]);
 // Files that make one version; NULL: there is none.
 typedef struct PreloadParts {
-        const char *graph, *weights, *labels; // weights: of FX JSON only
+        const char *graph, *weights, *labels, *image; // weights: of FX JSON only
 } PreloadParts;
 // Stores them as a version of the name. *out_created false: the name has a version of this content
 // already, which is *out_version.

@@ -23,6 +23,7 @@ void upload_deinit(Upload *upload)
         for (uint32_t i = 0; i < upload->n_operators; i++)
                 storage_unref(upload->operators[i].bytes);
         free(upload->operators);
+        upload->image = storage_unref(upload->image);
         upload->operators = NULL;
         upload->n_parts = upload->n_operators = 0;
 }
@@ -118,14 +119,15 @@ static Status split_parts(const Multipart *multipart, Storage *body, Upload *upl
         const MultipartPart *graph = multipart_find(multipart, "graph"),
                             *weights = multipart_find(multipart, "weights"),
                             *samples = multipart_find(multipart, "samples"),
-                            *labels = multipart_find(multipart, "labels");
+                            *labels = multipart_find(multipart, "labels"),
+                            *image = multipart_find(multipart, "image");
         for (uint32_t i = 0; i < multipart->n_parts; i++)
                 if (&multipart->parts[i] != graph && &multipart->parts[i] != weights &&
                     &multipart->parts[i] != samples && &multipart->parts[i] != labels &&
-                    !is_operator(multipart->parts[i].name))
+                    &multipart->parts[i] != image && !is_operator(multipart->parts[i].name))
                         return fail(STATUS_UNKNOWN_MEMBER,
-                                    "unknown part \"%.64s\"; an upload has graph, weights, samples, labels "
-                                    "and op:...: curl -F graph=@g.json -F weights=@w.safetensors",
+                                    "unknown part \"%.64s\"; an upload has graph, weights, samples, labels, "
+                                    "image and op:...: curl -F graph=@g.json -F weights=@w.safetensors",
                                     multipart->parts[i].name);
         if (graph == NULL)
                 return fail(STATUS_INPUT, "the upload has no part \"graph\"; send curl -F graph=@g.json -F "
@@ -143,6 +145,8 @@ static Status split_parts(const Multipart *multipart, Storage *body, Upload *upl
                 TRY(add_part(upload, body, "weights", weights->content));
         if (samples != NULL)
                 TRY(add_part(upload, body, "samples", samples->content));
+        if (image != NULL)
+                TRY(part_bytes(body, image->content, &upload->image));
         return labels == NULL ? STATUS_OK : add_part(upload, body, "labels", labels->content);
 }
 

@@ -16,6 +16,7 @@ typedef struct Upload {
         uint32_t n_parts;
         UploadOperator *operators; // graphs that stand for operators (operators.h); owned
         uint32_t n_operators;
+        Storage *image;     // settings for images, JSON; counted, NULL: none
         const char *format; // "pt2", "fx"
 } Upload;
 void upload_deinit(Upload *upload);

@@ -147,9 +147,11 @@ static Status store_with_operators(const Answer *answer, const Upload *upload, c
         uint64_t content[4];
         RunContext bounds;
         bool created;
-        if (has_part(upload, "labels"))
-                return fail(STATUS_INPUT, "labels do not come along with operators; upload the graph that "
-                                          "GET .../text?form=json gives with them");
+        if (has_part(upload, "labels") || upload->image != NULL)
+                return fail(
+                        STATUS_INPUT,
+                        "labels and image settings do not come along with operators; upload the graph that "
+                        "GET .../text?form=json gives with them");
         answer_bounds(answer, &bounds);
         TRY(upload_decode(upload->parts, upload->n_parts, model, false, &base));
         TRY(operators_inline(upload, base, &bounds, &graph));
@@ -172,6 +174,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         const char *model = param_text(answer->call, PARAM_MODEL);
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        _cleanup_(text_deinit) Text image = { 0 };
         StoreVersion identified;
         bool created;
         TRY(check_labels(upload));
@@ -181,6 +184,9 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));
+        if (upload->image != NULL)
+                TRY(failure_at_argument(image_settings_take(body_span(upload->image), graph, &image),
+                                        "image"));
         NamedAnswer named = { answer,
                               answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
         PutCondition condition = { answer_check_named, &named };
@@ -189,6 +195,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
                            .n_parts = upload->n_parts,
                            .identified = &identified,
                            .graph = graph,
+                           .image = image.data,
                            .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_put(answer->context->engine, &put, &version, &created));
         return answer_put(answer, version, graph, created);

@@ -33,6 +33,8 @@ static const Media inline_media[] = { { "application/json", "{\"$ref\": \"#/comp
 #define BINARY "{\"type\": \"string\", \"format\": \"binary\", \"description\": "
 static const char upload_parts[] =
         "{\"type\": \"object\", \"required\": [\"graph\"], \"properties\": {"
+        "\"image\": {\"type\": \"string\", \"description\": \"settings for images, as JSON: those of "
+        "PATCH\"}, "
         "\"labels\": " BINARY "\"a text, one line for each index of the outputs' rows\"}, "
         "\"graph\": " BINARY "\"a .pt2 archive or FX JSON\"}, "
         "\"weights\": " BINARY "\"state of FX JSON as safetensors\"}, "

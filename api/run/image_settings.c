@@ -165,14 +165,16 @@ Status image_settings_read(JsonReader *reader, ImageSettings *out_settings)
         }
 }
 
-Status image_settings_parse(const Text *line, ImageSettings *out_settings)
+Status image_settings_parse(ByteSpan json, ImageSettings *out_settings)
 {
         Arena arena;
         JsonReader *reader = NULL;
         arena_init(&arena, 0);
-        Status status = json_open(line->data, line->n, 4, 100, &arena, &reader);
+        Status status = json_open((const char *)json.data, json.n, 4, 100, &arena, &reader);
         if (status == STATUS_OK)
                 status = image_settings_read(reader, out_settings);
+        if (status == STATUS_OK)
+                status = json_finish(reader);
         json_close(reader);
         arena_deinit(&arena);
         return status;
@@ -308,4 +310,14 @@ Status image_settings_input(const ImageSettings *settings, const Graph *graph, c
         TRY(image_settings_check(settings, found));
         *out_input = found;
         return STATUS_OK;
+}
+
+Status image_settings_take(ByteSpan json, const Graph *graph, Text *out_line)
+{
+        ImageSettings settings;
+        const Input *input;
+        TRY(image_settings_parse(json, &settings));
+        TRY(image_settings_input(&settings, graph, &input));
+        image_settings_write(&settings, out_line);
+        return text_status(out_line);
 }

@@ -2,6 +2,7 @@
 // How images become an input of a graph: declared once beside the graph, {"image": {...}}.
 #pragma once
 #include "core/base/json.h"
+#include "core/base/span.h"
 #include "core/graph/graph.h"
 
 enum { IMAGE_SETTING_CHANNELS = 3 };
@@ -25,8 +26,10 @@ static inline int image_channels(const ImageSettings *settings)
 Status image_settings_read(JsonReader *reader, ImageSettings *out_settings);
 // As one line that image_settings_read reads again.
 void image_settings_write(const ImageSettings *settings, Text *out);
-// From that line.
-Status image_settings_parse(const Text *line, ImageSettings *out_settings);
+// From that line, or other JSON.
+Status image_settings_parse(ByteSpan json, ImageSettings *out_settings);
+// From an upload: reads the JSON, checks it against the graph, and adds the line.
+Status image_settings_take(ByteSpan json, const Graph *graph, Text *out_line);
 // The one input that an image can be. STATUS_SHAPE: there is none, or several, or the settings make
 // another size than it has; the message says what to do.
 Status image_settings_input(const ImageSettings *settings, const Graph *graph, const Input **out_input);

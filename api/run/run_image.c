@@ -33,7 +33,7 @@ static Status find_settings(const RunCall *run, ImageSettings *out)
                             "graph '%s' has no settings for images yet: PATCH /v1/graphs/%s with how one "
                             "becomes its input, such as " IMAGE_WANTED ", and send the image again",
                             version->name, version->name);
-        return image_settings_parse(&line, out);
+        return image_settings_parse((ByteSpan){ (const uint8_t *)line.data, line.n }, out);
 }
 
 // ---- places ----

@@ -183,8 +183,6 @@ static void drop_images(const EngineGraph *graph, StoreHead *head)
 static Status set_image(const EngineGraph *graph, int64_t version, const char *text, StoreHead *head)
 {
         uint32_t place = 0;
-        if (engine_version_of(graph, version) == NULL)
-                return no_version(graph, version);
         while (place < head->n_images && head->images[place].version < version)
                 place++;
         if (place == head->n_images || head->images[place].version != version) {
@@ -224,6 +222,8 @@ static Status change_head(const EngineGraph *graph, const HeadChange *change, St
                         return no_version(graph, change->aliases[i].version);
                 TRY(set_alias(head, &change->aliases[i]));
         }
+        if (change->image_version != 0 && engine_version_of(graph, change->image_version) == NULL)
+                return no_version(graph, change->image_version);
         if (change->image_version != 0)
                 TRY(set_image(graph, change->image_version, change->image, head));
         if (head->n_aliases > (uint64_t)limits.max_aliases)
@@ -260,9 +260,13 @@ Status engine_change(Engine *engine, const char *name, const HeadChange *change)
         return status;
 }
 
-static Status make_default(Engine *engine, const GraphVersion *version)
+// `image`: its settings for images; NULL: they stay.
+static Status make_default(Engine *engine, const GraphVersion *version, const char *image)
 {
-        HeadChange change = { .default_version = version->stored.version };
+        int64_t number = version->stored.version;
+        HeadChange change = { .default_version = number,
+                              .image_version = image == NULL ? 0 : number,
+                              .image = image };
         return change_locked(engine, version->name, &change);
 }
 
@@ -351,6 +355,8 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         keep_bytes(engine, version, put);
         TRY(store_head_copy(&graph->head, &head));
         head.default_version = stored.version;
+        if (put->image != NULL)
+                TRY(set_image(graph, stored.version, put->image, &head));
         TRY(put_on_disk(engine, &head, version, latest));
         if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED) {
                 atomic_fetch_add(&engine->n_damaged, 1u);
@@ -403,6 +409,8 @@ static Status put_next(Engine *engine, EngineGraph *graph, const PutRequest *put
         keep_bytes(engine, version, put);
         TRY(reserve_place(engine, graph));
         TRY(store_head_copy(&graph->head, &head));
+        if (put->image != NULL)
+                TRY(set_image(graph, stored.version, put->image, &head));
         TRY(share_decoded(engine, version, put->graph));
         TRY(engine_use_content(engine, &version->key));
         head.default_version = stored.version;
@@ -446,7 +454,7 @@ static Status put_locked(Engine *engine, const PutRequest *put, const StoreVersi
         *out_created = false;
         version = same_as_latest(engine, name, held); // somebody was faster
         if (version != NULL) {
-                TRY(make_default(engine, version));
+                TRY(make_default(engine, version, put->image));
                 *out_version = take_ptr(version);
                 return STATUS_OK;
         }
@@ -483,7 +491,7 @@ static Status look_first(Engine *engine, const PutRequest *put, GraphVersion **o
         if (status == STATUS_OK)
                 latest = same_as_latest(engine, put->name, put->identified);
         if (latest != NULL)
-                status = make_default(engine, latest);
+                status = make_default(engine, latest, put->image);
         else if (status == STATUS_OK)
                 status = check_room(engine, put->name, put->identified);
         pthread_mutex_unlock(&engine->writing);

@@ -36,6 +36,7 @@ typedef struct PutRequest {
         const StoreVersion *identified; // upload_identify's of the parts
         Graph *graph;                   // finished, resolved; counted by the engine
         const PutCondition *only_if;    // NULL: in any case
+        const char *image;              // as HeadChange's; NULL: as of the version before
         bool keep_graph;                // without a data folder the version keeps the graph, too
 } PutRequest;
 // Makes the graph a version of its name. *out_created false: equal to the latest version's content,

@@ -126,6 +126,15 @@ def pictures():
     yield "png, alpha", saved(alpha, "PNG")
     yield "png, interlaced", interlaced(high)
     yield "png, grey and interlaced", interlaced(wide.convert("L"))
+    for depth in (2, 4):
+        values = np.random.default_rng(depth).integers(0, 256, (90, 131 * depth // 8 + 1), dtype=np.uint8)
+        rows = b"".join(b"\0" + row.tobytes() for row in values)
+        yield f"png, grey of {depth} bits", png(131, 90, depth, 0, rows)
+    yield "png, one grey is transparent", saved(high.convert("L"), "PNG", transparency=128)
+    yield "png, one colour is transparent", saved(wide, "PNG", transparency=(1, 2, 3))
+    yield "jpeg, kept as RGB", saved(wide, "JPEG", keep_rgb=True)
+    yield "jpeg, restarts", saved(wide, "JPEG", restart_marker_rows=2)
+    yield "jpeg, 4:1:0", saved(wide, "JPEG", subsampling="4:1:1")
     yield "png, 1x1", saved(picture(1, 1), "PNG")
     yield "png, 1x300", saved(picture(1, 300), "PNG")
     yield "png, 3x20000", saved(picture(3, 20000), "PNG")
@@ -196,6 +205,11 @@ def compare_pictures(images):
     images.set("same", IMAGENET)
     for case, body in pictures():
         images.same(case, "same", body, expected(body, IMAGENET)[None], 1 / 255 / min(STD) + 1e-6)
+    # Pillow makes all above 255 white: what it should be is a picture of the upper bits.
+    upper = np.asarray(Image.open(io.BytesIO(deep(1)))).astype(np.uint16) >> 8
+    images.same("png, grey of 16 bits", "same", deep(1),
+                expected(saved(Image.fromarray(upper.astype(np.uint8)), "PNG"), IMAGENET)[None],
+                1 / 255 / min(STD) + 1e-6)
 
 
 def compare_settings(images):

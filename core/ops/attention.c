@@ -2,9 +2,11 @@
 // attention.c: scaled_dot_product_attention. Scores and softmax in float32 (float64 for float64);
 // half results round once. The causal mask is aligned top left. It may be combined with attn_mask
 // where PyTorch has a kernel for both. Rows without allowed keys give zeros. Four-dimensional
-// results have the query's layout.
+// results have the query's layout. And fxserve::attention, which passes make of the same written
+// out: its key is turned, its results are contiguous, and rows without allowed keys give NaN.
 #include <math.h>
 #include "core/kernels/attention/attention.h"
+#include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
 #include <string.h>
@@ -16,11 +18,16 @@ typedef struct SdpaArgs {
         int64_t out_size[MAX_RANK];
         int64_t n_keys, depth;
         int64_t repeat; // query heads per key head (enable_gqa)
+        bool nan_rows;
 } SdpaArgs;
 
-static Status check_operands(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v,
-                             const TensorMeta *mask)
+typedef struct Operands {
+        const TensorMeta *q, *k, *v, *mask; // mask NULL: none
+} Operands;
+
+static Status check_operands(const Operands *operands)
 {
+        const TensorMeta *q = operands->q, *k = operands->k, *v = operands->v, *mask = operands->mask;
         if (q->rank < 2 || k->rank < 2 || v->rank < 2)
                 return fail(STATUS_SHAPE,
                             "Expected query, key, and value to all be  at least 2 dimensional, but got "
@@ -126,12 +133,44 @@ static Status spread_mask(TensorMeta *mask, const SdpaArgs *args)
         return STATUS_OK;
 }
 
+// Sizes of the batch and of the result; args->repeat is set.
+static Status set_sizes(const Operands *operands, SdpaArgs *args)
+{
+        const TensorMeta *q = operands->q, *k = operands->k, *v = operands->v;
+        TensorMeta batch = { .rank = 0 }, key_batch = *k, value_batch = *v;
+        if (args->repeat > 1) {
+                key_batch.size[k->rank - 3] *= args->repeat;
+                value_batch.size[v->rank - 3] *= args->repeat;
+        }
+        args->n_keys = k->size[k->rank - 2];
+        args->depth = q->size[q->rank - 1];
+        TRY(broadcast_batch(&batch, q));
+        TRY(broadcast_batch(&batch, &key_batch));
+        TRY(broadcast_batch(&batch, &value_batch));
+        args->rank = batch.rank + 2;
+        if (args->rank + (args->repeat > 1) > MAX_RANK)
+                return fail(STATUS_SHAPE, "scaled_dot_product_attention: %d dimensions are not supported",
+                            args->rank);
+        memcpy(args->out_size, batch.size, sizeof(args->out_size));
+        args->out_size[args->rank - 2] = q->size[q->rank - 2];
+        args->out_size[args->rank - 1] = v->size[v->rank - 1];
+        if (operands->mask == NULL)
+                return STATUS_OK;
+        TensorMeta wide = *operands->mask;
+        return spread_mask(&wide, args);
+}
+
+static Operands operands_of(const OpCall *call)
+{
+        return (Operands){ arg_meta(call, ATTENTION_QUERY), arg_meta(call, ATTENTION_KEY),
+                           arg_meta(call, ATTENTION_VALUE), arg_meta(call, ATTENTION_ATTN_MASK) };
+}
+
 static Status sdpa_args(const OpCall *call, SdpaArgs *out)
 {
-        const TensorMeta *q = arg_meta(call, ATTENTION_QUERY), *k = arg_meta(call, ATTENTION_KEY),
-                         *v = arg_meta(call, ATTENTION_VALUE), *mask = arg_meta(call, ATTENTION_ATTN_MASK);
+        Operands operands = operands_of(call);
         double dropout;
-        TRY(check_operands(q, k, v, mask));
+        TRY(check_operands(&operands));
         TRY(arg_double(call, ATTENTION_DROPOUT_P, &dropout));
         if (dropout > 0)
                 return fail(STATUS_UNSUPPORTED,
@@ -139,34 +178,14 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
                             "supported; pass dropout_p=0 "
                             "for inference",
                             dropout);
-        SdpaArgs args = { .causal = arg_bool(call, ATTENTION_IS_CAUSAL, false),
-                          .repeat = 1,
-                          .n_keys = k->size[k->rank - 2],
-                          .depth = q->size[q->rank - 1] };
-        args.scale = args.depth == 0 ? 1 : 1 / sqrt((double)args.depth);
+        SdpaArgs args = { .causal = arg_bool(call, ATTENTION_IS_CAUSAL, false), .repeat = 1 };
+        int64_t depth = operands.q->size[operands.q->rank - 1];
+        args.scale = depth == 0 ? 1 : 1 / sqrt((double)depth);
         if (!arg_is_none(call, ATTENTION_SCALE))
                 TRY(arg_double(call, ATTENTION_SCALE, &args.scale));
         if (arg_bool(call, ATTENTION_ENABLE_GQA, false))
-                TRY(group_heads(q, k, v, &args.repeat));
-        TensorMeta batch = { .rank = 0 }, key_batch = *k, value_batch = *v;
-        if (args.repeat > 1) {
-                key_batch.size[k->rank - 3] *= args.repeat;
-                value_batch.size[v->rank - 3] *= args.repeat;
-        }
-        TRY(broadcast_batch(&batch, q));
-        TRY(broadcast_batch(&batch, &key_batch));
-        TRY(broadcast_batch(&batch, &value_batch));
-        args.rank = batch.rank + 2;
-        if (args.rank + (args.repeat > 1) > MAX_RANK)
-                return fail(STATUS_SHAPE, "scaled_dot_product_attention: %d dimensions are not supported",
-                            args.rank);
-        memcpy(args.out_size, batch.size, sizeof(args.out_size));
-        args.out_size[args.rank - 2] = q->size[q->rank - 2];
-        args.out_size[args.rank - 1] = v->size[v->rank - 1];
-        if (mask != NULL) {
-                TensorMeta wide = *mask;
-                TRY(spread_mask(&wide, &args));
-        }
+                TRY(group_heads(operands.q, operands.k, operands.v, &args.repeat));
+        TRY(set_sizes(&operands, &args));
         *out = args;
         return STATUS_OK;
 }
@@ -277,6 +296,7 @@ static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *in
                                 .ev = args->out_size[args->rank - 1],
                                 .batch_rank = result.rank - 2,
                                 .causal = args->causal,
+                                .nan_rows = args->nan_rows,
                                 .scale = args->scale };
         attention.weights = DTYPE_NONE;
         if (run->out_meta[0]->dtype != attention.dtype && is_blocked(run->call, args))
@@ -329,19 +349,86 @@ static Status sdpa_run(const OpRun *run)
         return STATUS_OK;
 }
 
+// ---- written out ----
+static TensorMeta turned(const TensorMeta *meta)
+{
+        TensorMeta out = *meta;
+        int row = meta->rank - 2, column = meta->rank - 1;
+        out.size[row] = meta->size[column];
+        out.size[column] = meta->size[row];
+        out.stride[row] = meta->stride[column];
+        out.stride[column] = meta->stride[row];
+        return out;
+}
+
+// Only what runs without storing all scores: the library's products are faster than ours.
+static Status fused_args(const OpCall *call, SdpaArgs *out)
+{
+        Operands operands = operands_of(call);
+        SdpaArgs args = { .repeat = 1, .nan_rows = true };
+        if (operands.k->rank < 2)
+                return fail(STATUS_SHAPE, "%s: the key is no matrix", call->schema->name);
+        TensorMeta key = turned(operands.k);
+        operands.k = &key;
+        TRY(check_operands(&operands));
+        TRY(arg_double(call, FUSED_ATTENTION_SCALE, &args.scale));
+        TRY(set_sizes(&operands, &args));
+        Attention attention = { .dtype = operands.q->dtype,
+                                .weights = DTYPE_NONE,
+                                .l = args.out_size[args.rank - 2],
+                                .e = args.depth,
+                                .ev = args.out_size[args.rank - 1] };
+        if (args.n_keys == 0 || args.depth == 0 || !attention_is_blocked(&attention))
+                return fail(STATUS_UNSUPPORTED, "%s: not these sizes", call->schema->name);
+        *out = args;
+        return STATUS_OK;
+}
+
+static Status fused_infer(OpCall *call)
+{
+        SdpaArgs args;
+        TRY(fused_args(call, &args));
+        TensorMeta meta;
+        meta_init(&meta, PACKED_DTYPE, args.rank, args.out_size);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status fused_run(const OpRun *run)
+{
+        SdpaArgs args;
+        TRY(fused_args(run->call, &args));
+        if (meta_numel(run->out_meta[0]) == 0)
+                return STATUS_OK;
+        SdpaInput inputs[4] = { 0 };
+        for (int i = 0; i < 4; i++)
+                if (run->in_meta[i] != NULL)
+                        inputs[i] = (SdpaInput){ .data = run->in[i], .meta = *run->in_meta[i] };
+        inputs[ATTENTION_KEY].meta = turned(run->in_meta[ATTENTION_KEY]);
+        return attend(run, &args, inputs, &inputs[3], run->out[0], run->out_meta[0]);
+}
+
+static Cost cost_of(const OpCall *call, const SdpaArgs *args)
+{
+        int64_t items = 1, bytes = 0;
+        for (int d = 0; d < args->rank - 1; d++)
+                items *= args->out_size[d];
+        for (int i = 0; i < 3; i++)
+                bytes += meta_numel(arg_meta(call, i)) * dtype_info[arg_meta(call, i)->dtype].bytes;
+        return (Cost){ .flops = saturating_product(saturating_product(2 * items, args->n_keys),
+                                                   args->depth + args->out_size[args->rank - 1]),
+                       .bytes = bytes };
+}
+
 static Cost sdpa_cost(const OpCall *call)
 {
         SdpaArgs args;
-        if (sdpa_args(call, &args) != STATUS_OK)
-                return (Cost){ 0 };
-        int64_t items = 1, bytes = 0;
-        for (int d = 0; d < args.rank - 1; d++)
-                items *= args.out_size[d];
-        for (int i = 0; i < 3; i++)
-                bytes += meta_numel(arg_meta(call, i)) * dtype_info[arg_meta(call, i)->dtype].bytes;
-        return (Cost){ .flops = saturating_product(saturating_product(2 * items, args.n_keys),
-                                                   args.depth + args.out_size[args.rank - 1]),
-                       .bytes = bytes };
+        return sdpa_args(call, &args) == STATUS_OK ? cost_of(call, &args) : (Cost){ 0 };
+}
+
+static Cost fused_cost(const OpCall *call)
+{
+        SdpaArgs args;
+        return fused_args(call, &args) == STATUS_OK ? cost_of(call, &args) : (Cost){ 0 };
 }
 
 const OpDef attention_ops[] = {
@@ -350,5 +437,9 @@ const OpDef attention_ops[] = {
           "is_causal=False, *, float? "
           "scale=None, bool enable_gqa=False) -> Tensor",
           DTYPES_FLOATS, .infer = sdpa_infer, .run = sdpa_run, .cost = sdpa_cost, .traits = TRAIT_FRESH },
+        { "fxserve::attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float scale) -> "
+          "Tensor",
+          1u << PACKED_DTYPE, OP_HIDDEN, .infer = fused_infer, .run = fused_run, .cost = fused_cost,
+          .traits = TRAIT_FRESH, .role = ROLE_FUSED_ATTENTION },
 };
 OP_FILE(attention_ops);

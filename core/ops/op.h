@@ -87,9 +87,10 @@ typedef enum OpRole {
         ROLE_FUSED,        // (inputs, body): pointwise operators run together
         ROLE_FUSED_CONV,   // convolution, then a residual, then an activation
         ROLE_FUSED_LINEAR, // linear, then a residual, then an activation
-        ROLE_PAD,          // (self, pad, value): pairs of the last dimensions, the last one first
-        ROLE_ADD,          // (self, other, alpha) of tensors
-        ROLE_MUL,          // (self, other) of tensors
+        // (query, key, value, mask, scale): softmax of scaled products; key is turned already
+        ROLE_FUSED_ATTENTION,
+        ROLE_PAD, // (self, pad, value): pairs of the last dimensions, the last one first
+        ROLE_ADD, // (self, other, alpha) of tensors
         // child graphs with programs of their own (control.c)
         ROLE_CHILD_COND,
         ROLE_CHILD_LOOP,
@@ -99,6 +100,10 @@ typedef enum OpRole {
         ROLE_LINEAR,          // (input, weight, bias)
         ROLE_ADDMM,           // (bias, mat1, mat2, beta, alpha)
         ROLE_BATCH_NORM_EVAL, // (input, weight, bias, mean, var, ..., eps), affine per channel
+        ROLE_MUL,             // (self, other): tensors, or a tensor and a number
+        ROLE_DIV,             // likewise
+        ROLE_MATMUL,          // (self, other): matrices or batches of them
+        ROLE_SOFTMAX,         // (self, dim, dtype or half_to_float)
 } OpRole;
 
 // How argument 1 of a row operator that may end a pointwise group gives the dimensions.

@@ -147,7 +147,7 @@ static Status check_heaviside(const OpCall *call, const PointBound *bound)
 #define ARITHMETIC(name, ...) ARITHMETIC_AS(ROLE_NONE, name, __VA_ARGS__)
 #define ARITHMETIC_AS(role_, name, ...)                                                                      \
         POINT_AS(.role = role_, name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__), \
-                POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", __VA_ARGS__)
+                POINT_AS(.role = role_, name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", __VA_ARGS__)
 #define WITH_ALPHA(role_, name, ...)                                                                         \
         POINT_AS(.role = role_, name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "tta", __VA_ARGS__),  \
                 POINT_OP(name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsa", __VA_ARGS__)
@@ -187,10 +187,11 @@ const OpDef pointwise_binary_ops[] = {
         POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsa", .kernel = &point_rsub,
                  .layout = LAYOUT_LAST_FIRST, .check = check_sub),
         ARITHMETIC_AS(ROLE_MUL, "mul", .kernel = &point_mul, .exact_scalar = true),
-        ARITHMETIC("multiply", .kernel = &point_mul, .exact_scalar = true),
-        ARITHMETIC("div", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
-        ARITHMETIC("divide", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
-        ARITHMETIC("true_divide", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
+        ARITHMETIC_AS(ROLE_MUL, "multiply", .kernel = &point_mul, .exact_scalar = true),
+        ARITHMETIC_AS(ROLE_DIV, "div", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
+        ARITHMETIC_AS(ROLE_DIV, "divide", .kernel = &point_div, .typing = TYPE_FLOAT, .exact_scalar = true),
+        ARITHMETIC_AS(ROLE_DIV, "true_divide", .kernel = &point_div, .typing = TYPE_FLOAT,
+                      .exact_scalar = true),
         POINT_OP("div.Tensor_mode" MODE, OP_INPLACE | OP_NUMBERS, .select = select_div),
         POINT_OP("div.Scalar_mode" MODE_NUM, OP_INPLACE, .select = select_div),
         POINT_OP("divide.Tensor_mode" MODE, OP_INPLACE | OP_NUMBERS, .select = select_div),

@@ -67,10 +67,10 @@ static Status softmax_op_run(const OpRun *run)
 const OpDef softmax_ops[] = {
         { "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS,
           .infer = softmax_infer, .run = softmax_op_run, .row = &plain, .traits = TRAIT_FRESH,
-          .row_end = END_BY_DIM },
+          .row_end = END_BY_DIM, .role = ROLE_SOFTMAX },
         { "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", DTYPES_REAL,
           .infer = converting_infer, .run = softmax_op_run, .row = &plain, .traits = TRAIT_FRESH,
-          .row_end = END_BY_DIM },
+          .row_end = END_BY_DIM, .role = ROLE_SOFTMAX },
         { "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", DTYPES_FLOATS,
           .infer = softmax_infer, .run = softmax_op_run, .row = &logarithm, .traits = TRAIT_FRESH,
           .row_end = END_BY_DIM },

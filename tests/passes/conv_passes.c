@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_passes.c: what passes make of convolutions and linear layers: the instructions that are
-// left, and the numbers of an eager run.
+// conv_passes.c: what passes make of convolutions, linear layers and attention: the instructions
+// that are left, and the numbers of an eager run.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -532,4 +532,75 @@ Test(conv_passes, rows_that_others_read_or_that_lie_otherwise_stay_outside)
                   CALL("a", "tanh.default", "\"%x0\"") CALL("t", "sum.dim_IntList", "\"%a\", [0, 1]")
                           OUTPUT("\"%t\""),
                   2);
+}
+
+// ---- attention ----
+#define SCORES  CALL("t", "transpose.int", "\"%x1\", -2, -1") CALL("s", "matmul.default", "\"%x0\", \"%t\"")
+#define WEIGHED CALL("p", "softmax.int", "\"%m\", -1") CALL("o", "matmul.default", "\"%p\", \"%x1\"")
+
+Test(conv_passes, attention_written_out_becomes_one_call)
+{
+        const char *const size = "2,3,9,8";
+        try_graph("no scale, no mask", LIST(size, size), LIST(),
+                  SCORES CALL("p", "softmax.int", "\"%s\", 3") CALL("o", "matmul.default", "\"%p\", \"%x1\"")
+                          OUTPUT("\"%o\""),
+                  1);
+        try_graph("divided", LIST(size, "2,3,11,8"), LIST(),
+                  SCORES CALL("m", "div.Tensor", "\"%s\", 2.5") WEIGHED OUTPUT("\"%o\""), 1);
+        try_graph("a factor in front, core IR", LIST("6,9,8", "6,20,8"), LIST(),
+                  CALL("t", "permute.default", "\"%x1\", [0, 2, 1]")
+                          CALL("s", "bmm.default", "\"%x0\", \"%t\"") CALL("f", "mul.Scalar", "\"%s\", 0.3")
+                                  CALL("p", "_softmax.default", "\"%f\", -1, false")
+                                          CALL("o", "bmm.default", "\"%p\", \"%x1\"") OUTPUT("\"%o\""),
+                  1);
+        try_graph("a mask on either side, after the factor", LIST(size, size, "9,9"), LIST("w:3,1,9"),
+                  SCORES CALL("f", "mul.Tensor", "\"%s\", 0.5") CALL("m", "add.Tensor", "\"%x2\", \"%f\"")
+                          WEIGHED OUTPUT("\"%o\""),
+                  1);
+        try_graph("a mask of rows", LIST(size, size), LIST("w:3,1,9"),
+                  SCORES CALL("m", "add.Tensor", "\"%s\", \"%w\"") WEIGHED OUTPUT("\"%o\""), 1);
+        try_graph("other values, a shared key", LIST(size, "1,1,9,8", "2,3,9,5"), LIST(),
+                  SCORES CALL("p", "softmax.int", "\"%s\", -1") CALL("o", "matmul.default", "\"%p\", \"%x2\"")
+                          OUTPUT("\"%o\""),
+                  1);
+}
+
+Test(conv_passes, attention_that_is_something_else_stays)
+{
+        const char *const size = "2,3,9,8";
+        try_graph("weights are read", LIST(size, size), LIST(),
+                  SCORES CALL("m", "div.Tensor", "\"%s\", 2.5") WEIGHED OUTPUT("[\"%o\", \"%p\"]"), 3);
+        try_graph("another dimension", LIST(size, size), LIST(),
+                  SCORES CALL("p", "softmax.int", "\"%s\", 2") CALL("o", "matmul.default", "\"%p\", \"%x1\"")
+                          OUTPUT("\"%o\""),
+                  3);
+        try_graph("the mask widens the scores", LIST("9,8", "9,8", "4,9,9"), LIST(),
+                  SCORES CALL("m", "add.Tensor", "\"%s\", \"%x2\"") WEIGHED OUTPUT("\"%o\""), 3);
+        try_graph("a multiple of the mask", LIST(size, size, "9,9"), LIST(),
+                  SCORES "{\"name\": \"m\", \"op\": \"call_function\", \"target\": "
+                         "\"torch.ops.aten.add.Tensor\", "
+                         "\"args\": [\"%s\", \"%x2\"], \"kwargs\": {\"alpha\": 2}}," WEIGHED OUTPUT("\"%o\""),
+                  3);
+        try_graph("few queries", LIST("2,3,4,8", size), LIST(),
+                  SCORES CALL("p", "softmax.int", "\"%s\", 3") CALL("o", "matmul.default", "\"%p\", \"%x1\"")
+                          OUTPUT("\"%o\""),
+                  3);
+        try_graph("nothing to divide by", LIST(size, size), LIST(),
+                  SCORES CALL("m", "div.Tensor", "\"%s\", 0.0") WEIGHED OUTPUT("\"%o\""), 3);
+}
+
+// softmax over a row of -inf is NaN, which scaled_dot_product_attention makes zeros of.
+Test(conv_passes, attention_written_out_keeps_rows_without_keys)
+{
+        Made made = made_graph(LIST("2,9,8", "2,9,8", "9,9"), LIST(),
+                               SCORES CALL("m", "add.Tensor", "\"%s\", \"%x2\"") WEIGHED OUTPUT("\"%o\""));
+        float *mask = tensor_data(made.inputs[2].tensor);
+        for (int j = 0; j < 9; j++) {
+                mask[9 + j] = -INFINITY;
+                mask[27 + j] = j < 3 ? -INFINITY : mask[27 + j];
+        }
+        mask[45] = INFINITY;
+        mask[63] = NAN;
+        check(&made, 1, "rows without keys");
+        made_deinit(&made);
 }

@@ -90,13 +90,14 @@ static Status attend_block(const AttentionRun *run, const RunContext *ctx, int64
                         float *line = (float *)scores + i * at->s;
                         mask_row_f32(at, &work, mask, row + i, line);
                         if (at->weights == DTYPE_NONE)
-                                softmax_row_f32(SOFTMAX_SAFE, &work, at->s, line, line);
+                                softmax_row_f32(at->nan_rows ? SOFTMAX : SOFTMAX_SAFE, &work, at->s, line,
+                                                line);
                         else
                                 row_scale[i] = rounded_weights(at->weights, &work, at->s, line);
                 } else {
                         double *line = (double *)scores + i * at->s;
                         mask_row_f64(at, &work, mask, row + i, line);
-                        softmax_row_f64(SOFTMAX_SAFE, &work, at->s, line, line);
+                        softmax_row_f64(at->nan_rows ? SOFTMAX : SOFTMAX_SAFE, &work, at->s, line, line);
                 }
         }
         Gemm value = { .dtype = at->dtype, .m = n, .n = at->ev, .k = at->s, .alpha = 1, .a = score.c };

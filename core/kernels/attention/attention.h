@@ -10,8 +10,8 @@ typedef enum MaskKind {
 } MaskKind;
 
 // out[l, ev] = softmax(scale * q[l, e] k[s, e]^T + mask[l, s]) v[s, ev] for every item of the
-// batch. Rows without any allowed key give zeros. dtype: F32 or F64. Strides of GemmMatrix in
-// elements; k is given as stored (rows are keys).
+// batch. Rows without any allowed key give zeros, or NaN with nan_rows. dtype: F32 or F64. Strides
+// of GemmMatrix in elements; k is given as stored (rows are keys).
 typedef struct Attention {
         Dtype dtype;
         int64_t l, s, e, ev;
@@ -19,11 +19,14 @@ typedef struct Attention {
         int64_t batch_size[MAX_RANK];
         GemmMatrix q, k, v, mask, out;
         MaskKind mask_kind;
-        bool causal; // key j only for rows i >= j
+        bool causal;   // key j only for rows i >= j
+        bool nan_rows; // as softmax has it; s > 0
         double scale;
         // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before the product with v; the
         // sum is not rounded. DTYPE_NONE: no rounding.
         Dtype weights;
-        // rounded
 } Attention;
+// Whether nothing of the size of all scores is stored; else products do it (other dtypes, rounded
+// weights, few queries, wide heads).
+bool attention_is_blocked(const Attention *attention);
 Status attention_run(const RunContext *ctx, const Attention *attention);

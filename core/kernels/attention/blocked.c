@@ -106,6 +106,8 @@ static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
                 find_mask(part, item, row, first, &keys);
                 run->panel->attend(&keys);
         }
+        for (int i = 0; at->nan_rows && i < n; i++)
+                sum[i] = sum[i] == 0 ? NAN : sum[i];
         run->panel->unpack(part->out, sum, &out, n, at->ev);
 }
 

@@ -4,9 +4,6 @@
 #pragma once
 #include "core/kernels/attention/attention.h"
 
-// False: the products of attention.c do it (other dtypes, rounded weights, few queries, wide
-// heads).
-bool attention_is_blocked(const Attention *attention);
 // As attention_run, for `items` batch items; STATUS_NO_MEMORY: no working memory, not yet said.
 Status attention_run_blocked(const RunContext *ctx, const Attention *attention, int64_t items);
 // Row `row` of batch item `item`.

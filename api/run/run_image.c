@@ -170,6 +170,7 @@ static Status take_image(RunCall *run, const ImageSettings *settings, const Inpu
         RunContext ctx;
         run_context_within(&ctx, &run->task.ctx);
         ctx.budget = &run->task.budget;
+        ctx.deadline_ns = run->task.received_ns + run->task.deadline_ms * 1000000;
         TRY(image_tensor(settings, input, bytes, &ctx, &tensor));
         run->sent = RUN_SENT_INPUTS;
         return run_take_tensor(run, input->placeholder->name, tensor);

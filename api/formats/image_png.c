@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PNG through libspng, row by row.
 #include <spng.h>
+#include <stdlib.h>
 #include <string.h>
 #include "api/formats/image_parts.h"
 
@@ -11,11 +12,37 @@ bool png_is(ByteSpan bytes)
         return bytes.n >= 8 && memcmp(bytes.data, "\x89PNG\r\n\x1a\n", 8) == 0;
 }
 
+// ---- memory ----
+// What libspng says when zlib got no memory is what it says of a broken file.
+static _Thread_local bool ran_out;
+
+static void *noted(void *data)
+{
+        ran_out = ran_out || data == NULL;
+        return data;
+}
+
+static void *take(size_t n)
+{
+        return noted(malloc(n));
+}
+
+static void *take_more(void *data, size_t n)
+{
+        return noted(realloc(data, n));
+}
+
+static void *take_zeroed(size_t n, size_t bytes)
+{
+        return noted(calloc(n, bytes));
+}
+
+// ---- reading ----
 static Status png_check(int code)
 {
         if (code == 0)
                 return STATUS_OK;
-        if (code == SPNG_EMEM)
+        if (ran_out)
                 return fail_memory();
         if (code == SPNG_IO_EOF)
                 return fail(STATUS_MALFORMED, "the PNG file is cut off");
@@ -65,7 +92,11 @@ static Status read_png(spng_ctx *png, ByteSpan bytes, const RunContext *ctx, Ima
 Status png_read(ByteSpan bytes, const RunContext *ctx, Image *out_image)
 {
         Image image = { .bytes = NULL };
-        spng_ctx *png = spng_ctx_new(0);
+        struct spng_alloc memory = {
+                .malloc_fn = take, .realloc_fn = take_more, .calloc_fn = take_zeroed, .free_fn = free
+        };
+        ran_out = false;
+        spng_ctx *png = spng_ctx_new2(&memory, 0);
         if (png == NULL)
                 return fail_memory();
         Status status = read_png(png, bytes, ctx, &image);

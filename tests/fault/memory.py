@@ -20,7 +20,7 @@ import time
 
 from page import Page, quick_folder
 from crash import Content
-from service import Failed, Tally, model_file, tensor_of, write_npy
+from service import ROOT, Failed, Tally, model_file, tensor_of, write_npy
 
 SHORT_SECONDS = 40
 REPEATS = 12
@@ -54,6 +54,9 @@ def convolution(number):
                                                     "bias": False}}}, "state": {"c.weight": weight}}).encode()
 
 
+SETTINGS = b'{"image": {"size": 8, "crop": 8, "mean": 0, "std": 0.0588, "colour": "grey"}}'
+with open(os.path.join(ROOT, "tests", "service", "images", "turned.jpg"), "rb") as turned:
+    TURNED = turned.read()
 # name: (method, target, body, headers, statuses of success)
 SCENARIOS = {
     "upload": ("PUT", "/v1/graphs/m", LINEAR, (), GOOD),
@@ -63,6 +66,9 @@ SCENARIOS = {
     "run": ("POST", "/v1/graphs/linear/run?profile=1", b'{"inputs": {"x": [[1.5, 2, 3, 4]]}}', (), GOOD),
     "run of a convolution": ("POST", "/v1/graphs/digits/run?encoding=b64", None, (), GOOD),
     "run with arrays": ("POST", "/v1/graphs/linear/run?as=npy", ARRAY, (), GOOD),
+    "run with a PNG": ("POST", "/v1/graphs/digits/run", model_file("seven.png"), (), GOOD),
+    "run with a JPEG": ("POST", "/v1/graphs/digits/run", TURNED, (), GOOD),
+    "settings for images": ("PATCH", "/v1/graphs/digits", SETTINGS, (), GOOD),
     "run inline": ("POST", "/v1/run", b'{"graph": ' + ABS + b', "inputs": {"x": [1, -2]}}', (), GOOD),
     "compile": ("POST", "/v1/graphs/c/run?mode=compiled", None, (), GOOD),
     "info": ("GET", "/v1/graphs/digits", None, (), GOOD),
@@ -89,6 +95,9 @@ class Bench:
             reply = self.server.call("PUT", f"/v1/graphs/{name}", body)
             if reply.status not in (200, 201):
                 raise Failed(f"graph {name}: {reply.short()}")
+        reply = self.server.call("PATCH", "/v1/graphs/digits", SETTINGS)
+        if reply.status != 200:
+            raise Failed(f"settings: {reply.short()}")
 
     def request(self, row):
         method, target, body, headers, _ = row

@@ -135,8 +135,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
         server = Server(words[0], ["--data", os.path.join(folder, "data"), "--quiet", "--max-profiles", "16",
                                    "--max-response", "1000000"], folder=folder).start()
-        for name, body in failing_cases.graphs().items():
-            reply = server.call("PUT", f"/v1/graphs/{name}", body)
+        for name, (body, headers) in failing_cases.graphs().items():
+            reply = server.call("PUT", f"/v1/graphs/{name}", body, headers)
             if reply.status not in (200, 201):
                 raise Failed(f"graph {name}: {reply.short()}")
         sender = Sender(server)

@@ -8,11 +8,12 @@ its reply. Those of an upload: recognise, decode, check, put.
 import gzip
 import io
 import json
+import os
 import struct
 import zipfile
 
 from parts import call, graph
-from service import Tensor, model_file, multipart, tensor_of, write_npy, write_safetensors, write_zip
+from service import ROOT, Tensor, model_file, multipart, tensor_of, write_npy, write_safetensors, write_zip
 
 DECLARED = {"dtype": "float32", "shape": ["N", 3]}
 
@@ -50,9 +51,18 @@ GUARDED = edited_archive("dev_linear.pt2", "models/model.json", guarded)
 ITEM = call("n", "torch.sum", "%x"), {"op": "call_method", "name": "item", "target": "item", "args": ["%n"]}
 
 
+def form(*parts):
+    body, content_type = multipart(list(parts))
+    return body, (("Content-Type", content_type),)
+
+
+IMAGE, IMAGE_TYPE = form(("graph", model_file("digits.pt2")),
+                         ("image", b'{"size": 8, "crop": 8, "colour": "grey"}'))
+
+
 def graphs():
-    """{name: body} of what the cases run."""
-    return {
+    """{name: (body, headers)} of what the cases run."""
+    plain = {
         "relu": graph(call("relu", "torch.relu", "%x")),
         "declared": declared(call("relu", "torch.relu", "%x")),
         "guarded": GUARDED,
@@ -82,11 +92,7 @@ def graphs():
             "op": "output", "name": "output", "target": "output", "args": ["%c"]}], "state": {
                 "c": {"dtype": "complex128", "shape": [1], "data": [[1, 2]]}}}).encode(),
     }
-
-
-def form(*parts):
-    body, content_type = multipart(list(parts))
-    return body, (("Content-Type", content_type),)
+    return {"image": (IMAGE, IMAGE_TYPE), **{name: (body, ()) for name, body in plain.items()}}
 
 
 def runs():
@@ -97,6 +103,9 @@ def runs():
     deflated = write_zip("deflated", [("x.npy", write_npy(tensor))])
     parts, typed = form(("x", write_npy(tensor)), ("x2", write_npy(tensor)))
     broken, broken_type = form(("x", write_npy(tensor)), ("request", b'{"mode": "eager", "nope": 1}'))
+    seven = model_file("seven.png")
+    with open(os.path.join(ROOT, "tests", "service", "images", "turned.jpg"), "rb") as file:
+        turned = file.read()
     packed = gzip.compress(json.dumps({"inputs": ones}).encode())
 
     def inputs(value, **more):
@@ -120,6 +129,11 @@ def runs():
         ("a query parameter twice", 400, "relu", "?mode=eager&mode=eager", inputs(ones)),
         ("gzip that ends early", 400, "relu", "", packed[:-9], (("Content-Encoding", "gzip"),)),
         ("an .npy cut short", 400, "relu", "", write_npy(tensor)[:-5]),
+        ("a PNG cut short", 400, "image", "", seven[:-30]),
+        ("a PNG with a wrong sum", 400, "image", "", seven[:60] + b"\xff" + seven[61:]),
+        ("a JPEG cut short", 400, "image", "", turned[:-100]),
+        ("a JPEG without a table", 400, "image", "", turned.replace(b"\xff\xdb", b"\xff\xec", 1)),
+        ("a PNG for a graph without settings", 400, "relu", "", seven),
         ("an .npz with a name too many", 400, "relu", "", npz),
         ("an .npz with a wrong sum", 400, "relu", "", deflated[:60] + b"\xff" + deflated[61:]),
         ("safetensors with a name too many", 400, "relu", "",

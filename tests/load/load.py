@@ -537,8 +537,8 @@ def soak(start, report, long):
     server = start("--max-profiles", "64", "--max-response", "1000000")
     upload(server, "tiny", TINY)
     upload(server, "spare", TINY)
-    for name, body in failing_cases.graphs().items():
-        upload(server, name, body)
+    for name, (body, headers) in failing_cases.graphs().items():
+        upload(server, name, body, headers)
     work, files = Soak(server), descriptors(server)
     missing = all_routes() - {row[0] for row in work.good} - {"GRAPH_PUT", "GRAPH_DELETE", "VERSION_DELETE"}
     report.row("routes of the soak", ", ".join(sorted(missing)) or "all",

@@ -22,8 +22,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
-TARGETS = ["archive", "expression", "fx_json", "graph", "http", "json", "model", "multipart", "npy", "number",
-           "record", "route", "rules", "run", "safetensors", "steps"]
+TARGETS = ["archive", "expression", "fx_json", "graph", "http", "image", "json", "model", "multipart", "npy",
+           "number", "record", "route", "rules", "run", "safetensors", "steps"]
 OPTIONS = ["-Dfuzz=true", "-Dopenmp=false", "-Dtests=disabled", "-Db_sanitize=address,undefined",
            "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1",

@@ -189,6 +189,23 @@ static bool is_onnx(ByteSpan bytes)
                (bytes.data[2] == 0x12 || bytes.data[2] == 0x3a || bytes.data[2] == 0x42);
 }
 
+// The name of an image format that is not read; NULL: it is something else.
+static const char *other_image(ByteSpan bytes)
+{
+        if (starts_with(bytes, "GIF8", 4))
+                return "GIF";
+        if (starts_with(bytes, "RIFF", 4) && bytes.n >= 12 && memcmp(bytes.data + 8, "WEBP", 4) == 0)
+                return "WebP";
+        if (bytes.n >= 12 && memcmp(bytes.data + 4, "ftypavif", 8) == 0)
+                return "AVIF";
+        if (bytes.n >= 12 &&
+            (memcmp(bytes.data + 4, "ftyphei", 7) == 0 || memcmp(bytes.data + 4, "ftypmif1", 8) == 0))
+                return "HEIF";
+        if (starts_with(bytes, "II*\0", 4) || starts_with(bytes, "MM\0*", 4))
+                return "TIFF";
+        return starts_with(bytes, "BM", 2) && bytes.n >= 26 ? "BMP" : NULL;
+}
+
 static bool is_html(ByteSpan bytes)
 {
         static const char *const starts[] = { "<!doctype", "<html", "<?xml", "<head", "<body" };
@@ -370,6 +387,10 @@ Status recognise_run_body(ByteSpan bytes, Status status)
         if (starts_with(bytes, "\x1f\x8b", 2))
                 return fail(STATUS_WRONG_FILE, "this is a gzip file; send it with the header "
                                                "Content-Encoding: gzip, or unpack it first");
+        if (other_image(bytes) != NULL)
+                return fail(STATUS_WRONG_FILE,
+                            "this is a %s image; JPEG and PNG are read: convert it, or send an array",
+                            other_image(bytes));
         if (is_onnx(bytes))
                 return fail(STATUS_WRONG_FILE,
                             "this looks like an ONNX model, and a run takes inputs; " ARRAY_LINE);

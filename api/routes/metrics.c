@@ -3,6 +3,7 @@
 // and at most METRICS_MAX_GRAPHS of them get a label, so that no client can grow the page without
 // end. Routes with the same path (GET, PUT, DELETE) share a series.
 #include "api/routes/metrics.h"
+#include "api/routes/oip_metrics.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -344,6 +345,7 @@ Status metrics_write(const ApiContext *context, Text *out)
                 add_runs(facts->metrics, out);
         }
         add_engine(&stats, out);
+        TRY(oip_metrics_write(context->engine, out));
         add_server(facts, out);
         add_disk(facts, out);
         add_files(facts, out);

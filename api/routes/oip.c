@@ -180,7 +180,7 @@ static void write_stats(GraphVersion *version, Text *out)
                   ", \"version\": \"%lld\", \"last_inference\": %lld, \"inference_count\": %llu, "
                   "\"execution_count\": %llu, \"inference_stats\": {",
                   (long long)version->stored.version, (long long)sums.last_ms, (unsigned long long)n,
-                  (unsigned long long)n);
+                  (unsigned long long)(sums.n_executions + 0.5));
         write_duration("success", n, sums.total_ns, out);
         text_add(out, ", ");
         write_duration("fail", sums.n_failures, sums.failed_ns, out);

@@ -183,6 +183,7 @@ static SignatureStats *add(ProfileStats *stats, const RunProfile *profile)
 static void add_sums(RunSums *sums, const RunProfile *profile)
 {
         sums->n_runs++;
+        sums->n_executions += profile->batch == 0 ? 1 : 1.0 / profile->batch;
         sums->total_ns += profile->total_ns;
         sums->queue_ns += profile->queue_ns;
         sums->decode_ns += profile->decode_ns;

@@ -215,6 +215,12 @@ def main():
         clients.run()
         n_batches = counted(server, "fxserve_batches_total")
         n_runs = counted(server, "fxserve_batched_runs_total")
+        for name in ("mlp", "mixing"):
+            label = f'{{model="{name}",version="1"}}'
+            n, executed = (counted(server, f"nv_inference_{what}count{label}") for what in ("", "exec_"))
+            tally.check(f"executions of {name} are counted",
+                        "" if (0 < executed < n if name == "mlp" else executed == n > 0)
+                        else f"{executed} of {n} runs")
         tally.check("runs were run as one", "" if n_runs >= 2 * n_batches > 0 else f"{n_runs} in {n_batches}")
         check_answers(tally, clients, alone)
         check_facts(tally, server)

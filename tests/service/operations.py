@@ -98,7 +98,8 @@ def read_metrics(text):
             helps.add(name)
         elif line.startswith("# TYPE "):
             _, _, name, kind = line.split(" ")
-            if name in types or not METRIC.fullmatch(name) or kind not in ("counter", "gauge", "histogram"):
+            known = kind in ("counter", "gauge", "histogram", "untyped")
+            if name in types or not METRIC.fullmatch(name) or not known:
                 raise Failed(f"TYPE twice or of no known kind: {line}")
             types[name], families[name], current = kind, [], name
         else:
@@ -286,8 +287,12 @@ def check_promtool(binary):
         call(server, 400, "POST", "/v1/graphs/m/run", b"{")
         text = call(server, 200, "GET", "/metrics").body
         done = subprocess.run([program, "check", "metrics"], input=text, capture_output=True, check=False)
-        if done.returncode != 0 or done.stderr or done.stdout:
-            raise Failed(f"promtool: {(done.stdout + done.stderr).decode()}")
+        # Triton's names say "us".
+        words = [line for line in (done.stdout + done.stderr).decode().splitlines()
+                 if not re.fullmatch("nv_inference_[a-z_]+_us metric names should not contain "
+                                     "abbreviated units", line)]
+        if done.returncode not in (0, 3) or words:
+            raise Failed(f"promtool: {words}")
         return problem(server.stop())
     finally:
         server.clean_up()

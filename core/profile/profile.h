@@ -118,7 +118,7 @@ void profile_stats_add_failure(ProfileStats *stats, int64_t took_ns);
 // Over all runs of the version since the start of the process.
 typedef struct RunSums {
         uint64_t n_runs, n_failures;
-        double n_executions; // of runs that succeeded; each of n runs in a batch is 1 / n of one
+        double n_executions;         // of runs that succeeded; each of n runs in a batch is 1 / n of one
         int64_t total_ns, failed_ns; // of runs that succeeded, and of the others
         int64_t queue_ns, decode_ns, run_ns, encode_ns;
         int64_t last_ms; // when the last one ended, in ms since 1970; 0: there was none

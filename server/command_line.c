@@ -41,7 +41,7 @@ const Command commands[] = {
           command_call, false },
         { "compare",
           "NAME[@VERSION] [NAME[@VERSION]] [--input x='[[1,2]]'] [--mode eager|compiled|eager,compiled] "
-          "[--form text|json] [-o FILE] [--url URL]",
+          "[--form text|json|--html] [-o FILE] [--url URL]",
           "two graphs of a server, or one in two modes; exit 0 equal, 1 different, 2 failed",
           "\n  --input NAME=JSON|@FILE.npy   one per input; without any the first graph's example is run"
           "\n  --mode MODE[,MODE]            eager or compiled, for both sides or each; one name is run as "
@@ -52,6 +52,7 @@ const Command commands[] = {
           "\n  --seed NUMBER                 of random numbers; the reply has the one that was taken"
           "\n  --nodes                       node by node even if the results are close"
           "\n  --form text|json              of what was found"
+          "\n  --html                        a page of its own with what was found, node by node"
           "\n  -o FILE                       write what was found to a file"
           "\n\nThe exit code is 0 when the results are close, 1 when they differ, 2 when something "
           "failed.\n" REMOTE,

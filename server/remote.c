@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "api/formats/report_html.h"
 #include "api/routes/summary.h"
 #include "core/base/memory.h"
 #include "server/client.h"
@@ -28,7 +29,7 @@ typedef struct Remote {
         Text body; // of call: the run's envelope
         // of compare
         const char *mode, *form, *sample, *rtol, *atol, *seed;
-        bool nodes;
+        bool nodes, html;
 } Remote;
 
 static const char *environment(const char *name)
@@ -56,9 +57,11 @@ static Status read_compare_flag(int argc, char **argv, int *at, Remote *remote)
                 *flags[i].value = value;
                 return STATUS_OK;
         }
-        if (strcmp(argv[*at], "--nodes") != 0)
+        if (strcmp(argv[*at], "--html") == 0)
+                remote->html = true;
+        else if (strcmp(argv[*at], "--nodes") != 0)
                 return fail(STATUS_USAGE, "not understood: %s", argv[*at]);
-        remote->nodes = true;
+        remote->nodes = true; // a report shows them, too
         return STATUS_OK;
 }
 
@@ -503,7 +506,10 @@ static Status write_comparison(const Remote *remote, Text *body)
         TRY(add_number("--atol", "atol", remote->atol, body));
         TRY(add_number("--seed", "seed", remote->seed, body));
         text_add(body, remote->nodes ? ", \"nodes\": true" : "");
-        text_addf(body, ", \"form\": \"%s\"", remote->form == NULL ? "text" : remote->form);
+        text_addf(body, ", \"form\": \"%s\"",
+                  remote->html           ? "json"
+                  : remote->form == NULL ? "text"
+                                         : remote->form);
         if (remote->n_inputs > 0) {
                 text_add(body, ", ");
                 text_add(body, remote->body.data + 1); // {"inputs": {...}}
@@ -513,12 +519,28 @@ static Status write_comparison(const Remote *remote, Text *body)
         return text_status(body);
 }
 
+// The reply, or with --html a report that shows it.
+static Status write_found(const Remote *remote, const Text *reply)
+{
+        _cleanup_(text_deinit) Text data = { 0 }, page = { 0 };
+        if (remote->html) {
+                text_add(&data, "{\"comparison\": ");
+                text_add_n(&data, reply->data, reply->n);
+                text_add_char(&data, '}');
+                TRY(report_write_html(&data, &page));
+                reply = &page;
+        }
+        return remote->output == NULL ? print_text(reply) : save(remote->output, reply);
+}
+
 static Status compare(const Remote *remote, bool *out_equal)
 {
         _cleanup_(text_deinit) Text body = { 0 };
         ClientReply reply;
         if (remote->form != NULL && strcmp(remote->form, "text") != 0 && strcmp(remote->form, "json") != 0)
                 return fail(STATUS_USAGE, "--form is text or json, not %s", remote->form);
+        if (remote->form != NULL && remote->html)
+                return fail(STATUS_USAGE, "--form and --html are two forms of one reply: leave one out");
         TRY(write_comparison(remote, &body));
         ClientRequest request = { .method = "POST",
                                   .target = "/v1/compare",
@@ -526,7 +548,7 @@ static Status compare(const Remote *remote, bool *out_equal)
                                   .parts = { span_of(&body) },
                                   .n_parts = 1 };
         TRY(ask(remote, request, &reply));
-        Status status = remote->output == NULL ? print_text(&reply.body) : save(remote->output, &reply.body);
+        Status status = write_found(remote, &reply.body);
         const char *text = reply.body.data == NULL ? "" : reply.body.data;
         *out_equal = strstr(text, "\nthe results are close\n") != NULL ||
                      strncmp(text, "{\"equal\": true,", strlen("{\"equal\": true,")) == 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The drawing on the screen: a canvas that pans and zooms, modules that open at a click, the keys.
 import {plan, keyed, sceneOf} from "./scene.js";
-import {THEMES, canvasPen, paint, svgPen} from "./paint.js";
+import {canvasPen, paint, svgPen} from "./paint.js";
+import {themeNow} from "./theme.js";
 
 /**
  * @typedef {import("./graph.js").Graph} Graph
@@ -133,7 +134,7 @@ export class Board {
     }
 
     theme() {
-        return THEMES[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
+        return themeNow();
     }
 
     /**

@@ -5,9 +5,9 @@ import {download, fill, h} from "./dom.js";
 import {codePanel} from "./code_panel.js";
 import {graphPanel, modulePanel, nodePanel} from "./details.js";
 import {setQuery} from "./address.js";
-import {THEMES} from "./paint.js";
 import {firstOpen} from "./scene.js";
 import {current} from "./session.js";
+import {themeNow} from "./theme.js";
 
 /** @typedef {import("./session.js").Session} Session */
 
@@ -24,7 +24,7 @@ const SHOWN = [
 
 /** @param {Board} board @param {HTMLElement} legend */
 function drawLegend(board, legend) {
-    const theme = THEMES[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
+    const theme = themeNow();
     if (board.heat && board.times.size)
         return fill(
             legend,

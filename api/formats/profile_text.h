@@ -10,9 +10,10 @@ typedef enum ProfileForm {
         PROFILE_TABLE,
         PROFILE_CHROME,
         PROFILE_FOLDED,
+        PROFILE_HTML, // a report (report_html.h)
         PROFILE_FORM_COUNT
 } ProfileForm;
-extern const char *const profile_form_names[PROFILE_FORM_COUNT]; // "json", "text", "chrome", "folded"
+extern const char *const profile_form_names[PROFILE_FORM_COUNT]; // "json", "text", ...
 
 // One run as the JSON object of GET /v1/profiles/{id}.
 void profile_write_json(const RunProfile *profile, Text *out);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "api/formats/profile_parts.h"
 
-const char *const profile_form_names[PROFILE_FORM_COUNT] = { "json", "text", "chrome", "folded" };
+const char *const profile_form_names[PROFILE_FORM_COUNT] = { "json", "text", "chrome", "folded", "html" };
 
 enum { STEP_TRACK = 1, NODE_TRACK = 2 };
 

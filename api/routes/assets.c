@@ -2,7 +2,7 @@
 // The page for browsers and its files, embedded in the program. Their bytes never change while the
 // server runs, so a browser asks with their tags and gets 304. On the loop thread: nothing here
 // waits, and without gzip a file is inflated in well under a millisecond.
-#include "api/routes/assets.h"
+#include "api/formats/assets.h"
 #include <string.h>
 #include "api/formats/accept.h"
 #include "api/formats/gzip.h"

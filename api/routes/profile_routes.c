@@ -4,6 +4,7 @@
 #include <string.h>
 #include "api/routes/answer.h"
 #include "api/formats/profile_text.h"
+#include "api/formats/report_html.h"
 #include "core/base/limits.h"
 #include "core/engine/describe.h"
 
@@ -24,7 +25,7 @@ static Status take_view(const ApiCall *call, int form, StatsView *out_view)
                 by = PROFILE_BY_MODULE;
         if (depth > 0 && by != PROFILE_BY_MODULE)
                 return fail(STATUS_VALUE, "\"depth\" goes with by=module");
-        if ((form == PROFILE_CHROME || form == PROFILE_FOLDED) &&
+        if (form != PROFILE_JSON && form != PROFILE_TABLE &&
             (param_text(call, PARAM_BY) != NULL || slowest > 0))
                 return fail(STATUS_VALUE,
                             "\"by\" and \"slowest\" go with form=json and form=text; form=%s shows every row",
@@ -34,9 +35,48 @@ static Status take_view(const ApiCall *call, int form, StatsView *out_view)
         return STATUS_OK;
 }
 
+// A report as a file to be saved; `name` has no characters that a header could not.
+static Status send_report(const Answer *answer, const char *name, const Text *data)
+{
+        Text *out = answer_begin(answer, "text/html; charset=utf-8");
+        api_reply_header(answer->reply, "Content-Disposition", "attachment; filename=\"%s.html\"", name);
+        api_reply_header(answer->reply, "Content-Security-Policy", "%s", report_html_policy);
+        return report_write_html(data, out);
+}
+
+static Status report_stats(const Answer *answer, const StatsView *view, const SignatureSummary *signatures,
+                           uint32_t n)
+{
+        const char *name = answer->version->name;
+        _cleanup_(text_deinit) Text data = { 0 }, folded = { 0 };
+        text_add(&data, "{\"graph\": ");
+        text_add_json(&data, name);
+        text_add(&data, ", \"statistics\": ");
+        TRY(stats_write_json(signatures, n, view, &data));
+        TRY(stats_write_folded(name, signatures, n, &folded));
+        text_add(&data, ", \"folded\": ");
+        text_add_json_n(&data, folded.data, folded.n);
+        text_add_char(&data, '}');
+        return send_report(answer, name, &data);
+}
+
+static Status report_profile(const Answer *answer, const RunProfile *profile)
+{
+        _cleanup_(text_deinit) Text data = { 0 }, folded = { 0 };
+        text_add(&data, "{\"profile\": ");
+        profile_write_json(profile, &data);
+        TRY(profile_write_folded(profile, &folded));
+        text_add(&data, ", \"folded\": ");
+        text_add_json_n(&data, folded.data, folded.n);
+        text_add_char(&data, '}');
+        return send_report(answer, profile->graph_name[0] == '\0' ? "run" : profile->graph_name, &data);
+}
+
 static Status write_stats(const Answer *answer, int form, const StatsView *view,
                           const SignatureSummary *signatures, uint32_t n)
 {
+        if (form == PROFILE_HTML)
+                return report_stats(answer, view, signatures, n);
         Text *out = begin_form(answer, form);
         switch (form) {
         case PROFILE_TABLE:
@@ -129,6 +169,8 @@ Status get_profile(const Answer *answer)
                             answer->call->id, (long long)limits.max_profiles);
         if (param_text(answer->call, PARAM_BY) != NULL || param_text(answer->call, PARAM_DEPTH) != NULL)
                 return write_sums(answer, profile, form);
+        if (form == PROFILE_HTML)
+                return report_profile(answer, profile);
         Text *out = begin_form(answer, form);
         switch (form) {
         case PROFILE_TABLE:

@@ -109,6 +109,10 @@ static const Media options_media[] = { { "application/json", OBJECT }, { NULL, N
 static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", OBJECT },
                                     { NULL, NULL } };
+static const Media profile_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
+                                       { "application/json", OBJECT },
+                                       { "text/html", "{\"type\": \"string\"}" },
+                                       { NULL, NULL } };
 static const Media plain_reply[] = { { "text/plain", "{\"type\": \"string\"}" }, { NULL, NULL } };
 static const Media events_reply[] = { { "text/event-stream", "{\"type\": \"string\"}" }, { NULL, NULL } };
 static const Media page_reply[] = { { "text/html", "{\"type\": \"string\"}" }, { NULL, NULL } };

@@ -350,6 +350,64 @@ def hostile_texts(visit):
             chrome.run("board.svg().text().then((t) => new DOMParser().parseFromString(t, 'text/html'))"
                        ".then((d) => { if (d.querySelector('script, img')) throw new Error('markup'); })")
     check_drawn_texts(visit)
+    check_hostile_reports(visit)
+
+
+def open_report(visit, name, page):
+    """A report without a server, as a file in a browser."""
+    path = os.path.join(visit.server.folder, f"{name}.html")
+    with open(path, "wb") as file:
+        file.write(page)
+    visit.chrome.open(f"file://{path}")
+    visit.chrome.wait("!!document.querySelector('h1')", f"the report {name}")
+    visit.shot(f"report-{name}")
+
+
+def ask_report(visit, path):
+    reply = visit.server.call("GET", path)
+    headers = dict(reply.headers)
+    expect(reply.status, 200, f"{path}: {reply.body[:200]}")
+    if not headers["Content-Disposition"].startswith("attachment; filename="):
+        raise Failed(f"a report is {headers['Content-Disposition']}")
+    return reply.body
+
+
+def reports(visit):
+    """Reports of a run, of statistics and of a comparison are files that need no server."""
+    chrome, server = visit.chrome, visit.server
+    server.call("POST", "/v1/graphs/digits/run", model_file("digits_images.json"))
+    run = next(one for one in server.call("GET", "/v1/profiles").json()["profiles"] if one["graph"] == "digits")
+    open_report(visit, "run", ask_report(visit, f"/v1/profiles/{run['id']}?form=html"))
+    rows = len(server.call("GET", f"/v1/profiles/{run['id']}").json()["nodes"])
+    expect(chrome.run("document.querySelectorAll('.lane').length"), rows, "rows of the timeline")
+    if chrome.run("document.querySelectorAll('.flame').length") < 5:
+        raise Failed("the report has no modules")
+    if chrome.run("getComputedStyle(document.querySelector('.card')).borderTopWidth") != "1px":
+        raise Failed("the report has no style")
+    open_report(visit, "statistics", ask_report(visit, "/v1/graphs/digits/profile?form=html"))
+    chrome.wait_text("99 %", ".card")
+    path = os.path.join(server.folder, "compared.html")
+    done = subprocess.run([server.binary, "compare", "digits", "--html", "-o", path, "--url", server.url],
+                          capture_output=True, check=False)
+    expect(done.returncode, 0, f"compare --html: {done.stderr}")
+    with open(path, "rb") as file:
+        open_report(visit, "comparison", file.read())
+    chrome.wait_text("The results are close", ".page")
+    if chrome.run("document.querySelectorAll('table.values tr').length") < 12:
+        raise Failed("the comparison lacks nodes")
+
+
+def check_hostile_reports(visit):
+    """Texts of a graph in reports: none ends the block of data."""
+    server = visit.server
+    for one in server.call("GET", "/v1/profiles").json()["profiles"]:
+        if one["graph"] == "hostile":
+            page = ask_report(visit, f"/v1/profiles/{one['id']}?form=html")
+            expect(page.count(b"</script>"), 2, "ends of scripts in a report")
+            open_report(visit, "hostile", page)
+            check_markup(visit)
+    open_report(visit, "hostile", ask_report(visit, "/v1/graphs/hostile/profile?form=html"))
+    check_markup(visit)
 
 
 def check_drawn_texts(visit):
@@ -374,7 +432,8 @@ def check_drawn_texts(visit):
 
 
 def check_markup(visit):
-    found = visit.chrome.run("[...document.querySelectorAll('script:not([src=\"web/main.js\"]), img, iframe,"
+    own = "[src=\"web/main.js\"], body > #data, body > #data + script"
+    found = visit.chrome.run(f"[...document.querySelectorAll('script:not({own}), img, iframe,"
                              " object, [onerror], [onclick]')].map((e) => e.outerHTML)")
     expect(found, [], "elements made of texts")
     if visit.chrome.run("document.title") == "owned":
@@ -421,7 +480,7 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
-            halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export,
+            halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports,
             dark_and_large, as_curl, layouts, hostile_texts, ten_thousand]
 
 
@@ -455,7 +514,7 @@ def attempt(tally, visit, journey, allowed=()):
         journey(visit)
         wrong = [text for text in chrome.problems if not any(word in text for word in allowed)]
         expect(wrong, [], "errors of the page")
-        own = (visit.server.url, "about:", "data:", "blob:")
+        own = (visit.server.url, "about:", "data:", "blob:", f"file://{visit.server.folder}")
         strange = [url for url in chrome.requests if not url.startswith(own)]
         expect(strange, [], "requests to others")
         check_markup(visit)

@@ -11,3 +11,5 @@ typedef struct Asset {
 } Asset;
 extern const Asset assets[];
 extern const size_t n_assets;
+// A page of its own without data (api/formats/report_html.h).
+extern const Asset report_asset;

@@ -13,6 +13,7 @@ import os
 import struct
 import sys
 import tempfile
+import threading
 import time
 import zlib
 
@@ -268,12 +269,30 @@ def refuse(images):
     images.same("after all of them", "same", whole, expected(whole, IMAGENET)[None], 1 / 255 / min(STD))
 
 
+def wait_for_nobody(images):
+    """A small body that takes long: other clients do not wait for it."""
+    body = png(4096, 7600, 1, 0, bytes(7600 * 513))
+    began = time.monotonic()
+    images.run("same", body)
+    alone, longest = time.monotonic() - began, 0
+    sender = threading.Thread(target=lambda: [images.run("same", body) for _ in range(5)])
+    sender.start()
+    while sender.is_alive():
+        began = time.monotonic()
+        images.server.call("GET", "/livez")
+        longest = max(longest, time.monotonic() - began)
+    images.tally.check("others while a small body of many pixels is decoded",
+                       None if len(body) < 4096 and longest < alone / 2 else
+                       f"{len(body)} bytes take {alone:.3f} s, and /livez {longest:.3f} s beside them")
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder, serving(sys.argv[1]) as (server, tally):
         images = Images(server, tally, folder)
         compare_pictures(images)
         compare_settings(images)
         refuse(images)
+        wait_for_nobody(images)
     return tally.end()
 
 

@@ -25,6 +25,11 @@ const Command commands[] = {
           "\n  --listen HOST:PORT   default 127.0.0.1:8080, or a free port if that is taken\n"
           "\nNothing is kept. Ctrl-C ends it.\n",
           command_demo, false },
+        { "view", "FILE [--listen HOST:PORT]", "show a file's graph in a browser: starts a server for it",
+          "\nFILE: .pt2 or .json. The page's address is printed, and opened on a desktop.\n"
+          "\n  --listen HOST:PORT   default 127.0.0.1 and a free port\n"
+          "\nNothing is kept. Ctrl-C ends it.\n",
+          command_view, false },
         { "push", "FILE [NAME] [--weights W.safetensors] [--url URL]",
           "upload to a server; the name defaults to the file's", REMOTE, command_push, false },
         { "list", "[--url URL]", "what a server has", REMOTE, command_list, false },

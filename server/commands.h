@@ -13,6 +13,9 @@ int command_ops(int argc, char **argv);
 // demo.c: a server with a trained model, and requests to it
 int command_demo(int argc, char **argv);
 
+// view.c: a server with one file, and its page
+int command_view(int argc, char **argv);
+
 // remote.c: a server is asked
 int command_push(int argc, char **argv);
 int command_list(int argc, char **argv);

@@ -2,22 +2,16 @@
 // `fxserve demo`: a server in a child process, which keeps nothing on the disk, with a trained
 // model; requests to it and their answers are printed. The child ends with this process.
 #include "server/demo.h"
-#include <errno.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/memory.h"
-#include "core/ops/op.h"
-#include "core/targets/targets.h"
+#include "server/child.h"
 #include "server/client.h"
 #include "server/command_line.h"
 #include "server/commands.h"
-#include "server/server.h"
 
 enum { ASK_MS = 30000, MAX_REPLY = 1 << 20, DEFAULT_PORT = 8080 };
 
@@ -47,51 +41,6 @@ static const char *free_address(void)
         bool is_free = bind(fd, (const struct sockaddr *)(const void *)&address, sizeof(address)) == 0;
         close(fd);
         return is_free ? "127.0.0.1:8080" : "127.0.0.1:0";
-}
-
-static volatile sig_atomic_t demo_child;
-
-static void end_child(int signal_number)
-{
-        (void)signal_number;
-        if (demo_child > 0)
-                kill((pid_t)demo_child, SIGTERM);
-}
-
-// The child: serves until it is told to stop, or until its parent is gone.
-static int serve(const char *listen, int out_fd, pid_t parent)
-{
-        char *flags[] = { "--listen", (char *)(uintptr_t)listen, "--data", "none", "--quiet", "--log-file",
-                          "/dev/null" };
-        Options options;
-        setpgid(0, 0); // Ctrl-C reaches the parent alone, which passes it on
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != parent || dup2(out_fd, STDOUT_FILENO) < 0)
-                return 1;
-        close(out_fd);
-        bool ok = ops_init() == STATUS_OK && targets_init() == STATUS_OK &&
-                  options_read(ARRAY_LENGTH(flags), flags, 0, &options) == STATUS_OK;
-        return ok ? server_main(&options) : command_report(STATUS_USAGE);
-}
-
-// Waits for the child's line `listening on URL`.
-static Status read_url(int fd, char url[256])
-{
-        static const char before[] = "listening on ";
-        size_t n = 0;
-        while (n < 255 && (n == 0 || url[n - 1] != '\n')) {
-                ssize_t got = read(fd, url + n, 1);
-                if (got < 0 && errno == EINTR)
-                        continue;
-                if (got <= 0)
-                        return fail(STATUS_IO, "the server did not start");
-                n++;
-        }
-        url[n - 1] = '\0';
-        if (strncmp(url, before, strlen(before)) != 0)
-                return fail(STATUS_IO, "the server did not start: %s", url);
-        memmove(url, url + strlen(before), n - strlen(before));
-        return STATUS_OK;
 }
 
 // STATUS_IO without a reply of success.
@@ -130,12 +79,10 @@ static Status show(const ClientUrl *url, const char *url_text, int at)
         return STATUS_OK;
 }
 
-static Status show_all(int fd)
+static Status show_all(const char *text)
 {
-        char text[256];
         ClientUrl url;
         ClientReply reply = { 0 };
-        TRY(read_url(fd, text));
         TRY(client_url_parse("demo", text, &url));
         TRY(ask(&url, "PUT", "/v1/graphs/digits", (ByteSpan){ demo_model, n_demo_model }, &reply));
         client_reply_deinit(&reply);
@@ -146,42 +93,19 @@ static Status show_all(int fd)
         return fflush(stdout) == 0 ? STATUS_OK : fail(STATUS_IO, "standard output cannot be written");
 }
 
-static int wait_for(pid_t child)
-{
-        int state;
-        while (waitpid(child, &state, 0) < 0)
-                if (errno != EINTR)
-                        return 1;
-        return WIFEXITED(state) ? WEXITSTATUS(state) : 1;
-}
-
 int command_demo(int argc, char **argv)
 {
         const char *listen = NULL;
+        ChildServer child;
         for (int at = 0; at < argc; at++)
                 if ((listen = flag_value("--listen", argc, argv, &at)) == NULL)
                         return command_usage("demo");
-        int fds[2];
-        if (pipe(fds) != 0)
-                return command_report(fail(STATUS_IO, "no pipe: %s", strerror(errno)));
         fflush(stdout);
-        pid_t parent = getpid(), child = fork();
-        if (child == 0) {
-                close(fds[0]);
-                return serve(listen == NULL ? free_address() : listen, fds[1], parent);
-        }
-        close(fds[1]);
-        if (child < 0)
-                return command_report(fail(STATUS_IO, "no process: %s", strerror(errno)));
-        struct sigaction on_end = { .sa_handler = end_child };
-        demo_child = child;
-        sigaction(SIGINT, &on_end, NULL);
-        sigaction(SIGTERM, &on_end, NULL);
-        Status status = show_all(fds[0]);
-        int code = status == STATUS_OK ? 0 : command_report(status);
+        Status status = child_start(listen == NULL ? free_address() : listen, NULL, &child);
         if (status != STATUS_OK)
-                kill(child, SIGTERM);
-        int child_code = wait_for(child);
-        close(fds[0]);
+                return command_report(status);
+        status = show_all(child.url);
+        int code = status == STATUS_OK ? 0 : command_report(status);
+        int child_code = child_wait(&child, status != STATUS_OK);
         return code != 0 ? code : child_code;
 }

@@ -190,7 +190,7 @@ class Agreement:
 def flags(binary, tally):
     """Flags that documents name exist."""
     known = set()
-    for command in ("", "serve", "run", "check", "print", "ops", "health", "compare"):
+    for command in ("", "serve", "run", "check", "print", "ops", "health", "compare", "view"):
         known |= set(re.findall(r"--[a-z][a-z0-9-]+", subprocess.run(
             [binary, *command.split(), "--help"], capture_output=True, text=True, check=False).stdout))
     for path in ["README.md",

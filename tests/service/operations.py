@@ -24,7 +24,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "generate"))
 from count_goldens import counted, table
-from service import END_WITH_PARENT, ROOT, Connection, Failed, Server, Tally, environment
+from service import END_WITH_PARENT, MODELS, ROOT, Connection, Failed, Server, Tally, environment
 
 METRIC = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(,|$)')
@@ -590,11 +590,43 @@ def check_golden_counts(binary):
         raise Failed(f"golden_cases is wrong for {wrong}; {sum(said.values())} in all")
 
 
+def start_command(binary, *words):
+    """A command with a server of its own, where settings for another server are in the environment."""
+    settings = {"FXSERVE_TOKEN_FILE": "/no/such/file", "FXSERVE_LISTEN": "256.0.0.1:1", "FXSERVE_X": "1"}
+    return subprocess.Popen([os.path.abspath(binary), *words], text=True, env={**os.environ, **settings},
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                            preexec_fn=END_WITH_PARENT)
+
+
+def check_view(binary):
+    """`fxserve view FILE` serves the file, prints the page's address, and ends with its server."""
+    process = start_command(binary, "view", os.path.join(MODELS, "digits.pt2"))
+    try:
+        address = process.stdout.readline().strip()
+        found = re.fullmatch(r"(http://127\.0\.0\.1:\d+)/#/g/digits/graph", address)
+        if found is None:
+            raise Failed(f"the address is {address!r}: {process.stderr.read() if not address else ''}")
+        asked = ["curl", "-fs", f"{found[1]}/v1/graphs/digits"]
+        if subprocess.run(asked, check=False, capture_output=True, timeout=60).returncode != 0:
+            raise Failed("the server lacks the file's graph")
+        process.send_signal(signal.SIGINT)
+        if process.wait(30) != 0:
+            raise Failed(f"exit code {process.returncode}: {process.stderr.read()}")
+        if subprocess.run(asked, check=False, capture_output=True, timeout=60).returncode != 7:
+            raise Failed("the server outlives the command")
+    finally:
+        process.kill()
+        process.communicate()
+    for words, code, said in ((["view", __file__], 1, "neither"), (["view"], 2, "usage")):
+        process = start_command(binary, *words)
+        _, error = process.communicate(timeout=60)
+        if process.returncode != code or said not in error:
+            raise Failed(f"{words}: exit code {process.returncode}, {error}")
+
+
 def check_demo(binary):
     """`fxserve demo` prints requests with the answers that they have, and ends with its server."""
-    process = subprocess.Popen([os.path.abspath(binary), "demo", "--listen", "127.0.0.1:0"], text=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                               preexec_fn=END_WITH_PARENT)
+    process = start_command(binary, "demo", "--listen", "127.0.0.1:0")
     try:
         text = ""
         while "Ctrl-C" not in text:
@@ -638,6 +670,7 @@ def main():
               ("a log pipe that nobody reads holds nobody up", check_stalled),
               ("fxserve health speaks TLS", check_health_tls),
               ("the demo's requests have the answers that it prints", check_demo),
+              ("fxserve view", check_view),
               ("docs/operations.md names every code, log field and metric", check_documents),
               ("GET /v1/ops counts the golden cases", check_golden_counts)]
     for name, check in checks:

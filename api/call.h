@@ -17,6 +17,7 @@ typedef struct ApiCall {
         char alias[65];                     // {v} as a name; "": none
         char id[65];                        // {id}
         char *query[ROUTE_MAX_PARAMETERS];  // of the route's parameters: decoded, owned; NULL: not given
+        char caller[65];                    // the name of the caller's token; "": none
         unsigned scopes;                    // what the caller may do, a sum of Scope (NEEDS_SCOPES)
         char content_type[CALL_HEADER_MAX]; // a hint only; "" if absent
         char accept[CALL_HEADER_MAX];

@@ -38,7 +38,8 @@ typedef enum RouteNeed {
         NEEDS_SCOPES = 64,               // ApiCall.scopes: some bodies ask for more than the route's scope
         // bodies, replies and failures are the Open Inference Protocol's; unknown parameters of the
         // query are ignored
-        AS_OIP = 128
+        AS_OIP = 128,
+        NEEDS_SESSION = 256 // the session that the path names, and its version's graph
 } RouteNeed;
 
 // A media type and its JSON schema; lists end with a NULL type.

@@ -92,6 +92,7 @@ static Status check_token(Exchange *exchange, Status known)
         Status status = auth_check(auth, header_of(exchange, "Authorization"), &address,
                                    known == STATUS_OK ? exchange->job->call.route->scope : SCOPE_READ,
                                    exchange->token_name);
+        snprintf(exchange->job->call.caller, sizeof(exchange->job->call.caller), "%s", exchange->token_name);
         if (status != STATUS_OK) {
                 exchange->allow[0] = '\0';
                 return status;

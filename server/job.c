@@ -198,8 +198,10 @@ bool job_advance(const Drive *drive, JobStep until)
                 }
                 reply_with_failure(job);
         }
-        if (job->step == STEP_SEND)
+        if (job->step == STEP_SEND) {
+                job_wake(run_leave(&job->run));
                 job_add_timing(job);
+        }
         return true;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request is a machine of named steps, driven by one loop on whichever worker has it:
 //   a run:         ROUTE (loop thread) → ENVELOPE → GRAPH → INPUTS → DERIVE → BIND → PROGRAM →
-//                  RUN → ENCODE → SEND (loop thread) → DONE
+//                  (SESSION) → RUN → ENCODE → SEND (loop thread) → DONE
 //   other routes:  ROUTE → ENVELOPE → GRAPH → ANSWER → SEND → DONE
 // A job that waits, for a graph being loaded or a program being built, holds no thread: its one
 // ticket (core/base/ticket.h) is parked, and whoever publishes the object queues the job again.
@@ -28,6 +28,7 @@ typedef enum JobStep {
         STEP_DERIVE,
         STEP_BIND,
         STEP_PROGRAM,
+        STEP_SESSION,
         STEP_RUN,
         STEP_ENCODE,
         STEP_ANSWER,

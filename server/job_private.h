@@ -34,6 +34,8 @@ void job_run_alike(const Drive *drive);
 extern Status (*const job_steps[STEP_SEND])(const Drive *drive, Next *next);
 // Server-Timing.
 void job_add_timing(Job *job);
+// Puts the jobs of these tickets into the queue again.
+void job_wake(Ticket *tickets);
 // Does the work that `wait` hands out, here or at the end of the queue; here, too, without memory
 // for that. The job may be another thread's already: only what `drive` has is looked at.
 void job_see_to(const Drive *drive, const Wait *wait);

@@ -8,6 +8,19 @@
 #include "core/base/limits.h"
 #include "server/job_private.h"
 
+static Status find_session(Job *job)
+{
+        Session *session = job->run.session;
+        if (session == NULL)
+                TRY(sessions_find(engine_sessions(job->context.engine), job->call.id, job->call.caller,
+                                  &session));
+        job->run.session = session;
+        job->version = graph_version_ref(session_version(session));
+        job->graph = graph_ref(session_graph(session));
+        atomic_store(&job->found_graph, true);
+        return STATUS_OK;
+}
+
 // Which version's graph, or the graph itself.
 static Status step_envelope(const Drive *drive, Next *next)
 {
@@ -18,6 +31,8 @@ static Status step_envelope(const Drive *drive, Next *next)
                 TRY(call_inflate(&job->call));
                 return run_take_graph(&job->context, &job->call, &job->run);
         }
+        if (route_has(job->call.route, NEEDS_SESSION))
+                return find_session(job);
         if (!route_has(job->call.route, NEEDS_VERSION))
                 return STATUS_OK;
         TRY(api_find_version(drive->engine, &job->call, &job->version));
@@ -35,7 +50,7 @@ static Status wait_for_graph(const Drive *drive, Next *next)
                 job->graph = woken_with;
                 return STATUS_OK;
         }
-        if (job->version == NULL || !route_has(job->call.route, NEEDS_GRAPH))
+        if (job->graph != NULL || job->version == NULL || !route_has(job->call.route, NEEDS_GRAPH))
                 return STATUS_OK;
         if (drive->worker == NULL) {
                 job->graph = engine_cached_graph(drive->engine, &job->version->key);
@@ -174,6 +189,23 @@ static Status step_program(const Drive *drive, Next *next)
         return STATUS_OK;
 }
 
+static Status step_session(const Drive *drive, Next *next)
+{
+        Job *job = drive->job;
+        bool entered = false;
+        void *woken_with = NULL;
+        if (job->run.session == NULL)
+                return STATUS_OK;
+        if (job->ticket.is_settled) {
+                TRY(ticket_take(&job->ticket, &woken_with));
+                session_unref(woken_with);
+        }
+        TRY(run_enter(&job->run, drive->worker == NULL ? NULL : &job->ticket, &entered));
+        if (!entered)
+                *next = drive->worker == NULL ? NEXT_ON_WORKER : NEXT_PARKED;
+        return STATUS_OK;
+}
+
 // Reads the reply's bytes in mapped files, here and not on the loop thread: unreadable pages are
 // found before the reply is sent.
 static void touch_pieces(const ApiReply *reply)
@@ -216,6 +248,15 @@ static int64_t decode_ns(const Job *job)
                job->step_ns[STEP_DERIVE] + job->step_ns[STEP_BIND];
 }
 
+// What was not committed is not sent either.
+static Status commit(Job *job)
+{
+        Status status = run_commit(&job->run);
+        if (status != STATUS_OK)
+                api_reply_deinit(&job->reply);
+        return status;
+}
+
 static Status step_encode(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
@@ -234,6 +275,7 @@ static Status step_encode(const Drive *drive, Next *next)
         // results may be weights themselves, so the pages are checked again
         TRY(check_pages(job, task->graph, run_encode(&job->run, &job->reply)));
         TRY(run_keep(&job->context, &job->run));
+        TRY(commit(job));
         engine_record(drive->engine, task->authored == NULL ? job->version : NULL, profile);
         return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &task->ctx, &job->reply);
 }
@@ -263,6 +305,7 @@ Status (*const job_steps[STEP_SEND])(const Drive *drive, Next *next) = {
         [STEP_DERIVE] = step_derive,     // with rules: the graph that they make of it
         [STEP_BIND] = step_bind,         // against the signature; a missing input shows here
         [STEP_PROGRAM] = step_program,   // its ticket, unless it is built or the run goes eagerly
+        [STEP_SESSION] = step_session,   // in a session: its ticket, while another run is in it
         [STEP_RUN] = step_run,           // the task has its result
         [STEP_ENCODE] = step_encode,     // the codec writes it into the reply
         [STEP_ANSWER] = step_answer,     // instead of all after STEP_GRAPH, for what is no run

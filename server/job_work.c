@@ -4,7 +4,7 @@
 #include "server/job_private.h"
 
 // ---- what others wait for ----
-static void wake(Ticket *tickets)
+void job_wake(Ticket *tickets)
 {
         while (tickets != NULL) {
                 Job *waiter = (Job *)(void *)((char *)tickets - offsetof(Job, ticket));
@@ -19,7 +19,7 @@ static void do_work(Worker *worker, Engine *engine, EngineWork *work)
         Ticket *tickets = engine_work_do(work);
         worker_stoppable(worker, NULL);
         engine_work_unref(work);
-        wake(tickets);
+        job_wake(tickets);
         jobs_use_idle_time(worker->pool, engine);
 }
 
@@ -38,7 +38,7 @@ static void run_work(Task *task, Worker *worker)
 
 static void drop_work(Task *task)
 {
-        wake(engine_work_drop(((WorkTask *)task)->work));
+        job_wake(engine_work_drop(((WorkTask *)task)->work));
         free(task);
 }
 

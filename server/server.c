@@ -41,8 +41,9 @@ typedef enum Phase { SERVING, LEAVING, DRAINING } Phase;
 typedef struct Server {
         uv_loop_t loop;
         uv_signal_t signals[3];
-        uv_timer_t phase_timer; // ends the phase
-        uv_timer_t stop_timer;  // leaves the current callback before HTTP is stopped
+        uv_timer_t phase_timer;   // ends the phase
+        uv_timer_t session_timer; // ends idle sessions
+        uv_timer_t stop_timer;    // leaves the current callback before HTTP is stopped
         Http *http;
         Workers *workers;
         Events *events;
@@ -251,9 +252,18 @@ static void close_loop(Server *server)
                 uv_close((uv_handle_t *)&server->signals[i], NULL);
         uv_close((uv_handle_t *)&server->phase_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
+        uv_close((uv_handle_t *)&server->session_timer, NULL);
         door_stop(&server->door);
         usage_stop(server->usage);
         models_stop(server->models);
+}
+
+enum { SESSION_SWEEP_MS = 1000 };
+
+static void end_idle_sessions(uv_timer_t *timer)
+{
+        const Server *server = timer->data;
+        sessions_expire(engine_sessions(server->engine), clock_ns());
 }
 
 static void stop_now(uv_timer_t *timer)
@@ -448,6 +458,9 @@ static void init_loop(Server *server)
         }
         uv_timer_init(&server->loop, &server->phase_timer);
         uv_timer_init(&server->loop, &server->stop_timer);
+        uv_timer_init(&server->loop, &server->session_timer);
+        server->session_timer.data = server;
+        uv_timer_start(&server->session_timer, end_idle_sessions, SESSION_SWEEP_MS, SESSION_SWEEP_MS);
         server->phase_timer.data = server->stop_timer.data = server;
 }
 

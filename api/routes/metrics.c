@@ -261,6 +261,11 @@ static void add_engine(const EngineStats *stats, Text *out)
         counter(out, "fxserve_batches_total", "Times that several runs were run as one.", stats->batches);
         counter(out, "fxserve_batched_runs_total", "Runs that were run as one with others.",
                 stats->batched_runs);
+        gauge(out, "fxserve_sessions", "Open sessions.", stats->sessions.n);
+        gauge(out, "fxserve_session_bytes", "State that sessions hold.", (double)stats->sessions.bytes);
+        counter(out, "fxserve_sessions_opened_total", "Sessions that were opened.", stats->sessions.opened);
+        counter(out, "fxserve_sessions_expired_total", "Sessions that ended because nobody used them.",
+                stats->sessions.expired);
         gauge(out, "fxserve_kept_runs", "Runs whose values are kept.", stats->kept.n_runs);
         gauge(out, "fxserve_kept_bytes", "Memory of kept values.", (double)stats->kept.bytes);
         counter(out, "fxserve_kept_evictions_total", "Runs whose kept values left for want of room.",

@@ -177,7 +177,9 @@ static void add_run_body(Text *out)
                 "{\"description\": \"the last node to run\", \"type\": \"string\"}, \"keep\": "
                 "{\"description\": \"values outlive the run\", \"enum\": [\"all\"]}, \"mutations\": "
                 "{\"description\": \"the reply has what the run wrote to state and inputs\", \"type\": "
-                "\"boolean\"}");
+                "\"boolean\"}, \"session\": {\"description\": \"the run's state is this session's\", "
+                "\"type\": "
+                "\"string\"}");
         for (size_t i = 1; i < PARAM_COUNT; i++)
                 if (parameters[i].place == IN_BOTH) {
                         text_addf(out, ", \"%s\": ", parameters[i].name);

@@ -99,6 +99,12 @@ static const Media compare_media[] = {
           "\"deadline_ms\": {\"type\": \"integer\"}, \"seed\": {\"type\": \"integer\"}}}" },
         { NULL, NULL }
 };
+static const Media session_media[] = {
+        { "application/json", "{\"type\": \"object\", \"properties\": {\"seed\": {\"type\": \"integer\"}}}" },
+        { NULL, NULL }
+};
+static const Media restore_media[] = { { "application/x-safetensors", "{}" }, { NULL, NULL } };
+static const Media session_reply[] = { { "application/x-safetensors", "{}" }, { NULL, NULL } };
 static const Media oip_media[] = { { "application/json", OBJECT },
                                    { "application/octet-stream", "{}" },
                                    { NULL, NULL } };
@@ -144,6 +150,8 @@ static const RouteBody oip_body = { oip_media, RUN_LIMITS };
 static const RouteBody oip_load = { options_media, RUN_LIMITS };
 static const RouteBody oip_options = { options_media, ENVELOPE_LIMITS };
 static const RouteBody inline_body = { inline_media, RUN_LIMITS };
+static const RouteBody session_body = { session_media, ENVELOPE_LIMITS };
+static const RouteBody restore_body = { restore_media, RUN_LIMITS };
 static const RouteBody pass_body = { pass_media, ENVELOPE_LIMITS };
 static const RouteBody compare_body = { compare_media, RUN_LIMITS };
 static const RouteBody transform_body = { transform_media, RUN_LIMITS };

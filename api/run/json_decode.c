@@ -96,7 +96,7 @@ static Status fail_member(const char *key, bool graph_allowed, const RunCall *ru
 {
         Status status = fail(STATUS_UNKNOWN_MEMBER,
                              "unknown member \"%.64s\"; a run body has: %sinputs, overrides, leaf, "
-                             "initial_env, until, keep, mutations",
+                             "initial_env, until, keep, mutations, session",
                              key, graph_allowed ? "graph, " : "");
         for (ParameterId id = 1; id < PARAM_COUNT; id++)
                 if (parameters[id].place == IN_BOTH)
@@ -155,6 +155,13 @@ static Status read_inputs(JsonReader *reader, ByteSpan document, RunCall *run, s
         return STATUS_OK;
 }
 
+static Status read_session(JsonReader *reader, RunCall *run)
+{
+        const char *id;
+        TRY(read_text(reader, "session", &id));
+        return failure_at_argument(run_take_session(run, id), "session");
+}
+
 static Status read_members(JsonReader *reader, ByteSpan document, bool graph_allowed, RunCall *run,
                            bool *out_seen_inputs)
 {
@@ -177,6 +184,8 @@ static Status read_members(JsonReader *reader, ByteSpan document, bool graph_all
                 } else if (strcmp(key, "overrides") == 0) {
                         TRY(failure_at_argument(
                                 recipe_read_overrides(reader, &run->task.budget, &run->recipe), key));
+                } else if (strcmp(key, "session") == 0) {
+                        TRY(read_session(reader, run));
                 } else if (graph_allowed && strcmp(key, "graph") == 0) {
                         TRY(json_read_raw(reader, &graph_text, &graph_bytes));
                 } else {

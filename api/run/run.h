@@ -32,6 +32,8 @@ typedef struct RunCall {
         bool found_called;     // `called` is filled in
         GraphVersion **called; // by the recipe's names; counted
         Graph **called_graphs; // decoded; counted, NULL: not yet
+        Session *session;      // that the run is in, counted; NULL: none
+        bool entered;          // nobody else is in it
         StringMap names;       // what the task's inputs may be called; filled at the first look
         // for the hints of messages
         RunSent sent;
@@ -64,6 +66,14 @@ Status run_derive(const ApiContext *context, RunCall *run);
 Status run_check_pages(const ApiContext *context, const RunCall *run);
 // run_task_bind and run_task_execute; failures add a hint at what was probably meant.
 Status run_bind(RunCall *run);
+// "session": the run is in this one, of the task's version.
+Status run_take_session(RunCall *run, const char *id);
+// Waits for the session, if there is one: *out_entered, or the ticket is parked (session_enter).
+Status run_enter(RunCall *run, Ticket *ticket, bool *out_entered);
+// Of a run that succeeded, after its reply was made.
+Status run_commit(RunCall *run);
+// The tickets to be woken.
+Ticket *run_leave(RunCall *run);
 Status run_execute(RunCall *run, Frame *frame);
 // After a run with "keep", when the profile has its id.
 Status run_keep(const ApiContext *context, const RunCall *run);

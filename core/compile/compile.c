@@ -7,7 +7,10 @@
 static Status record_stage(const Graph *graph, ValueSpan inputs, const CompileOptions *options,
                            const RunContext *poll, PassContext *optimise, Recording **out_recording)
 {
-        RecordOptions record = { .inputs = inputs, .fetch = options->fetch, .n_fetch = options->n_fetch };
+        RecordOptions record = { .inputs = inputs,
+                                 .fetch = options->fetch,
+                                 .n_fetch = options->n_fetch,
+                                 .keeps_state = options->keeps_state };
         _cleanup_(recording_freep) Recording *recording = NULL;
         TRY(record_graph(graph, &record, poll, &recording));
         if (optimise != NULL && !options->no_passes)
@@ -87,7 +90,8 @@ Status program_stage(const Program *program, ProgramStage stage, Graph **out_gra
 {
         CompileOptions options = { .n_threads = program->n_threads,
                                    .fetch = program->fetch,
-                                   .n_fetch = program->n_fetch };
+                                   .n_fetch = program->n_fetch,
+                                   .keeps_state = program->recording->keeps_state };
         return compile_stage(program->recording->graph,
                              (ValueSpan){ program->signature, program->n_signature }, &options, stage,
                              out_graph);

@@ -14,6 +14,7 @@ typedef struct CompileOptions {
         bool no_passes;           // the program is as recorded; for tests
         const Node *const *fetch; // nodes whose values are wanted besides the output
         uint32_t n_fetch;
+        bool keeps_state; // for runs with a RunState (eval/state.h)
         PackCache *cache; // may be NULL
         // Borrowed; may be NULL. A learning record gets the choices that this compilation measures.
         TuneRecord *tune;

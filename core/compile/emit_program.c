@@ -162,6 +162,17 @@ static Status copy_run(const OpRun *run)
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
+static Operand source_of(const Making *making, const Buffer *buffer)
+{
+        const Recording *recording = making->program->recording;
+        if (buffer->kind != BUFFER_STATE)
+                return (Operand){ .slot = SLOT_FIRST_INPUT + buffer->input };
+        for (uint32_t k = 0; k < recording->n_states; k++)
+                if (recording->states[k] == buffer)
+                        return (Operand){ .slot = state_slot(recording, making->plan.n_outputs, k) };
+        return (Operand){ .slot = SLOT_CONSTANT, .offset = (uintptr_t)buffer->origin->data };
+}
+
 static Status add_copy(Making *making, const Buffer *buffer, Instruction *instruction)
 {
         Program *program = making->program;
@@ -176,11 +187,7 @@ static Status add_copy(Making *making, const Buffer *buffer, Instruction *instru
                 .n_out = 1, .n_in = 1, .out_meta = metas, .in_meta = metas + 1, .state = &buffer->n_bytes
         };
         TRY(add_operand(making, (Operand){ .slot = place->slot, .offset = place->offset }));
-        if (buffer->kind == BUFFER_STATE)
-                TRY(add_operand(making, (Operand){ .slot = SLOT_CONSTANT,
-                                                   .offset = (uintptr_t)buffer->origin->data }));
-        else
-                TRY(add_operand(making, (Operand){ .slot = SLOT_FIRST_INPUT + buffer->input }));
+        TRY(add_operand(making, source_of(making, buffer)));
         return add_operand(making, (Operand){ .slot = SLOT_CONSTANT });
 }
 
@@ -355,6 +362,7 @@ static Status settle(Making *making)
         program->operands = operands;
         program->places = making->plan.places;
         program->n_outputs = making->plan.n_outputs;
+        program->n_states = program->recording->n_states;
         program->output_bytes = making->plan.output_bytes;
         size_t constant_bytes = program->figures.constant_bytes;
         program->figures = making->plan.figures;

@@ -121,7 +121,7 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         // programs hold weights, and what was folded from them
         sha256_add(&sha, graph->content, sizeof(graph->content));
         add_int(&sha, (int64_t)graph->generation);
-        add_int(&sha, options->n_threads);
+        add_int(&sha, options->n_threads + ((int64_t)options->keeps_state << 32));
         add_int(&sha, options->no_passes);
         add_int(&sha, options->n_fetch);
         for (uint32_t i = 0; i < options->n_fetch; i++)

@@ -313,6 +313,13 @@ static Status give_places(Planner *planner, Arena *arena, MemoryPlan *plan)
                 plan->output_bytes[plan->n_outputs++] = buffer->n_bytes;
                 plan->figures.output_bytes += buffer->n_bytes;
         }
+        for (uint32_t k = 0; k < recording->n_states; k++) {
+                const Buffer *buffer = recording->states[k];
+                if (!planner->blocks[buffer->index].planned)
+                        plan->places[buffer->index] =
+                                (Place){ .slot = state_slot(recording, plan->n_outputs, k),
+                                         .n_bytes = buffer->n_bytes };
+        }
         for (uint32_t i = 0; i < n; i++) {
                 size_t inside;
                 if (planner->blocks[i].merged_into == 0)

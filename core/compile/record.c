@@ -89,12 +89,19 @@ static Status keep_results(Recorder *recorder, Value result, const Value *fetche
 {
         Recording *recording = recorder->recording;
         TRY(value_map(result, recorder_leaf, recorder, &recording->result));
-        recording->fetched = arena_array(&recording->arena, n_fetched, sizeof(Value));
+        recording->fetched =
+                arena_array(&recording->arena, (size_t)n_fetched + recording->n_states, sizeof(Value));
         if (recording->fetched == NULL)
                 return fail_memory();
         for (uint32_t i = 0; i < n_fetched; i++) {
                 TRY(value_map(fetched[i], recorder_leaf, recorder, &recording->fetched[i]));
                 recording->n_fetched++;
+        }
+        for (uint32_t i = 0; i < recording->n_states; i++) {
+                const Buffer *buffer = recording->states[i];
+                if (buffer->written)
+                        recording->fetched[recording->n_fetched++] =
+                                value_tensor_take(tensor_ref(&buffer->base->tensor));
         }
         return recording_visit_results(recording, mark_output, recording);
 }
@@ -103,7 +110,7 @@ static Status keep_results(Recorder *recorder, Value result, const Value *fetche
 // becomes constant here.
 static void settle_state(Recording *recording)
 {
-        for (uint32_t i = 0; i < recording->n_values; i++) {
+        for (uint32_t i = 0; i < recording->n_values && !recording->keeps_state; i++) {
                 Tensor *tensor = &recording->values[i]->tensor;
                 const Buffer *buffer = buffer_of(tensor->storage);
                 if (buffer == NULL || buffer->kind != BUFFER_STATE || buffer->written)
@@ -197,6 +204,7 @@ static Status record_once(Attempt *attempt, Recording **out_recording)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
         TRY(recording_new(attempt->graph, &recording));
+        recording->keeps_state = attempt->options->keeps_state;
         Recorder recorder;
         recorder_init(&recorder, recording, attempt->poll);
         recorder.scalars = attempt->scalars;
@@ -242,6 +250,8 @@ static Status record_split(Attempt attempt, bool *out_closed, Recording **out_re
                         return fail(STATUS_DYNAMIC, "a child graph depends on numbers that only a run knows");
                 if (attempt.again)
                         continue;
+                if (attempt.options->keeps_state && !split_is_whole(split))
+                        return fail(STATUS_DYNAMIC, "state lives on beside nodes that run on real numbers");
                 *out_recording = take_ptr(recording);
                 return STATUS_OK;
         }

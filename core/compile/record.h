@@ -15,7 +15,8 @@ typedef struct RecordOptions {
         // value, and nothing is left to a tail: STATUS_DYNAMIC. `depth` child graphs are around it.
         bool is_child;
         int depth;
-        bool autocast; // it is called inside of torch.autocast("cpu")
+        bool keeps_state; // Recording.keeps_state; STATUS_DYNAMIC if nodes are left to a tail
+        bool autocast;    // it is called inside of torch.autocast("cpu")
         Dtype autocast_dtype;
 } RecordOptions;
 

@@ -3,6 +3,7 @@
 // state is constant. Child graphs are walked in place where the walk knows how often, else they are
 // calls with programs of their own (child.h).
 #include "core/compile/child.h"
+#include "core/eval/state.h"
 
 // ---- state ----
 // The storage that stands for `origin`: tied entries share it.
@@ -19,6 +20,12 @@ static Status state_storage(Recorder *recorder, Storage *origin, Storage **out_s
         TRY(recording_add_buffer(recording, BUFFER_STATE, origin->n_bytes, &buffer));
         buffer->origin = storage_ref(origin);
         *out_storage = buffer->storage;
+        if (!recording->keeps_state)
+                return STATUS_OK;
+        buffer->number = state_number(recording->graph, origin);
+        TRY(array_reserve(&recording->states, &recording->states_capacity, recording->n_states + 1,
+                          sizeof(Buffer *)));
+        recording->states[recording->n_states++] = buffer;
         return STATUS_OK;
 }
 

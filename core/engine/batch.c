@@ -56,7 +56,7 @@ uint32_t batch_most(const RunTask *task)
 {
         const PlannedRun *plan = &task->plan;
         if (limits.max_batch <= 1 || plan->program == NULL || task->authored != NULL || task->n_kept > 0 ||
-            task->n_mutated > 0 || task->n_watched > 0 || task->ctx.halt != NULL)
+            task->keeps_state || task->n_mutated > 0 || task->n_watched > 0 || task->ctx.halt != NULL)
                 return 1;
         CachedProgram *cached = plan->program;
         const Batches *batches = atomic_load(&cached->batches);

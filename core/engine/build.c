@@ -66,6 +66,7 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
         build->plan.graph = plan->graph;
         build->plan.request = plan->request;
         build->plan.n_threads = plan->n_threads;
+        build->plan.keeps_state = plan->keeps_state;
         build->plan.tune = plan->tune;
         if (plan->tune != NULL)
                 refcount_get(&plan->tune->ref);

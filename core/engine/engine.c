@@ -208,6 +208,7 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         TRY(registry_open(&type, (size_t)limits.max_graph_memory, &engine->decoded));
         TRY(programs_open(engine));
         TRY(kept_ring_open(&engine->kept));
+        TRY(sessions_open(&engine->sessions));
         TRY(profile_ring_open((uint32_t)limits.max_profiles, (size_t)limits.max_profile_memory,
                               &engine->profiles));
         TRY(stats_pool_open((size_t)limits.max_profile_memory, &engine->statistics));
@@ -236,6 +237,7 @@ Engine *engine_close(Engine *engine)
         string_map_deinit(&engine->contents);
         profile_ring_close(engine->profiles);
         kept_ring_close(engine->kept);
+        sessions_close(engine->sessions);
         engine_free_passes(engine);
         engine_close_idle(engine);
         programs_close(engine);
@@ -421,6 +423,7 @@ EngineStats engine_stats(Engine *engine)
                               .batches = atomic_load(&engine->n_batches),
                               .batched_runs = atomic_load(&engine->n_batched_runs),
                               .kept = kept_ring_use(engine->kept),
+                              .sessions = sessions_use(engine->sessions),
                               .graphs = registry_stats(engine->decoded),
                               .programs = registry_stats(engine->programs) };
         ProfileUse ring = profile_ring_use(engine->profiles), statistics = stats_pool_use(engine->statistics);
@@ -432,4 +435,9 @@ EngineStats engine_stats(Engine *engine)
                         stats.n_versions += ((EngineGraph *)engine->graphs.entries[i].value)->n_versions;
         pthread_mutex_unlock(&engine->mutex);
         return stats;
+}
+
+Sessions *engine_sessions(Engine *engine)
+{
+        return engine->sessions;
 }

@@ -12,6 +12,7 @@
 //     work.h      what has to be made so that others can go on
 //     describe.h  what may be shown of programs and runs
 #pragma once
+#include "core/session/session.h"
 #include "core/base/hash.h"
 #include "core/base/span.h"
 #include "core/profile/profile.h"
@@ -138,7 +139,10 @@ typedef struct EngineStats {
         uint64_t derived, derived_found; // graphs that rules made; runs that found theirs
         uint64_t batches, batched_runs;  // several runs at once; the runs in them
         KeptUse kept;
+        SessionUse sessions;
         RegistryStats graphs, programs;
         ProfileUse profiles; // of runs and statistics
 } EngineStats;
 EngineStats engine_stats(Engine *engine);
+// Of its graphs (core/session/session.h).
+Sessions *engine_sessions(Engine *engine);

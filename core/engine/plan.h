@@ -47,6 +47,7 @@ typedef struct PlannedRun {
         Value *inputs;                 // one per placeholder
         uint32_t n_inputs;             // 0: not bound
         int n_threads;                 // that will run it
+        bool keeps_state;              // the run has a RunState (eval/state.h)
         struct SharedTune *tune;       // counted; NULL: none
         struct CachedProgram *program; // counted; NULL: eager
 } PlannedRun;

@@ -47,6 +47,7 @@ struct Engine {
         bool no_warm_up;
         ProfileRing *profiles;
         struct KeptRing *kept;
+        struct Sessions *sessions;
         StringMap passes; // SavedPass by name; guarded by `mutex`
         StatsPool *statistics;
         _Atomic uint64_t n_runs;

@@ -193,6 +193,7 @@ CompileOptions engine_compile_options(const PlannedRun *plan)
         return (CompileOptions){ .n_threads = MAX(plan->n_threads, 1),
                                  .fetch = plan->request.fetch,
                                  .n_fetch = plan->request.n_fetch,
+                                 .keeps_state = plan->keeps_state,
                                  .tune = plan->tune == NULL ? NULL : plan->tune->record };
 }
 

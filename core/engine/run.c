@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/engine/private.h"
 #include "core/eval/eager.h"
+#include "core/eval/state.h"
 #include "core/kernels/random/generator.h"
 
 // ---- decoded graphs ----
@@ -154,8 +155,27 @@ static Status run_eagerly(const Graph *graph, const RunRequest *request, ValueSp
         TRY(eager_open(graph, ctx, &eager));
         int64_t start_ns = clock_ns();
         Status status = walk_graph(eager_emitter(eager), graph, &options, &result->value, result->fetched);
+        if (status == STATUS_OK)
+                eager_leave_state(eager);
         end_run(ctx, &trace, start_ns, profile);
         return status;
+}
+
+// The states that the program wrote stand behind the values that were asked for.
+static void leave_state(const Recording *recording, const RunState *state, uint32_t n_fetch,
+                        RunResult *result)
+{
+        uint32_t at = n_fetch;
+        for (uint32_t i = 0; i < recording->n_states; i++) {
+                const Buffer *buffer = recording->states[i];
+                if (!buffer->written)
+                        continue;
+                Storage **after = &state->after[buffer->number];
+                if (*after == NULL)
+                        *after = storage_ref(result->fetched[at].tensor->storage);
+                value_clear(&result->fetched[at++]);
+        }
+        result->n_fetched = n_fetch;
 }
 
 static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *ctx, Frame *frame,
@@ -170,8 +190,11 @@ static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *c
         int64_t start_ns = clock_ns();
         Status status = program_run(program, frame, &run, ctx, &result->value, result->fetched);
         end_run(ctx, &trace, start_ns, profile);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK) {
                 cached_program_used(cached, profile->run_ns);
+                if (ctx->state != NULL)
+                        leave_state(program->recording, ctx->state, program->n_fetch, result);
+        }
         profile->program = program_ref(program);
         profile->labels = run_labels_ref(cached->labels);
         profile->arena_bytes = program->figures.arena_bytes;
@@ -184,9 +207,11 @@ Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfil
         const RunRequest *request = &plan->request;
         ValueSpan inputs = { plan->inputs, plan->n_inputs };
         RunResult result = { .value = value_none(), .n_fetched = request->n_fetch };
-        if (ctx->generator != NULL)
+        if (ctx->generator != NULL && ctx->state == NULL) // a session's goes on
                 generator_rewind(ctx->generator);
-        result.fetched = new_array(request->n_fetch, sizeof(*result.fetched));
+        if (plan->program != NULL)
+                result.n_fetched = plan->program->program->recording->n_fetched;
+        result.fetched = new_array(result.n_fetched, sizeof(*result.fetched));
         if (result.fetched == NULL)
                 return fail_memory();
         Status status = plan->program != NULL && frame != NULL

@@ -19,6 +19,8 @@ void run_task_empty(RunTask *task)
 {
         run_result_deinit(&task->result);
         planned_run_deinit(&task->plan);
+        run_state_clear(&task->state);
+        task->ctx.state = NULL;
         for (uint32_t i = 0; i < task->n_inputs; i++)
                 value_clear(&task->inputs[i]);
         task->profile = run_profile_unref(task->profile);
@@ -280,6 +282,27 @@ static bool is_plain_export(const Graph *graph)
         return plain;
 }
 
+static Status open_mutations(RunTask *task)
+{
+        const Signature *signature = &run_task_authored(task)->signature;
+        if (task->mutated == NULL)
+                task->mutated = new_array(signature->n_inputs + signature->n_outputs, sizeof(*task->mutated));
+        return task->mutated == NULL ? fail_memory() : STATUS_OK;
+}
+
+Status run_task_keep_state(RunTask *task)
+{
+        const Signature *signature = &task->graph->signature;
+        TRY(open_mutations(task));
+        task->keeps_state = true;
+        for (uint32_t i = 0; i < signature->n_outputs; i++) {
+                const Output *output = &signature->outputs[i];
+                if (output->kind == OUTPUT_STATE_MUTATION && output->arg.kind == VALUE_NODE)
+                        TRY(add_mutation(task, output->target, output->arg.node));
+        }
+        return STATUS_OK;
+}
+
 Status run_task_mutations(RunTask *task)
 {
         const Graph *authored = run_task_authored(task);
@@ -288,9 +311,7 @@ Status run_task_mutations(RunTask *task)
                 return fail(STATUS_UNSUPPORTED,
                             "\"mutations\": this graph is no export, which says what it writes; "
                             "name the nodes in \"outputs\" whose values are wanted");
-        task->mutated = new_array(signature->n_inputs + signature->n_outputs, sizeof(*task->mutated));
-        if (task->mutated == NULL)
-                return fail_memory();
+        TRY(open_mutations(task));
         for (uint32_t i = 0; i < signature->n_outputs; i++) {
                 const Output *output = &signature->outputs[i];
                 if (output->kind != OUTPUT_USER && output->arg.kind == VALUE_NODE)
@@ -303,6 +324,80 @@ Status run_task_mutations(RunTask *task)
                         TRY(add_mutation(task, name, input->placeholder));
         }
         return STATUS_OK;
+}
+
+Status run_task_enter(RunTask *task, const Session *session)
+{
+        uint32_t n = session_n(session);
+        task->state.after = new_array(n, sizeof(*task->state.after));
+        if (task->state.after == NULL)
+                return fail_memory();
+        task->state.n = n;
+        task->state.now = session_now(session);
+        task->ctx.state = &task->state;
+        if (!task->generator.seeded)
+                task->generator = *session_generator(session);
+        return STATUS_OK;
+}
+
+// Whether the value's storage can take the place of the entry's.
+static bool is_whole(const Tensor *value, const Tensor *entry, size_t n_bytes)
+{
+        const Storage *storage = value->storage;
+        return storage->n_bytes == n_bytes && !storage->readonly && storage->origin == NULL &&
+               storage->release == NULL && value->offset == entry->offset &&
+               meta_same_places(&value->meta, &entry->meta) &&
+               (size_t)meta_numel(&entry->meta) * dtype_info[entry->meta.dtype].bytes == n_bytes;
+}
+
+// An output that an export puts into its state: the entry's storage with the new value.
+static Status leave_output(RunTask *task, const char *path, const Value *value)
+{
+        const State *entry = graph_state(task->graph, path);
+        RunState *state = &task->state;
+        uint32_t number = entry == NULL ? state->n : state_number(task->graph, entry->tensor->storage);
+        if (number >= state->n || value->kind != VALUE_TENSOR)
+                return fail(STATUS_INTERNAL, "the run leaves no tensor in %.100s", path);
+        Storage *from = state->after[number] != NULL ? state->after[number]
+                                                     : state_now(state, number, entry->tensor->storage);
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        _cleanup_(tensor_unrefp) Tensor *target = NULL;
+        const TensorMeta *meta = &entry->tensor->meta;
+        if (value->tensor->meta.dtype != meta->dtype || !meta_same_shape(&value->tensor->meta, meta))
+                return fail(STATUS_SHAPE, "the run leaves another shape or dtype in %.100s", path);
+        if (is_whole(value->tensor, entry->tensor, from->n_bytes)) {
+                storage_unref(state->after[number]);
+                state->after[number] = storage_ref(value->tensor->storage);
+                return STATUS_OK;
+        }
+        TRY(storage_new(from->n_bytes, false, &task->budget, &storage));
+        if (from->n_bytes > 0)
+                memcpy(storage->data, from->data, from->n_bytes);
+        TRY(tensor_new_view(storage, meta, entry->tensor->offset, &target));
+        tensor_copy_data(value->tensor, target);
+        storage_unref(state->after[number]);
+        state->after[number] = take_ptr(storage);
+        return STATUS_OK;
+}
+
+static bool is_left(const Graph *graph, const char *path)
+{
+        for (uint32_t i = 0; i < graph->signature.n_outputs; i++) {
+                const Output *output = &graph->signature.outputs[i];
+                if (output->kind == OUTPUT_STATE_MUTATION && strcmp(output->target, path) == 0)
+                        return true;
+        }
+        return false;
+}
+
+Status run_task_commit(RunTask *task, Session *session)
+{
+        const Value *values = run_task_mutated(task);
+        for (uint32_t i = 0; i < task->n_mutated; i++)
+                if (is_left(task->graph, task->mutated[i]))
+                        TRY(leave_output(task, task->mutated[i], &values[i]));
+        TRY(run_poll(&task->ctx));
+        return session_commit(session, &task->state, task->generator.started ? &task->generator : NULL);
 }
 
 const Value *run_task_mutated(const RunTask *task)
@@ -340,6 +435,7 @@ Status run_task_bind(RunTask *task)
         TRY(run_profile_new(task->graph, task->graph->n_nodes, &task->profile));
         describe_inputs(task, task->profile->signature, sizeof(task->profile->signature));
         task->plan.n_threads = task->ctx.n_threads;
+        task->plan.keeps_state = task->keeps_state;
         return engine_bind(task->graph, &request, &task->plan);
 }
 

@@ -37,6 +37,8 @@ typedef struct RunTask {
         Budget budget;       // of tensors: inputs and everything that the run makes
         RunContext ctx;      // cancel, deadline
         Generator generator; // seeded by whoever decodes; after the run, `started` if it drew
+        RunState state;      // of a run in a session, else empty
+        bool keeps_state;    // it is such a run
         PlannedRun plan;
         RunResult result;
         RunProfile *profile;
@@ -71,6 +73,15 @@ Status run_task_keep(RunTask *task, uint32_t n_nodes);
 // Before binding: fetches what the run leaves in the state and inputs of an export that it writes.
 // STATUS_UNSUPPORTED: the graph writes state, but is no export, which says where.
 Status run_task_mutations(RunTask *task);
+// The same for state alone that an export gives back as outputs. Before binding, of runs in a
+// session: they leave all other state that they write in task->state.
+Status run_task_keep_state(RunTask *task);
+// In the session: the run starts from what is there, and goes on with its random numbers unless it
+// has a seed of its own.
+Status run_task_enter(RunTask *task, const Session *session);
+// After the run succeeded: all that it wrote stays in the session. Or nothing does; failures are
+// those of session_commit, and of a run that was cancelled or came to its deadline meanwhile.
+Status run_task_commit(RunTask *task, Session *session);
 // After the run: n_mutated values, borrowed.
 const Value *run_task_mutated(const RunTask *task);
 // STATUS_TOO_LARGE: what was kept is over limits.max_kept_bytes.

@@ -7,6 +7,7 @@
 #include "core/eval/eager.h"
 
 #include "core/base/limits.h"
+#include "core/eval/state.h"
 #include "core/kernels/copy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/inplace.h"
@@ -264,14 +265,29 @@ Status eager_shell(EagerEmitter *eager, Storage *origin, Storage **out_storage)
                         return STATUS_OK;
                 }
         }
-        Storage *shell;
+        Storage *shell, *from = origin;
+        const RunState *state = eager->base.ctx->state;
         eager->writes = true;
+        if (state != NULL)
+                from = state_now(state, state_number(eager->graph, origin), origin);
         TRY(array_reserve(&eager->shells, &eager->shells_capacity, eager->n_shells + 1,
                           sizeof(*eager->shells)));
-        TRY(storage_shell(origin, eager->base.ctx->budget, &shell));
+        TRY(storage_shell(from, eager->base.ctx->budget, &shell));
         eager->shells[eager->n_shells++] = (Shell){ .origin = origin, .shell = shell };
         *out_storage = storage_ref(shell);
         return STATUS_OK;
+}
+
+void eager_leave_state(const EagerEmitter *eager)
+{
+        const RunState *state = eager->base.ctx->state;
+        for (uint32_t i = 0; state != NULL && i < eager->n_shells; i++) {
+                Storage *shell = eager->shells[i].shell;
+                uint32_t number =
+                        shell->readonly ? state->n : state_number(eager->graph, eager->shells[i].origin);
+                if (number < state->n && state->after[number] == NULL)
+                        state->after[number] = storage_ref(shell);
+        }
 }
 
 static Status eager_state(Emitter *emitter, const Graph *graph, const char *path, Value *out)

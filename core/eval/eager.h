@@ -15,3 +15,5 @@ Emitter *eager_emitter(EagerEmitter *eager);
 // same one every time, so that tied entries and views share it. Counted. `origin` must live as long
 // as the emitter.
 Status eager_shell(EagerEmitter *eager, Storage *origin, Storage **out_storage);
+// After a run with ctx->state: what it wrote to the graph's state goes into state->after.
+void eager_leave_state(const EagerEmitter *eager);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "core/eval/eager.h"
+#include "core/eval/state.h"
 
 // ---- frames ----
 void frame_init(Frame *frame)
@@ -67,7 +68,8 @@ static Status grow_array(void *array, size_t *n, size_t wanted, size_t item_byte
 
 static Status frame_grow(Frame *frame, const Program *program)
 {
-        size_t n_slots = (size_t)SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs,
+        size_t n_slots =
+                       (size_t)SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs + program->n_states,
                n_tensors = (size_t)program->n_inputs + program->n_outputs;
         TRY(grow_bytes(&frame->arena, &frame->arena_bytes, program->figures.arena_bytes));
         TRY(grow_bytes(&frame->pool.data, &frame->pool.n_bytes,
@@ -197,14 +199,21 @@ static Status make_outputs(const Program *program, Frame *frame, RunContext *ctx
 // `bases` of all slots are there; the operands' pointers follow them.
 static void **bind_operands(const Program *program, void **bases)
 {
-        void **pointers = bases + SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs;
+        void **pointers =
+                bases + SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs + program->n_states;
         const Operand *operands = program->operands;
         for (uint32_t i = 0; i < program->n_operands; i++)
                 pointers[i] = (void *)((uintptr_t)bases[operands[i].slot] + operands[i].offset);
         return pointers;
 }
 
-static void **bind_pointers(const Program *program, Frame *frame)
+static Storage *state_of_slot(const Program *program, const RunContext *ctx, uint32_t n)
+{
+        const Buffer *buffer = program->recording->states[n];
+        return state_now(ctx->state, buffer->number, buffer->origin);
+}
+
+static void **bind_pointers(const Program *program, Frame *frame, const RunContext *ctx)
 {
         void **bases = frame->pointers;
         bases[SLOT_CONSTANT] = NULL;
@@ -213,6 +222,9 @@ static void **bind_pointers(const Program *program, Frame *frame)
                 bases[SLOT_FIRST_INPUT + i] = tensor_data(frame->inputs[i]);
         for (uint32_t i = 0; i < program->n_outputs; i++)
                 bases[SLOT_FIRST_INPUT + program->n_inputs + i] = frame->outputs[i]->data;
+        for (uint32_t i = 0; i < program->n_states; i++)
+                bases[state_slot(program->recording, program->n_outputs, i)] =
+                        state_of_slot(program, ctx, i)->data;
         return bind_operands(program, bases);
 }
 
@@ -276,6 +288,7 @@ Status program_run_within(const Program *program, void **bases, RunContext *ctx)
 typedef struct Results {
         const Program *program;
         const Frame *frame;
+        const RunContext *ctx;
         EagerEmitter *eager; // of the tail; NULL: the values leave
         // by index of the value, for the tail: one object per value, as in an eager run; counted
         Tensor **made;
@@ -304,7 +317,10 @@ static Status make_result(void *context, const Value *leaf, Value *out)
                 uint32_t slot = program->places[recorded_buffer(value)->index].slot;
                 if (slot < SLOT_FIRST_INPUT)
                         return fail(STATUS_INTERNAL, "a result has no storage of its own");
-                if (slot >= SLOT_FIRST_INPUT + program->n_inputs) {
+                uint32_t first_state = state_slot(program->recording, program->n_outputs, 0);
+                if (slot >= first_state) {
+                        storage = state_of_slot(program, results->ctx, slot - first_state);
+                } else if (slot >= SLOT_FIRST_INPUT + program->n_inputs) {
                         storage = results->frame->outputs[slot - SLOT_FIRST_INPUT - program->n_inputs];
                 } else {
                         const Tensor *input = results->frame->inputs[slot - SLOT_FIRST_INPUT];
@@ -358,9 +374,10 @@ static Status run_rest(const Program *program, const Frame *frame, const Program
         return status == STATUS_OK ? walk_tail(program, run, eager, taken, out_value, out_fetched) : status;
 }
 
-static Status make_results(const Program *program, const Frame *frame, Value *out_value, Value *out_fetched)
+static Status make_results(const Program *program, const Frame *frame, const RunContext *ctx,
+                           Value *out_value, Value *out_fetched)
 {
-        Results results = { .program = program, .frame = frame };
+        Results results = { .program = program, .frame = frame, .ctx = ctx };
         const Recording *recording = program->recording;
         _cleanup_(value_clear) Value value = value_none();
         TRY(value_map(recording->result, make_result, &results, &value));
@@ -410,7 +427,7 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
 {
         TRY(bind_inputs_of(program, frame, run->inputs));
         TRY(make_outputs(program, frame, ctx));
-        void **pointers = bind_pointers(program, frame);
+        void **pointers = bind_pointers(program, frame, ctx);
         ctx->pool = &frame->pool;
         atomic_store_explicit(&frame->n_done, 0, memory_order_relaxed);
         atomic_store_explicit(&frame->n_nodes, program->recording->graph->n_nodes, memory_order_relaxed);
@@ -423,7 +440,7 @@ static Status run_bound(const Program *program, Frame *frame, const ProgramRun *
                 program_trace(program, frame->stamps, run->trace);
         if (program->recording->tail != NULL)
                 return run_rest(program, frame, run, ctx, out_value, out_fetched);
-        return make_results(program, frame, out_value, out_fetched);
+        return make_results(program, frame, ctx, out_value, out_fetched);
 }
 
 Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx,

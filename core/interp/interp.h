@@ -43,10 +43,11 @@ typedef struct ProgramRun {
         WalkTrace *trace; // NULL: no timing. Rows: capacity >= program->n_rows
 } ProgramRun;
 
-// *out_value and out_fetched (program->n_fetch Values; may be NULL when 0) are owned by the caller.
-// Inputs whose dtype, shape or strides differ from what the program was made for: STATUS_INTERNAL,
-// nothing is run. The arena is charged to ctx->budget for the time of the run; failures of a kernel
-// name its first authored node, as an eager run does. ctx->pool is set for the time of the run.
+// *out_value and out_fetched (recording->n_fetched Values; may be NULL when 0) are owned by the
+// caller. Inputs whose dtype, shape or strides differ from what the program was made for:
+// STATUS_INTERNAL, nothing is run. The arena is charged to ctx->budget for the time of the run;
+// failures of a kernel name its first authored node, as an eager run does. ctx->pool is set for the
+// time of the run.
 Status program_run(const Program *program, Frame *frame, const ProgramRun *run, RunContext *ctx,
                    Value *out_value, Value *out_fetched);
 
@@ -60,6 +61,7 @@ void program_trace(const Program *program, const int64_t *stamps, WalkTrace *tra
 // allocated or charged. The program has neither an eager tail nor input numbers.
 static inline size_t program_pointers(const Program *program)
 {
-        return (size_t)SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs + program->n_operands;
+        return (size_t)SLOT_FIRST_INPUT + program->n_inputs + program->n_outputs + program->n_states +
+               program->n_operands;
 }
 Status program_run_within(const Program *program, void **bases, RunContext *ctx);

@@ -24,6 +24,8 @@ typedef struct RunContext {
         ScratchPool *pool;     // may be NULL
         // of the run's random numbers; NULL: nothing may draw (kernels/random/generator.h)
         struct Generator *generator;
+        // of a session, which lives on from run to run (eval/state.h); NULL: the graph's own
+        struct RunState *state;
         struct HaltReport *halt; // filled in by what ends the run with STATUS_HALTED; may be NULL
         _Atomic int64_t *beat;   // every poll writes clock_ns() there, to show progress; may be NULL
         // The outer run that this context is part of: `cancelled` is read there. NULL: this context

@@ -9,6 +9,7 @@
 //   then           one slot per input tensor
 //   then           one slot per output storage; each run allocates it, because it leaves with the
 //                  reply
+//   then           one slot per state that lives on
 #pragma once
 #include "core/base/text.h"
 #include "core/program/recording.h"
@@ -51,6 +52,12 @@ typedef struct Place { // of a buffer
         size_t n_bytes;
 } Place;
 
+// Of the n-th state that lives on.
+static inline uint32_t state_slot(const Recording *recording, uint32_t n_outputs, uint32_t n)
+{
+        return SLOT_FIRST_INPUT + recording->n_inputs + n_outputs + n;
+}
+
 typedef struct ProgramId {
         char hex[65];
 } ProgramId;
@@ -65,10 +72,10 @@ typedef struct Program {
         uint32_t n_code;
         Operand *operands;
         uint32_t n_operands;
-        Place *places;                // by buffer index
-        uint32_t n_inputs, n_outputs; // slots
-        size_t *output_bytes;         // per output slot
-        Packed *packed;               // owned by instructions, beside their state
+        Place *places;                          // by buffer index
+        uint32_t n_inputs, n_outputs, n_states; // slots
+        size_t *output_bytes;                   // per output slot
+        Packed *packed;                         // owned by instructions, beside their state
         uint32_t n_packed;
         ProgramRow *rows;
         uint32_t n_rows;

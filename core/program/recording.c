@@ -48,6 +48,7 @@ Recording *recording_free(Recording *recording)
         free(recording->values);
         free(recording->buffers);
         free(recording->inputs);
+        free(recording->states);
         free(recording->number_inputs);
         graph_unref(recording->graph);
         arena_deinit(&recording->arena);

@@ -32,8 +32,9 @@ enum { TAG_BUFFER = 1, TAG_RECORDED }; // Tag.kind
 typedef struct Buffer {
         Tag tag; // of its storage
         BufferKind kind;
-        uint32_t index; // in recording->buffers
-        uint32_t input; // INPUT: leaf
+        uint32_t index;  // in recording->buffers
+        uint32_t input;  // INPUT: leaf
+        uint32_t number; // STATE that lives on: of the entry (eval/state.h)
         size_t n_bytes;
         Storage *storage;   // counted; stands for the buffer in tensors, has no bytes
         Storage *origin;    // STATE: counted; the bytes it starts with
@@ -98,8 +99,12 @@ typedef struct Recording {
         uint64_t by_value; // bit i: the calls depend on the value of placeholder i (program_key)
         EagerTail *tail;   // NULL: everything is planned
         Value result;      // the output node's structure (with a tail: see Tail), tensors are Recorded
+        // behind what was asked for: the state that calls write, when it lives on (`states`)
         Value *fetched;
         uint32_t n_fetched;
+        bool keeps_state; // state is an input, even where nothing writes to it
+        Buffer **states;  // with keeps_state: all of kind STATE, in the order of their slots
+        uint32_t n_states, states_capacity;
         Graph **bodies; // counted: graphs that calls hold as arguments
         uint32_t n_bodies, bodies_capacity;
 } Recording;

@@ -111,6 +111,15 @@ Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage)
         return STATUS_OK;
 }
 
+bool storage_charge(Storage *storage, Budget *budget)
+{
+        if (!budget_take(budget, storage->n_bytes))
+                return false;
+        budget_give(storage->budget, storage->n_bytes);
+        storage->budget = budget;
+        return true;
+}
+
 Status storage_make_writable(Storage *storage)
 {
         if (!storage->readonly)

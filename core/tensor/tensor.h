@@ -78,6 +78,9 @@ Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*rele
 void storage_rebase(Storage *storage, void *take_data, void (*release)(void *owner, void *data), void *owner);
 // A copy-on-write shell over `origin` (counted). The copy, if one is made, is charged to `budget`.
 Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage);
+// Moves the bytes' charge to another budget (NULL: none), for they outlive the first one. False: it
+// has no room, and nothing has changed. For storages with bytes of their own.
+bool storage_charge(Storage *storage, Budget *budget);
 Status storage_make_writable(Storage *storage);
 Storage *storage_ref(Storage *storage);
 Storage *storage_unref(Storage *storage); // NULL-safe, returns NULL

@@ -33,6 +33,7 @@ HEIGHT = {
     "core/base": 0, "core/tensor": 1, "core/graph": 2, "core/kernels": 2, "core/ops": 3, "core/targets": 4,
     "core/edit": 5, "core/eval": 5, "core/program": 6, "core/passes": 7,
     "core/interp": 7, "core/compile": 8, "core/registry": 9, "core/store": 9, "core/profile": 9,
+    "core/session": 9,
     "core/engine": 10, "api": 11, "api/formats": 12,
     "api/readers": 13, "api/run": 14, "api/routes": 15, "server": 16,
 }

@@ -45,6 +45,7 @@ class Agreement:
         self.openapi = server.call("GET", "/openapi.json").json()
         self.run_body = model_file("digits_images.json")
         self.graph = model_file("relu_neg_abs.fx.json")
+        self.id = None  # of a session
 
     def check(self, name, good, problem):
         self.tally.check(name, "" if good else problem)
@@ -63,10 +64,17 @@ class Agreement:
                                         "POST") else b'{"default_version": 1}' if method == "PATCH" else None
 
     def call(self, method, path, query="", body=None):
+        if path.startswith("/v1/sessions/{id}"):
+            path = path.replace("{id}", self.session())
         target = re.sub(r"\{(\w+)\}", lambda found: IDS[found[1]], path)
         headers = [("X-Request-Id", IDS["id"])] if path.endswith("/run") else []
         return self.server.call(method, target + query,
                                 body if body is not None else self.body_of(method, path), headers)
+
+    def session(self):
+        if self.id is None:
+            self.id = self.server.call("POST", "/v1/graphs/digits/sessions", b"").json()["id"]
+        return self.id
 
     def parameters(self, method, path, operation):
         """The names the document has, against those of the server's message."""

@@ -34,7 +34,9 @@ SCENARIOS = {
     "gzip_from": "67-gzip-from", "max_labels": "39-labels", "max_image_pixels": "39-images",
     "max_operators": "39-operators",
     "max_compare_bytes": "36-compare", "max_observed_bytes": "47-observe", "max_kept_bytes": "49-kept-values",
-    "max_kept_runs": "49-kept-values",
+    "max_kept_runs": "49-kept-values", "max_sessions": "48-sessions-limits",
+    "max_session_bytes": "48-sessions-limits", "max_session_queue": "48-sessions-queue",
+    "session_idle_s": "48-sessions-limits",
 }
 
 # Limits of core that no request reaches yet, and the unit test that hits each.

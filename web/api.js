@@ -80,6 +80,15 @@ export const get = (path, options) => call("GET", path, options);
 /** @param {string} path @param {any} body @param {object} [options] */
 export const post = (path, body, options) => call("POST", path, {...options, body});
 
+/** A reply that goes on. Never asks for a token. @param {string} path @param {AbortSignal} signal */
+export async function stream(path, signal) {
+    remember("GET", path, undefined);
+    const options = {headers: bearer(), signal, credentials: "omit", cache: "no-store"};
+    const reply = await fetch(urlOf(path), /** @type {RequestInit} */ (options));
+    if (!reply.ok) throw new ApiError(reply.status, await reply.json().catch(() => null));
+    return reply;
+}
+
 /**
  * An upload with progress.
  * @param {string} path

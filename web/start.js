@@ -3,6 +3,7 @@
 import {addressOf} from "./address.js";
 import {ApiError, get, upload} from "./api.js";
 import {ago, bytes, fill, h, us} from "./dom.js";
+import {livePanel, seldom} from "./live.js";
 import {failure} from "./main.js";
 import {digitsOf, pad} from "./pad.js";
 import {current, openSession} from "./session.js";
@@ -166,13 +167,24 @@ async function showPad(graphs, place) {
     }
 }
 
+/** @param {any} root the reply of GET /v1 */
+function aboutServer(root) {
+    const cores = `${root.cores} core${root.cores === 1 ? "" : "s"}`,
+        runs = `${root.runs} runs since the start`;
+    return [`fxserve ${root.version}`, `numbers of PyTorch ${root.torch}`, root.cpu, cores, runs].join(" · ");
+}
+
 /** @param {HTMLElement} host */
 export function startView(host) {
     const body = h("tbody"),
         place = h("div"),
         server = h("p.soft"),
         list = h("div.card"),
-        drop = dropArea();
+        drop = dropArea(),
+        again = seldom(() => load().catch((error) => fill(list, failure(error))), 300);
+    const live = livePanel((kind, data) => {
+        if (kind === "change" || (kind === "run" && data.state === "ended")) again();
+    });
     host.append(
         h(
             "div.page",
@@ -183,13 +195,15 @@ export function startView(host) {
                 h(
                     "div.hero",
                     {style: {marginTop: "20px"}},
-                    list,
-                    h("div", place, h("div", {style: {height: "20px"}}), drop)
+                    h("div.stack", list, live.element),
+                    h("div.stack", place, drop)
                 )
             )
         )
     );
-    load().catch((error) => fill(list, failure(error)));
+    load()
+        .then(({graphs}) => showPad(graphs, place))
+        .catch((error) => fill(list, failure(error)));
     async function load() {
         const {graphs, next} = await get("/v1/graphs?limit=1000");
         fill(
@@ -220,17 +234,9 @@ export function startView(host) {
             next ? h("tr", h("td", {colspan: 7, class: "soft"}, "and more")) : null
         );
         get("/v1", {quiet: true}).then((root) => {
-            const cores = `${root.cores} core${root.cores === 1 ? "" : "s"}`,
-                runs = `${root.runs} runs since the start`;
-            server.textContent = [
-                `fxserve ${root.version}`,
-                `numbers of PyTorch ${root.torch}`,
-                root.cpu,
-                cores,
-                runs
-            ].join(" · ");
+            server.textContent = aboutServer(root);
         });
-        await showPad(graphs, place);
+        return {graphs};
     }
-    return {};
+    return {close: live.close};
 }

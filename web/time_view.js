@@ -3,6 +3,8 @@
 import {get} from "./api.js";
 import {ago, count, download, fill, h, us} from "./dom.js";
 import {addressOf, setQuery} from "./address.js";
+import {follow} from "./events.js";
+import {seldom} from "./live.js";
 import {failure} from "./main.js";
 import {howRun} from "./run_view.js";
 import {current, inputsOf, pathOf, run, takeProfile} from "./session.js";
@@ -75,6 +77,14 @@ class TimeView {
             )
         );
         host.append(this.page);
+        const again = seldom(() => this.guarded(() => this.lists()), 500);
+        this.stop = follow(
+            ({kind, data}) => {
+                const ended = kind === "run" && data.state === "ended";
+                if (ended && data.graph === this.session.name) again();
+            },
+            () => {}
+        );
         this.timed = () => this.draw();
         this.session.listeners.add(this.timed);
         this.draw();
@@ -166,6 +176,7 @@ class TimeView {
     }
 
     close() {
+        this.stop();
         this.session.listeners.delete(this.timed);
     }
 }

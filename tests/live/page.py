@@ -353,6 +353,34 @@ def hostile_texts(visit):
     check_hostile_reports(visit)
 
 
+def live_events(visit):
+    """Runs and uploads of others appear without a reload; little is kept; the stream comes back."""
+    chrome, server = visit.chrome, visit.server
+    visit.go("#/")
+    chrome.wait_text("Nothing has happened", ".page")
+    body = model_file("digits_images.json")
+    for _ in range(40):
+        server.call("POST", "/v1/graphs/digits/run", body)
+    chrome.wait("[...document.querySelectorAll('.live li')].some((e) => e.innerText.includes('µs'))", "a run")
+    expect(chrome.run("document.querySelectorAll('.live li').length"), 12, "rows")
+    server.call("PUT", "/v1/graphs/newcomer", model_file("digits.pt2"))
+    chrome.wait_text("newcomer", "tbody")
+    chrome.wait_text("PUT /v1/graphs/{name}", ".live")
+    visit.shot("live")
+    server.call("DELETE", "/v1/graphs/newcomer")
+    chrome.wait("!document.querySelector('tbody').innerText.includes('newcomer')", "its end")
+    found = chrome.run("import('/web/events.js').then(({eventsOf}) => [eventsOf('event: run\\ndata: {\"a\": 1}"
+                       "\\n\\nevent: r'), eventsOf('data: x\\n\\n' + 'y'.repeat(1e5))])")
+    whole = [{"kind": "run", "data": {"a": 1}}]
+    expect(found, [{"found": whole, "rest": "event: r"}, {"found": [], "rest": ""}], "events of a text")
+    chrome.run("window.asked = 0, window.real = fetch, window.fetch = (url, o) => String(url).includes('events')"
+               " && asked++ < 2 ? Promise.resolve(new Response('event: lost\\ndata: {}\\n\\n')) : real(url, o)")
+    chrome.key("t")
+    chrome.run("location.hash = '#/g/digits/time'")
+    chrome.wait("asked >= 3", "a stream that begins again", 8)
+    chrome.run("window.fetch = window.real")
+
+
 def open_report(visit, name, page):
     """A report without a server, as a file in a browser."""
     path = os.path.join(visit.server.folder, f"{name}.html")
@@ -480,7 +508,7 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
-            halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports,
+            halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
             dark_and_large, as_curl, layouts, hostile_texts, ten_thousand]
 
 
@@ -496,6 +524,7 @@ def tokens(visit):
     chrome.type(TOKEN)
     chrome.key("Enter")
     chrome.wait_text("digits", "table")
+    chrome.wait_text("needs the scope admin", ".page")
     chrome.open(visit.server.url + "/#/g/digits/change")
     chrome.wait_text("version 1", ".page")
     if any(TOKEN in url for url in chrome.requests):

@@ -46,4 +46,4 @@ unpack() {
 }
 
 BUILD_PACKAGES="gcc libc6-dev meson ninja-build pkg-config python3 curl libmicrohttpd-dev libgnutls28-dev libjansson-dev libuv1-dev libdnnl-dev nettle-dev zlib1g-dev libjpeg62-turbo-dev libspng-dev"
-TEST_PACKAGES="libcriterion-dev clang clang-format clang-tidy flake8 mandoc openssl python3-yaml wrk jq"
+TEST_PACKAGES="libcriterion-dev clang clang-format clang-tidy flake8 mandoc dpkg-dev openssl python3-yaml wrk jq"

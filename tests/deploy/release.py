@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packages of deploy/release: release.py BUILD [--long [--folder FOLDER]].
+
+Made twice from one build they have the same bytes. The tarball runs where it was unpacked, through a
+link and with an empty environment, from its own libraries alone; pip takes the wheel, whose `fxserve`
+runs, and whose RECORD is right; the .deb has what it should and depends on the libraries that it loads;
+the sums are right; the bill names each library.
+
+--long, as root: the tarball in a Debian 12 and a Debian 13 made by debootstrap with nothing but what
+every Debian has, and in a root without any libc at all (where musl systems are no different: nothing of
+the system is used); the .deb is installed there by apt. Prints the seconds from the package to the
+first answer. --folder keeps the systems. The last line is `N passed, N failed`.
+"""
+import base64
+import csv
+import hashlib
+import http.client
+import io
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
+import distros
+from service import ROOT, Failed, Tally
+
+MODEL = os.path.join(ROOT, "tests", "models", "digits.pt2")
+IMAGES = os.path.join(ROOT, "tests", "models", "digits_images.json")
+
+
+def output(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(map(str, command))[:200]}: {(done.stdout + done.stderr).strip()[-400:]}")
+    return done.stdout
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def first_answer(command, **options):
+    """Starts a server, uploads the digits, runs them; (seconds, the answer)."""
+    start = time.monotonic()
+    with tempfile.TemporaryFile("w+") as said:
+        server = subprocess.Popen([*command, "serve", "--data", "none", "--listen", "127.0.0.1:0"],
+                                  stdout=said,
+                                  stderr=subprocess.STDOUT,
+                                  stdin=subprocess.DEVNULL,
+                                  **options)
+        try:
+            place = None
+            while place is None and server.poll() is None and time.monotonic() - start < 30:
+                time.sleep(0.01)
+                said.seek(0)
+                place = re.search(r"^listening on http://([0-9.:]+)$", said.read(), re.M)
+            if place is None:
+                said.seek(0)
+                raise Failed(f"no server: {said.read()[-300:]}")
+            client = http.client.HTTPConnection(place.group(1), timeout=30)
+            for method, path, file in (("PUT", "/v1/graphs/digits", MODEL), ("POST", "/v1/graphs/digits/run",
+                                                                             IMAGES)):
+                client.request(method, path, read(file))
+                reply = client.getresponse()
+                text = reply.read()
+                if reply.status not in (200, 201):
+                    raise Failed(f"{method} {path}: {reply.status} {text[:200]}")
+            return time.monotonic() - start, json.loads(text)
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def check_answer(command, **options):
+    seconds, answer = first_answer(command, **options)
+    labels = json.loads(read(os.path.join(ROOT, "tests", "models", "digits_labels.json")))
+    rows = answer["outputs"][0]
+    rows = rows["data"] if isinstance(rows, dict) else rows
+    found = [max(range(len(row)), key=row.__getitem__) for row in rows]
+    labels = labels if isinstance(labels, list) else labels["labels"]
+    if sum(a != b for a, b in zip(found, labels)) > 1 or len(found) != len(labels):
+        raise Failed(f"{found} instead of {labels}")
+    return seconds
+
+
+class Packages:
+
+    def __init__(self, build, folder):
+        self.folder, self.first, self.second = folder, os.path.join(folder, "a"), os.path.join(folder, "b")
+        for out in (self.first, self.second):
+            output(os.path.join(ROOT, "deploy", "release"), "--build", build, "--out", out)
+
+    def path(self, pattern):
+        names = [name for name in os.listdir(self.first) if re.fullmatch(pattern, name)]
+        if len(names) != 1:
+            raise Failed(f"{len(names)} files are called {pattern}")
+        return os.path.join(self.first, names[0])
+
+    def unpacked(self):
+        place = os.path.join(self.folder, "unpacked")
+        if not os.path.isdir(place):
+            with tarfile.open(self.path(r".*\.tar\.gz")) as archive:
+                archive.extractall(place)
+        (name, ) = os.listdir(place)
+        return os.path.join(place, name)
+
+
+def check_same(packages):
+    names = sorted(os.listdir(packages.first))
+    if names != sorted(os.listdir(packages.second)) or len(names) < 5:
+        raise Failed(f"made {names}")
+    for name in names:
+        if read(os.path.join(packages.first, name)) != read(os.path.join(packages.second, name)):
+            raise Failed(f"{name} has other bytes the second time")
+
+
+def check_sums(packages):
+    output("sha256sum", "-c", "SHA256SUMS", cwd=packages.first)
+    listed = {
+        line.split()[1]
+        for line in read(os.path.join(packages.first, "SHA256SUMS")).decode().splitlines()
+    }
+    if listed != set(os.listdir(packages.first)) - {"SHA256SUMS"}:
+        raise Failed(f"SHA256SUMS lists {sorted(listed)}")
+
+
+def check_tarball(packages):
+    program = os.path.join(packages.unpacked(), "fxserve")
+    link = os.path.join(packages.folder, "link")
+    os.symlink(program, link)
+    for command in (program, link):
+        words = output("env", "-i", command, "--version")
+        if not words.startswith("fxserve "):
+            raise Failed(words)
+        check_answer(["env", "-i", command])
+
+
+def check_libraries(packages):
+    """The tarball's program loads nothing from elsewhere."""
+    place = packages.unpacked()
+    (loader, ) = [name for name in os.listdir(os.path.join(place, "lib")) if name.startswith("ld-linux")]
+    listed = output(os.path.join(place, "lib", loader), "--library-path", os.path.join(place, "lib"),
+                    "--list", os.path.join(place, "libexec", "fxserve"))
+    paths = [path for path in re.findall(r"=> (\S+)", listed) if not path.startswith(place)]
+    if paths:
+        raise Failed(f"it would load {paths}")
+
+
+def check_wheel(packages):
+    path = packages.path(r".*\.whl")
+    with zipfile.ZipFile(path) as archive:
+        (record, ) = [name for name in archive.namelist() if name.endswith("/RECORD")]
+        rows = list(csv.reader(io.StringIO(archive.read(record).decode())))
+        if {row[0] for row in rows} != set(archive.namelist()):
+            raise Failed("RECORD lists other files than there are")
+        for name, digest, size in rows:
+            data = archive.read(name)
+            right = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            if name != record and (digest != f"sha256={right}" or int(size) != len(data)):
+                raise Failed(f"RECORD is wrong about {name}")
+    if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True,
+                      check=False).returncode != 0:
+        print("pip is not here: installing the wheel is left out")
+        return
+    target = os.path.join(packages.folder, "site")
+    output(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps",
+           "--no-index", "--target", target, path)
+    check_answer([os.path.join(target, "bin", "fxserve")], env=dict(os.environ, PYTHONPATH=target))
+
+
+def check_deb(packages):
+    path, place = packages.path(r".*\.deb"), os.path.join(packages.folder, "deb")
+    output("dpkg-deb", "-x", path, place)
+    for name in ("usr/bin/fxserve", "usr/lib/systemd/system/fxserve.service", "usr/share/man/man1/fxserve.1",
+                 "usr/share/bash-completion/completions/fxserve", "usr/share/doc/fxserve/copyright"):
+        if not os.path.isfile(os.path.join(place, name)):
+            raise Failed(f"no {name}")
+    if b"ExecStart=/usr/bin/fxserve serve" not in read(
+            os.path.join(place, "usr/lib/systemd/system/fxserve.service")):
+        raise Failed("the unit starts another program")
+    wants = output("dpkg-deb", "-f", path, "Depends")
+    if missing := [
+            name for name in ("libc6", "libdnnl", "libmicrohttpd", "libuv1", "libjansson4")
+            if name not in wants
+    ]:
+        raise Failed(f"it does not depend on {missing}")
+    if not os.stat(os.path.join(place, "usr/bin/fxserve")).st_mode & stat.S_IXUSR:
+        raise Failed("the program cannot be run")
+    check_answer([os.path.join(place, "usr/bin/fxserve")])
+
+
+def check_bill(packages):
+    bill = json.loads(read(packages.path(r".*\.sbom\.json")))
+    names = " ".join(part["name"] for part in bill["components"])
+    for word in ("libc6", "libdnnl", "libmicrohttpd", "libgnutls", "libjansson", "libuv", "zlib"):
+        if word not in names:
+            raise Failed(f"{word} is not in the bill")
+    binary = read(os.path.join(packages.unpacked(), "libexec", "fxserve"))
+    if bill["metadata"]["component"]["hashes"][0]["content"] != hashlib.sha256(binary).hexdigest():
+        raise Failed("the bill is another program's")
+
+
+# ---- other systems ----
+def chrooted(system, path):
+    return ["chroot", system, "/usr/bin/env", "-i", path] if os.path.exists(f"{system}/usr/bin/env") else \
+        ["chroot", system, path]
+
+
+def check_system(packages, system):
+    """Copies what the tarball has into a system and runs it there."""
+    place = os.path.join(system, "opt", "fxserve")
+    shutil.rmtree(place, ignore_errors=True)
+    start = time.monotonic()
+    shutil.copytree(packages.unpacked(), place, symlinks=True)
+    check_answer(chrooted(system, "/opt/fxserve/fxserve"))
+    print(
+        f"  {os.path.basename(system)}: {time.monotonic() - start:.1f} s from the package to the first answer"
+    )
+
+
+def bare_system(folder):
+    """A root whose only programs are those of one static binary."""
+    system = os.path.join(folder, "bare")
+    busybox = shutil.which("busybox")
+    if busybox is None or "statically linked" not in output("file", "-L", busybox):
+        raise Failed("busybox is not here, or not static: apt-get install busybox-static file")
+    os.makedirs(os.path.join(system, "bin"), exist_ok=True)
+    shutil.copy(busybox, os.path.join(system, "bin", "busybox"))
+    for name in ("sh", "dirname", "readlink"):
+        if not os.path.lexists(os.path.join(system, "bin", name)):
+            os.symlink("busybox", os.path.join(system, "bin", name))
+    return system
+
+
+def debian(folder, suite):
+    system = os.path.join(folder, suite)
+    if not os.path.isdir(os.path.join(system, "usr")):
+        distros.make_system(suite, system)
+    return system
+
+
+def check_installed(packages, system):
+    """apt installs the .deb, and the program runs."""
+    path = packages.path(r".*\.deb")
+    shutil.copy(path, os.path.join(system, "tmp", "fxserve.deb"))
+    output("chroot", system, "/usr/bin/env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+           "DEBIAN_FRONTEND=noninteractive", "sh", "-c",
+           "apt-get update -qq && apt-get install -y -qq --no-install-recommends /tmp/fxserve.deb")
+    check_answer(chrooted(system, "/usr/bin/fxserve"))
+
+
+def long_checks(packages, folder):
+    yield "the tarball in a root without a libc", lambda: check_system(packages, bare_system(folder))
+    for suite in ("bookworm", "trixie"):
+        yield f"the tarball in {suite}", lambda suite=suite: check_system(packages, debian(folder, suite))
+    yield "apt installs the .deb in bookworm", lambda: check_installed(packages, debian(folder, "bookworm"))
+
+
+def main():
+    arguments, tally = sys.argv[1:], Tally()
+    with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
+        packages = Packages(os.path.abspath(arguments[0]), folder)
+        checks = [("two times, the same bytes", lambda: check_same(packages)),
+                  ("the sums are right", lambda: check_sums(packages)),
+                  ("the tarball runs where it is", lambda: check_tarball(packages)),
+                  ("the tarball needs no library of the system", lambda: check_libraries(packages)),
+                  ("pip takes the wheel", lambda: check_wheel(packages)),
+                  ("the .deb is whole", lambda: check_deb(packages)),
+                  ("the bill names the parts", lambda: check_bill(packages))]
+        if "--long" in arguments:
+            kept = arguments[arguments.index("--folder") + 1] if "--folder" in arguments else \
+                os.path.join(folder, "systems")
+            os.makedirs(kept, exist_ok=True)
+            checks += long_checks(packages, kept)
+        for name, check in checks:
+            try:
+                check()
+                tally.ok()
+            except (Failed, distros.Failed, OSError, ValueError, subprocess.SubprocessError) as failure:
+                tally.bad(name, str(failure))
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

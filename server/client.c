@@ -12,9 +12,12 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "core/base/clock.h"
 #include "core/base/memory.h"
+
+enum { SOCKET_PATH_MAX = sizeof(((struct sockaddr_un *)NULL)->sun_path) };
 
 // ---- addresses ----
 static Status parse_authority(const char *what, const char *text, size_t n, const char *whole, ClientUrl *out)
@@ -40,7 +43,16 @@ static Status parse_authority(const char *what, const char *text, size_t n, cons
 
 Status client_url_parse(const char *what, const char *text, ClientUrl *out_url)
 {
-        ClientUrl url = { .tls = strncmp(text, "https://", 8) == 0 };
+        ClientUrl url = { .tls = strncmp(text, "https://", 8) == 0, .port = "80" };
+        if (strncmp(text, "unix:", 5) == 0) {
+                if (text[5] == '\0' || strlen(text + 5) >= SOCKET_PATH_MAX)
+                        return fail(STATUS_USAGE, "%s: unix:PATH wants a path of 1 to %d bytes", what,
+                                    SOCKET_PATH_MAX - 1);
+                snprintf(url.host, sizeof(url.host), "%s", text + 5);
+                url.is_file = true;
+                *out_url = url;
+                return STATUS_OK;
+        }
         if (!url.tls && strncmp(text, "http://", 7) != 0)
                 return fail(STATUS_USAGE, "%s wants a URL like http://127.0.0.1:8080, not \"%.200s\"", what,
                             text);
@@ -63,6 +75,8 @@ Status client_url_own(ClientUrl *out_url)
 {
         const char *listen = getenv("FXSERVE_LISTEN"), *cert = getenv("FXSERVE_TLS_CERT");
         char text[300];
+        if (listen != NULL && strncmp(listen, "unix:", 5) == 0)
+                return client_url_parse("FXSERVE_LISTEN", listen, out_url);
         snprintf(text, sizeof(text), "%s://%.280s", cert == NULL || cert[0] == '\0' ? "http" : "https",
                  listen == NULL || listen[0] == '\0' ? "127.0.0.1:8080" : listen);
         TRY(client_url_parse("FXSERVE_LISTEN", text, out_url));
@@ -162,8 +176,8 @@ static Status write_head(const ClientUrl *url, const ClientRequest *request, Tex
         for (int i = 0; i < request->n_parts; i++)
                 n_body += request->parts[i].n;
         text_addf(out, "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nConnection: close\r\n", request->method,
-                  request->target, url->in_brackets ? "[" : "", url->host, url->in_brackets ? "]" : "",
-                  url->port);
+                  request->target, url->in_brackets ? "[" : "", url->is_file ? "localhost" : url->host,
+                  url->in_brackets ? "]" : "", url->port);
         if (request->token != NULL)
                 text_addf(out, "Authorization: Bearer %s\r\n", request->token);
         if (request->request_id != NULL)
@@ -346,24 +360,39 @@ static Status exchange_tls(Stream *stream, const ClientUrl *url, const ClientReq
         return status;
 }
 
-Status client_ask(const ClientUrl *url, const ClientRequest *request, ClientReply *out_reply)
+static Status connect_file(const char *path, Stream *stream)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct addrinfo info = { .ai_family = AF_UNIX,
+                                 .ai_addr = (struct sockaddr *)(void *)&address,
+                                 .ai_addrlen = sizeof(address) };
+        memcpy(address.sun_path, path, MIN(strlen(path) + 1, sizeof(address.sun_path)));
+        return connect_to(&info, stream);
+}
+
+static Status connect_name(const ClientUrl *url, Stream *stream)
 {
         struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+        int error = getaddrinfo(url->host, url->port, &hints, &found);
+        if (error != 0)
+                return fail(STATUS_IO, "%s: %s", url->host, gai_strerror(error));
+        Status status = STATUS_OK;
+        for (const struct addrinfo *at = found; at != NULL && stream->fd < 0; at = at->ai_next)
+                status = connect_to(at, stream);
+        freeaddrinfo(found);
+        return status;
+}
+
+Status client_ask(const ClientUrl *url, const ClientRequest *request, ClientReply *out_reply)
+{
         Stream stream = { .fd = -1,
                           .idle_ms = request->idle_ms,
                           .deadline_ns = request->total_ms == 0 ? INT64_MAX
                                                                 : clock_ns() + request->total_ms * 1000000 };
         ClientReply reply = { .status = 0 };
-        int error = getaddrinfo(url->host, url->port, &hints, &found);
-        if (error != 0)
-                return fail(STATUS_IO, "%s: %s", url->host, gai_strerror(error));
-        Status status = STATUS_OK;
-        for (const struct addrinfo *at = found; at != NULL && stream.fd < 0; at = at->ai_next)
-                status = connect_to(at, &stream);
-        freeaddrinfo(found);
-        TRY(status);
-        status = url->tls ? exchange_tls(&stream, url, request, &reply)
-                          : exchange_on(&stream, url, request, &reply);
+        TRY(url->is_file ? connect_file(url->host, &stream) : connect_name(url, &stream));
+        Status status = url->tls ? exchange_tls(&stream, url, request, &reply)
+                                 : exchange_on(&stream, url, request, &reply);
         close(stream.fd);
         if (status == STATUS_OK)
                 *out_reply = reply;

@@ -8,6 +8,7 @@
 typedef struct ClientUrl {
         char host[256], port[8], path[512]; // path: "" when the URL ends after its port
         bool in_brackets;                   // an IPv6 address
+        bool is_file;                       // host is the path of a socket in the file system
         bool tls;
 } ClientUrl;
 

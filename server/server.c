@@ -11,11 +11,7 @@
 // abandoned after GRACE_MS. Uploads are durable when they are answered, so nothing that was
 // confirmed is lost.
 #include "server/server.h"
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +23,7 @@
 #include "server/cores.h"
 #include "server/door.h"
 #include "server/http.h"
+#include "server/listen.h"
 #include "server/models.h"
 #include "server/log.h"
 #include "server/notify.h"
@@ -44,6 +41,7 @@ typedef struct Server {
         uv_timer_t phase_timer;   // ends the phase
         uv_timer_t session_timer; // ends idle sessions
         uv_timer_t stop_timer;    // leaves the current callback before HTTP is stopped
+        ListenAddress address;    // is_file: its file is removed at the end
         Http *http;
         Workers *workers;
         Events *events;
@@ -69,85 +67,6 @@ static void log_message(void *context, const char *message)
 {
         (void)context;
         log_line("%s", message);
-}
-
-// ---- where to listen ----
-typedef struct Address {
-        char host[256], port[16];
-        struct sockaddr_storage socket;
-        socklen_t n_socket;
-        bool is_loopback;
-} Address;
-
-static Status parse_address(const char *text, Address *out)
-{
-        const char *colon = strrchr(text, ':');
-        const char *start = text, *end = colon;
-        if (colon == NULL || colon == text || colon[1] == '\0' || strlen(colon + 1) > 5 ||
-            strspn(colon + 1, "0123456789") != strlen(colon + 1) || atoi(colon + 1) > UINT16_MAX)
-                return fail(STATUS_USAGE, "--listen wants HOST:PORT, not \"%s\"", text);
-        if (*start == '[' && colon[-1] == ']') {
-                start++;
-                end--;
-        }
-        snprintf(out->host, sizeof(out->host), "%.*s", (int)(end - start), start);
-        snprintf(out->port, sizeof(out->port), "%s", colon + 1);
-        return STATUS_OK;
-}
-
-static bool is_loopback(const struct sockaddr *address)
-{
-        if (address->sa_family == AF_INET)
-                return (ntohl(((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr) >> 24) ==
-                       127;
-        return address->sa_family == AF_INET6 &&
-               IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
-}
-
-static Status resolve(Address *address)
-{
-        struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
-                        *found = NULL;
-        int error = getaddrinfo(address->host, address->port, &hints, &found);
-        if (error != 0)
-                return fail(STATUS_USAGE, "--listen %s: %s", address->host, gai_strerror(error));
-        memcpy(&address->socket, found->ai_addr, found->ai_addrlen);
-        address->n_socket = found->ai_addrlen;
-        address->is_loopback = is_loopback(found->ai_addr);
-        freeaddrinfo(found);
-        return STATUS_OK;
-}
-
-static Status listen_on(const Address *address, int *out_fd)
-{
-        int fd = socket(address->socket.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), yes = 1;
-        if (fd >= 0) {
-                setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-                setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-        }
-        bool ok = fd >= 0 &&
-                  bind(fd, (const struct sockaddr *)(const void *)&address->socket, address->n_socket) == 0 &&
-                  listen(fd, SOMAXCONN) == 0;
-        int error = errno;
-        if (!ok) {
-                if (fd >= 0)
-                        close(fd);
-                return fail(STATUS_USAGE, "cannot listen on %s:%s: %s", address->host, address->port,
-                            strerror(error));
-        }
-        *out_fd = fd;
-        return STATUS_OK;
-}
-
-static int port_of(int fd)
-{
-        struct sockaddr_storage address;
-        socklen_t n = sizeof(address);
-        if (getsockname(fd, (struct sockaddr *)&address, &n) != 0)
-                return 0;
-        if (address.ss_family == AF_INET6)
-                return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-        return ntohs(((struct sockaddr_in *)&address)->sin_port);
 }
 
 // ---- the data folder ----
@@ -394,24 +313,27 @@ static void log_start_of(const Server *server, const Options *options, const Ser
 
 static Status start(Server *server, const Options *options)
 {
-        Address address;
+        ListenAddress address;
         int fd = -1, n_workers, n_threads;
         TRY(read_count("workers", options->workers, &n_workers));
         TRY(read_count("threads", options->threads, &n_threads));
-        TRY(parse_address(options->listen, &address));
-        TRY(resolve(&address));
+        TRY(listen_resolve(options->listen, &address));
         TRY(door_open(options, address.host, address.is_loopback, &server->door));
+        if (address.is_file && server->door.tls != NULL)
+                return fail(STATUS_USAGE, "--listen unix:PATH is not encrypted: leave out --tls-cert");
         TRY(events_new(&server->events));
         TRY(open_engine(options, server));
         TRY(preload(server, options));
-        TRY(listen_on(&address, &fd));
+        TRY(listen_open(&address, &fd));
+        server->address = address;
         int cores = granted_cores();
         WorkerPlan plan = plan_workers(cores, n_workers, n_threads);
         TRY(workers_start(plan.n_workers, plan.n_wide, limits.max_queue, &server->workers));
         jobs_use_idle_time(server->workers, server->engine); // for preloaded graphs
         HttpOptions http = { .loop = &server->loop,
                              .listen_fd = fd,
-                             .is_loopback = address.is_loopback,
+                             // no page reaches a socket in the file system
+                             .is_loopback = address.is_loopback && !address.is_file,
                              .host_name = options->host_name,
                              .allow_origin = options->allow_origin,
                              .auth = server->door.auth,
@@ -433,9 +355,7 @@ static Status start(Server *server, const Options *options)
         usage_start(server->usage, &server->loop);
         models_start(server->models, &server->loop, server->workers);
         char url[sizeof(address.host) + 32];
-        bool v6 = strchr(address.host, ':') != NULL;
-        snprintf(url, sizeof(url), "%s://%s%s%s:%d", server->door.tls != NULL ? "https" : "http",
-                 v6 ? "[" : "", address.host, v6 ? "]" : "", port_of(fd));
+        listen_url(&address, fd, server->door.tls != NULL, url, sizeof(url));
         log_start_of(server, options, &http.facts, plan.n_wide, url);
         printf("listening on %s\n", url);
         fflush(stdout);
@@ -476,6 +396,7 @@ int server_main(const Options *options)
         }
         if (status != STATUS_OK) {
                 log_stop();
+                listen_end(&server.address);
                 fprintf(stderr, "fxserve: %s\n", failure_current()->message);
                 close_loop(&server);
                 uv_run(&server.loop, UV_RUN_DEFAULT);
@@ -494,6 +415,7 @@ int server_main(const Options *options)
                 abandon(NULL);
         workers_stop(server.workers);
         http_free(server.http);
+        listen_end(&server.address);
         models_free(server.models);
         engine_close(server.engine);
         events_free(server.events);

@@ -159,6 +159,8 @@ STEPS = [
      python("tests/service/operations.py", SANITIZED_SERVER)),
     ("probes", "raw HTTP probes, alone and behind nginx",
      python("tests/service/probes.py", SANITIZED_SERVER)),
+    ("unix", "a socket in the file system (ASan, UBSan)",
+     python("tests/service/unix.py", SANITIZED_SERVER)),
     ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)",
      python("tests/service/door.py", SANITIZED_SERVER)),
     ("limits", "every limit, hit and just missed (ASan, UBSan)",

@@ -175,7 +175,6 @@ static void leave_state(const Recording *recording, const RunState *state, uint3
                         *after = storage_ref(result->fetched[at].tensor->storage);
                 value_clear(&result->fetched[at++]);
         }
-        result->n_fetched = n_fetch;
 }
 
 static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *ctx, Frame *frame,
@@ -194,6 +193,7 @@ static Status run_program(CachedProgram *cached, ValueSpan inputs, RunContext *c
                 cached_program_used(cached, profile->run_ns);
                 if (ctx->state != NULL)
                         leave_state(program->recording, ctx->state, program->n_fetch, result);
+                result->n_fetched = program->n_fetch;
         }
         profile->program = program_ref(program);
         profile->labels = run_labels_ref(cached->labels);
@@ -209,8 +209,8 @@ Status engine_execute(PlannedRun *plan, RunContext *ctx, Frame *frame, RunProfil
         RunResult result = { .value = value_none(), .n_fetched = request->n_fetch };
         if (ctx->generator != NULL && ctx->state == NULL) // a session's goes on
                 generator_rewind(ctx->generator);
-        if (plan->program != NULL)
-                result.n_fetched = plan->program->program->recording->n_fetched;
+        if (plan->program != NULL) // of one with an eager tail the recording has none
+                result.n_fetched = MAX(request->n_fetch, plan->program->program->recording->n_fetched);
         result.fetched = new_array(result.n_fetched, sizeof(*result.fetched));
         if (result.fetched == NULL)
                 return fail_memory();

@@ -40,7 +40,8 @@ HEIGHT = {
 SYSTEM_ONLY_IN = {
     "microhttpd.h": ["server/transport.c"], "uv.h": ["server"], "jansson.h": ["api/routes"],
     "zlib.h": ["api/formats"],
-    "spng.h": ["api/formats"], "jpeglib.h": ["api/formats"], "jerror.h": ["api/formats"], "nettle/sha2.h": ["core/base"], "omp.h": ["core/kernels"],
+    "spng.h": ["api/formats"], "jpeglib.h": ["api/formats"], "jerror.h": ["api/formats"],
+    "nettle/sha2.h": ["core/base"], "omp.h": ["core/kernels"],
     "dnnl.h": ["core/kernels"],
 }
 FORBIDDEN = [

@@ -369,12 +369,14 @@ def live_events(visit):
     visit.shot("live")
     server.call("DELETE", "/v1/graphs/newcomer")
     chrome.wait("!document.querySelector('tbody').innerText.includes('newcomer')", "its end")
-    found = chrome.run("import('/web/events.js').then(({eventsOf}) => [eventsOf('event: run\\ndata: {\"a\": 1}"
-                       "\\n\\nevent: r'), eventsOf('data: x\\n\\n' + 'y'.repeat(1e5))])")
+    found = chrome.run(
+        "import('/web/events.js').then(({eventsOf}) => [eventsOf('event: run\\ndata: {\"a\": 1}"
+        "\\n\\nevent: r'), eventsOf('data: x\\n\\n' + 'y'.repeat(1e5))])")
     whole = [{"kind": "run", "data": {"a": 1}}]
     expect(found, [{"found": whole, "rest": "event: r"}, {"found": [], "rest": ""}], "events of a text")
-    chrome.run("window.asked = 0, window.real = fetch, window.fetch = (url, o) => String(url).includes('events')"
-               " && asked++ < 2 ? Promise.resolve(new Response('event: lost\\ndata: {}\\n\\n')) : real(url, o)")
+    chrome.run(
+        "window.asked = 0, window.real = fetch, window.fetch = (url, o) => String(url).includes('events')"
+        " && asked++ < 2 ? Promise.resolve(new Response('event: lost\\ndata: {}\\n\\n')) : real(url, o)")
     chrome.key("t")
     chrome.run("location.hash = '#/g/digits/time'")
     chrome.wait("asked >= 3", "a stream that begins again", 8)
@@ -404,7 +406,8 @@ def reports(visit):
     """Reports of a run, of statistics and of a comparison are files that need no server."""
     chrome, server = visit.chrome, visit.server
     server.call("POST", "/v1/graphs/digits/run", model_file("digits_images.json"))
-    run = next(one for one in server.call("GET", "/v1/profiles").json()["profiles"] if one["graph"] == "digits")
+    run = next(one for one in server.call("GET", "/v1/profiles").json()["profiles"]
+               if one["graph"] == "digits")
     open_report(visit, "run", ask_report(visit, f"/v1/profiles/{run['id']}?form=html"))
     rows = len(server.call("GET", f"/v1/profiles/{run['id']}").json()["nodes"])
     expect(chrome.run("document.querySelectorAll('.lane').length"), rows, "rows of the timeline")
@@ -507,9 +510,11 @@ def ten_thousand(visit):
     visit.server.call("DELETE", "/v1/graphs/large")
 
 
-JOURNEYS = [draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
-            halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
-            dark_and_large, as_curl, layouts, hostile_texts, ten_thousand]
+JOURNEYS = [
+    draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
+    halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
+    dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
+]
 
 
 def tokens(visit):

@@ -15,8 +15,8 @@ typedef struct ListenAddress {
 
 // STATUS_USAGE with words for whoever typed `text`.
 Status listen_resolve(const char *text, ListenAddress *out_address);
-// A listening socket. One in the file system may be used by its owner alone; another one that stands
-// there and answers to nobody is replaced. STATUS_USAGE: the address is not to be had.
+// A listening socket. One in the file system may be used by its owner alone; another one that
+// stands there and answers to nobody is replaced. STATUS_USAGE: the address is not to be had.
 Status listen_open(const ListenAddress *address, int *out_fd);
 // What clients are told: "http://127.0.0.1:8080", "unix:/run/fxserve.sock".
 void listen_url(const ListenAddress *address, int fd, bool tls, char *out, size_t n);

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the examples of README.md, docs/api.md, docs/overriding.md, docs/seed-notes.md
-and docs/oip.md, and
-compares what comes out.
+"""Runs the examples of README.md, docs/api.md, docs/overriding.md, docs/seed-notes.md,
+docs/oip.md and docs/migrating.md, and compares what comes out.
 
 usage: readme.py BINARY
 
@@ -138,7 +137,8 @@ def main():
             counts.bad(name[:160], failure)
 
     for path, least in (("README.md", 4), ("docs/api.md", 24), ("docs/overriding.md", 14),
-                        ("docs/seed-notes.md", 10), ("docs/oip.md", 5)):  # each has a server of its own
+                        ("docs/seed-notes.md", 10), ("docs/oip.md", 5),
+                        ("docs/migrating.md", 11)):  # each has a server of its own
         counts.check(f"the examples of {path}",
                      f"fewer than {least}" if len(examples(document(path))) < least else None)
         run_examples(sys.argv[1], document(path), tally)

@@ -8,6 +8,7 @@ import {seldom} from "./live.js";
 import {failure} from "./main.js";
 import {howRun} from "./run_view.js";
 import {current, inputsOf, pathOf, run, takeProfile} from "./session.js";
+import {sideBySide} from "./side_by_side.js";
 import {flame, lanes, MOST_LANES, statistics, steps} from "./time_parts.js";
 import {describe} from "./words.js";
 
@@ -70,6 +71,8 @@ class TimeView {
                 ),
                 this.said,
                 this.one,
+                h("h3", "Side by side"),
+                sideBySide(this.session),
                 h("h3", "All runs the server remembers"),
                 this.many,
                 h("h3", "Slowest runs"),

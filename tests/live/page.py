@@ -353,6 +353,20 @@ def hostile_texts(visit):
     check_hostile_reports(visit)
 
 
+def side_by_side(visit):
+    """Two modes beside each other: times of both and the largest error of each node."""
+    chrome = visit.chrome
+    visit.go("#/g/digits/time")
+    chrome.click("button", "Compare")
+    chrome.wait_text("The results are close", ".page")
+    row = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) => e.innerText)"
+                     ".find((t) => t.startsWith('conv2d_1'))")
+    if row.count("µs") < 2 or "of " not in row or "close" not in row:
+        raise Failed(f"a row of the table: {row}")
+    chrome.run("document.querySelector('table.values').scrollIntoView()")
+    visit.shot("side-by-side")
+
+
 def live_events(visit):
     """Runs and uploads of others appear without a reload; little is kept; the stream comes back."""
     chrome, server = visit.chrome, visit.server
@@ -513,7 +527,7 @@ def ten_thousand(visit):
 JOURNEYS = [
     draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
     halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
-    dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
+    side_by_side, dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
 ]
 
 

@@ -25,7 +25,6 @@ static void end_child(int signal_number)
 // What is set for another server, such as its tokens, would lock this one's own user out.
 static void forget_settings(void)
 {
-        extern char **environ;
         for (char **at = environ; at != NULL && *at != NULL;) {
                 char name[128];
                 size_t n = strcspn(*at, "=");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Model files from the local disk, as uploads.
 #pragma once
+#include "api/readers/file.h"
 #include "api/readers/upload.h"
 
-// Reads a whole file (at most limits.max_upload). Messages name the file as it was given.
-Status file_read(const char *path, Storage **out_bytes);
 // The name that a file is stored under, its stem: "models/digits.pt2" -> "digits", "m.fx.json" ->
 // "m".
 void model_name_of(const char *path, char out_name[65]);
@@ -19,5 +18,3 @@ Status preload_parts(Engine *engine, const char *name, const PreloadParts *parts
 // Reads, decodes and stores a file, or all models (.pt2, .json) of a folder in the order of their
 // names. `report` is told of each. The failure names the file.
 Status preload_path(Engine *engine, const char *path, void (*report)(const GraphVersion *version));
-// Decodes only. Not strict: unsupported operators do not fail.
-Status file_decode(const char *path, const char *model, bool strict, Graph **out_graph);

@@ -35,7 +35,7 @@ HEIGHT = {
     "core/interp": 7, "core/compile": 8, "core/registry": 9, "core/store": 9, "core/profile": 9,
     "core/session": 9,
     "core/engine": 10, "api": 11, "api/formats": 12,
-    "api/readers": 13, "api/run": 14, "api/routes": 15, "server": 16,
+    "api/readers": 13, "api/run": 14, "api/routes": 15, "server": 16, "library": 16,
 }
 SYSTEM_ONLY_IN = {
     "microhttpd.h": ["server/transport.c"], "uv.h": ["server"], "jansson.h": ["api/routes"],

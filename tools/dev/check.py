@@ -203,6 +203,8 @@ STEPS = [
      python("tests/deploy/install.py", "build")),
     ("release", "packages of a release: same bytes twice, run from where they are",
      python("tests/deploy/release.py", "build")),
+    ("library", "libfxserve: symbols, examples, ctypes, DLPack, valgrind",
+     python("tests/deploy/library.py", "build")),
     ("stress", "stress programs (TSan)", stress),
     ("batching-tsan", "runs that are run as one (TSan)",
      python("tests/service/batching.py", "build-tsan/fxserve", "60")),

@@ -96,7 +96,7 @@ def check_flags(program):
         text = read(path)
         unknown += [f"{os.path.relpath(path, ROOT)}: {name}"
                     for name in set(re.findall(r"\bFXSERVE_[A-Z_]+\b", text)) - set(program.variables)]
-        if not path.endswith(("build-image", "collect-files", "Dockerfile", "compose.yaml")):
+        if not path.endswith(("build-image", "collect-files", "release", "Dockerfile", "compose.yaml")):
             used = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", text))
             unknown += [f"{os.path.relpath(path, ROOT)}: --{name}" for name in used - program.flags
                         - {"version", "from-file", "now", "rm", "help", "root", "build", "profile", "input"}]

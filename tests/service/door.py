@@ -456,6 +456,8 @@ def scope_of(method, path):
         return None
     if path == "/v1/events":
         return "admin"
+    if "/sessions" in path:
+        return "run"  # its state is of those who run graphs
     # what a transform is to store needs more
     if method in ("GET", "HEAD") or path.endswith(("/transform", "/index")):
         return "read"

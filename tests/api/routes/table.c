@@ -26,7 +26,8 @@ Test(table, rows_of_routes_do_not_contradict_themselves)
         for (const Route *route = routes; route < routes + ROUTE_COUNT; route++) {
                 cr_expect_eq(route->handler == routes[ROUTE_RUN].handler, route->kind == KIND_RUN, "%s",
                              route->id);
-                bool has_graph = route_has(route, BRINGS_GRAPH) || route_has(route, NEEDS_GRAPH);
+                bool has_graph = route_has(route, BRINGS_GRAPH) || route_has(route, NEEDS_GRAPH) ||
+                                 route_has(route, NEEDS_SESSION);
                 cr_expect(route->kind != KIND_RUN || has_graph, "%s", route->id);
                 cr_expect(route->kind == KIND_RUN || !route_has(route, BRINGS_GRAPH), "%s", route->id);
                 if (route->needs & (NEEDS_VERSION | SHOWS_DAMAGE))

@@ -376,7 +376,14 @@ def slope(points):
     return 3600 * sum((t - mean_t) * (v - mean_v) for t, v in points) / below if below else 0.0
 
 
-def good_requests():
+def open_session(server):
+    """(id, snapshot) of a session with state."""
+    reply = server.call("POST", "/v1/graphs/tiny/sessions")
+    session = reply.json()["id"]
+    return session, server.call("GET", f"/v1/sessions/{session}").body
+
+
+def good_requests(session, snapshot):
     """Requests that succeed, each route's success statuses among them: (route, statuses, method,
     target, body, headers)."""
     array = write_npy(tensor_of("float32", [[1.5, 2.0, 3.0, 4.0]]))
@@ -416,12 +423,20 @@ def good_requests():
     rows += [(route, "GET", target, b"") for route, target in (
         ("GRAPH_LIST", "/v1/graphs?limit=3"), ("WEIGHTS", "/v1/graphs/digits/weights?as=npz"),
         ("PROFILE_LIST", "/v1/profiles?slowest=5"))]
+    rows += [("SESSION_POST", "POST", "/v1/graphs/tiny/sessions", b""),
+             ("VERSION_SESSION_POST", "POST", "/v1/graphs/tiny/versions/1/sessions", b'{"seed": 5}'),
+             ("SESSION_RUN", "POST", f"/v1/sessions/{session}/run", TINY_BODY),
+             ("SESSION_PUT", "PUT", f"/v1/sessions/{session}", snapshot),
+             ("SESSION_GET", "GET", f"/v1/sessions/{session}", b""),
+             ("SESSION_DELETE", "DELETE", "/v1/sessions/soak", b"")]
     rows += [(route, "GET", path.format(name="digits", v=1, id="soak", file="none"), b"")
-             for route, method, path, _ in routes() if method == "GET" and route != "EVENTS"]
+             for route, method, path, _ in routes()
+             if method == "GET" and route not in ("EVENTS", "SESSION_GET")]
     rows += [("EVENTS", "GET", "/v1/events?seconds=1", b"")]
     statuses = {"PAGE": (200, 404), "PAGE_FILE": (200, 404),  # 404: not to a browser
-                "GRAPH_POST": (200, 201), "PROFILE_GET": (200, 404), "PASS_GET": (200, 404),
-                "PASS_PUT": (201, 200), "PASS_DELETE": (204, 404)}
+                "SESSION_POST": (201, 503), "VERSION_SESSION_POST": (201, 503),  # 503: --max-sessions
+                "SESSION_DELETE": (404,), "GRAPH_POST": (200, 201), "PROFILE_GET": (200, 404),
+                "PASS_GET": (200, 404), "PASS_PUT": (201, 200), "PASS_DELETE": (204, 404)}
     return [(route, statuses.get(route, (200,)), method, target, body, run_id if route == "RUN" else [])
             for route, method, target, body in rows]
 
@@ -434,11 +449,12 @@ class Soak:
     """Runs, every other route, requests that fail at each step (failing_cases.py), uploads and
     deletes, bodies cut short, clients that vanish."""
 
-    def __init__(self, server):
+    def __init__(self, server, session, snapshot):
         self.server, self.end, self.lock, self.counts, self.problems, self.times = (server, 0.0,
                                                                                     threading.Lock(), {}, [],
                                                                                     [])
-        self.good, self.failing, self.seen, self.n = good_requests(), failing_cases.cases(), set(), 0
+        self.good, self.failing = good_requests(session, snapshot), failing_cases.cases()
+        self.seen, self.n = set(), 0
 
     def changing(self, chance):
         """An upload, or the removal of one."""
@@ -534,12 +550,12 @@ class Soak:
 
 def soak(start, report, long):
     seconds, least, most = (7200, 1000000, 10800) if long else (20, 0, 20)
-    server = start("--max-profiles", "64", "--max-response", "1000000")
+    server = start("--max-profiles", "64", "--max-response", "1000000", "--max-sessions", "20")
     upload(server, "tiny", TINY)
     upload(server, "spare", TINY)
     for name, (body, headers) in failing_cases.graphs().items():
         upload(server, name, body, headers)
-    work, files = Soak(server), descriptors(server)
+    work, files = Soak(server, *open_session(server)), descriptors(server)
     missing = all_routes() - {row[0] for row in work.good} - {"GRAPH_PUT", "GRAPH_DELETE", "VERSION_DELETE"}
     report.row("routes of the soak", ", ".join(sorted(missing)) or "all",
                "a request that succeeds for each route", not missing)

@@ -171,8 +171,9 @@ static Status write_ops(const Graph *graph, Text *out)
         return STATUS_OK;
 }
 
-// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "batch", "run_us"};
-// the program that ran last comes first. "batch" stands only where several runs are one.
+// {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "precision",
+// "batch", "run_us"}; the program that ran last comes first. "precision" stands where it is not
+// f32, "batch" where several runs are one.
 static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph *graph, Text *out)
 {
         text_add(out, ", \"programs\": [");
@@ -194,6 +195,8 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
                 text_add_json_n(out, inputs.data, inputs.n);
                 text_addf(out, ", \"instructions\": %u, \"arena_bytes\": %zu, \"runs\": %llu",
                           program->n_instructions, program->arena_bytes, (unsigned long long)program->n_runs);
+                if (program->precision != PRECISION_F32)
+                        text_addf(out, ", \"precision\": \"%s\"", precision_names[program->precision]);
                 if (program->batch > 0)
                         text_addf(out, ", \"batch\": %u", program->batch);
                 text_add(out, ", \"run_us\": ");

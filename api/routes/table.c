@@ -205,8 +205,8 @@ const Parameter parameters[PARAM_COUNT] = {
 #define STATUSES(...)   (__VA_ARGS__)
 #define PARAMETERS(...) (__VA_ARGS__)
 #define RUN_PARAMETERS                                                                                       \
-        (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_DEADLINE_MS, PARAM_SEED, PARAM_TOP, PARAM_ENCODING, \
-         PARAM_REPLY, PARAM_RUN_AS)
+        (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_PRECISION, PARAM_DEADLINE_MS, PARAM_SEED,           \
+         PARAM_TOP, PARAM_ENCODING, PARAM_REPLY, PARAM_RUN_AS)
 #define LIST(...)                                                                                            \
         {                                                                                                    \
                 __VA_ARGS__                                                                                  \

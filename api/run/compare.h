@@ -15,6 +15,7 @@ typedef struct CompareWish {
         int64_t version;   // 0: the default one, or the alias
         const char *alias; // NULL: none
         RunMode mode;
+        Precision precision;
         const char *overrides; // raw JSON; NULL: none
         size_t n_overrides;
         const char *leaf; // raw JSON; NULL: none

@@ -66,6 +66,16 @@ static Status read_mode(JsonReader *reader, CompareWish *wish)
         return STATUS_OK;
 }
 
+static Status read_precision(JsonReader *reader, CompareWish *wish)
+{
+        const char *name;
+        int choice;
+        TRY(read_name(reader, "precision", &name));
+        TRY(param_choose(PARAM_PRECISION, name, &choice));
+        wish->precision = (Precision)choice;
+        return STATUS_OK;
+}
+
 static Status read_wish_member(JsonReader *reader, const char *key, CompareWish *wish)
 {
         if (strcmp(key, "graph") == 0)
@@ -74,22 +84,25 @@ static Status read_wish_member(JsonReader *reader, const char *key, CompareWish 
                 return read_version(reader, wish);
         if (strcmp(key, "mode") == 0)
                 return read_mode(reader, wish);
+        if (strcmp(key, "precision") == 0)
+                return read_precision(reader, wish);
         if (strcmp(key, "overrides") == 0)
                 return json_read_raw(reader, &wish->overrides, &wish->n_overrides);
         if (strcmp(key, "leaf") == 0)
                 return json_read_raw(reader, &wish->leaf, &wish->n_leaf);
         if (strcmp(key, "samples") == 0)
                 return read_whole(reader, key, 0, &wish->sample);
-        return fail(STATUS_UNKNOWN_MEMBER,
-                    "unknown member \"%.64s\"; a side has: graph, version, mode, overrides, leaf, or samples "
-                    "alone",
-                    key);
+        return fail(
+                STATUS_UNKNOWN_MEMBER,
+                "unknown member \"%.64s\"; a side has: graph, version, mode, precision, overrides, leaf, or "
+                "samples alone",
+                key);
 }
 
 static Status check_wish(const CompareWish *wish, bool is_a)
 {
         bool more = wish->version != 0 || wish->alias != NULL || wish->mode != RUN_MODE_AUTO ||
-                    wish->overrides != NULL || wish->leaf != NULL;
+                    wish->precision != PRECISION_F32 || wish->overrides != NULL || wish->leaf != NULL;
         if (wish->graph == NULL && wish->sample < 0)
                 return fail(STATUS_VALUE, SIDE_WANTED);
         if (wish->sample >= 0 && (wish->graph != NULL || more))
@@ -116,8 +129,10 @@ static Status read_wish(JsonReader *reader, bool is_a, CompareWish *wish)
         }
         TRY(check_wish(wish, is_a));
         if (wish->mode == RUN_MODE_AUTO)
-                wish->mode = RUN_MODE_EAGER;
-        return STATUS_OK;
+                wish->mode = wish->precision == PRECISION_F32 ? RUN_MODE_EAGER : RUN_MODE_COMPILED;
+        return wish->mode == RUN_MODE_EAGER && wish->precision != PRECISION_F32
+                       ? fail(STATUS_VALUE, RUN_EAGER_IS_F32)
+                       : STATUS_OK;
 }
 
 // ---- the body ----

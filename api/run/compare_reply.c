@@ -80,6 +80,8 @@ static void add_side(const CompareRun *run, int at, Text *out)
         text_addf(out, ", \"version\": %lld, \"id\": \"%s\", \"mode\": \"%s\"",
                   (long long)version->stored.version, version->stored.id.hex,
                   side->is_compiled ? "compiled" : "eager");
+        if (side->is_compiled && side->task->precision != PRECISION_F32)
+                text_addf(out, ", \"precision\": \"%s\"", precision_names[side->task->precision]);
         if (side->task->graph->derived)
                 text_add(out, ", \"overrides\": true");
         text_add_char(out, '}');

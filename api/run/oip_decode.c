@@ -275,11 +275,12 @@ static Status read_request_parameter(void *context, JsonReader *reader, const ch
                 run_take_seed(run, number);
                 return STATUS_OK;
         }
-        if (strcmp(name, "mode") == 0) {
+        if (strcmp(name, "mode") == 0 || strcmp(name, "precision") == 0) {
+                ParameterId id = name[0] == 'm' ? PARAM_MODE : PARAM_PRECISION;
                 if (json_peek(reader) != JSON_STRING)
-                        return fail(STATUS_VALUE, "parameter \"mode\" is a text");
+                        return fail(STATUS_VALUE, "parameter \"%s\" is a text", parameters[id].name);
                 TRY(json_read_string(reader, &text, NULL));
-                return run_take_choice(run, PARAM_MODE, text);
+                return run_take_choice(run, id, text);
         }
         if (strncmp(name, "sequence_", 9) == 0)
                 return read_sequence(reader, name);

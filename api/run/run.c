@@ -40,6 +40,8 @@ Status run_take_choice(RunCall *run, ParameterId id, const char *name)
         TRY(param_choose(id, name, &choice));
         if (id == PARAM_MODE)
                 run->task.mode = (RunMode)choice;
+        else if (id == PARAM_PRECISION)
+                run->task.precision = (Precision)choice;
         else if (id == PARAM_ENCODING)
                 run->encoding = (RunEncoding)choice;
         else
@@ -82,7 +84,7 @@ void run_take_seed(RunCall *run, int64_t seed)
 
 static Status take_query(RunCall *run)
 {
-        static const uint8_t choices[] = { PARAM_MODE, PARAM_ENCODING, PARAM_REPLY };
+        static const uint8_t choices[] = { PARAM_MODE, PARAM_PRECISION, PARAM_ENCODING, PARAM_REPLY };
         const ApiCall *call = run->call;
         int64_t seed = -1;
         TRY(take_as(run));
@@ -116,6 +118,16 @@ bool run_is_bounded(const ApiCall *call)
         return !codec_of(call)->grows;
 }
 
+// Only programs compute in less than float32: whoever asks for it waits for the program.
+static Status settle_precision(RunTask *task)
+{
+        if (task->precision != PRECISION_F32 && task->mode == RUN_MODE_EAGER)
+                return fail(STATUS_VALUE, RUN_EAGER_IS_F32);
+        if (task->precision != PRECISION_F32)
+                task->mode = RUN_MODE_COMPILED;
+        return STATUS_OK;
+}
+
 Status run_decode(const ApiCall *call, RunCall *run)
 {
         RunTask *task = &run->task;
@@ -132,6 +144,7 @@ Status run_decode(const ApiCall *call, RunCall *run)
                 run->sent = RUN_SENT_NO_BODY;
         else
                 TRY(codec_of(call)->decode(run));
+        TRY(settle_precision(task));
         return run_settle_partial(run);
 }
 

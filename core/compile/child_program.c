@@ -108,7 +108,8 @@ static Status compile_child(const OpCall *call, const Graph *graph, const PackCo
         EmitOptions emit = { .n_threads = context->n_threads,
                              .cache = context->cache,
                              .tune = context->tune,
-                             .poll = context->poll };
+                             .poll = context->poll,
+                             .precision = context->precision };
         TRY(child_record(call, graph, inputs, &options, &recording));
         Status status = passes_run(recording, &passed);
         if (status != STATUS_OK) {

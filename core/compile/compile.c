@@ -56,9 +56,11 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
         PassContext passed = { .poll = poll, .n_threads = options->n_threads, .cache = options->cache };
         ProgramKey key;
         _cleanup_(program_unrefp) Program *program = NULL;
-        EmitOptions emit = {
-                .n_threads = options->n_threads, .cache = options->cache, .tune = options->tune, .poll = poll
-        };
+        EmitOptions emit = { .n_threads = options->n_threads,
+                             .cache = options->cache,
+                             .tune = options->tune,
+                             .poll = poll,
+                             .precision = options->precision };
         TRY(record_stage(graph, inputs, options, poll, &passed, &recording));
         Status status = check_worth(recording);
         if (status != STATUS_OK) {
@@ -68,6 +70,7 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
         TRY(emit_program(recording, &emit, &program));
         program->figures.constant_bytes = passed.folded_bytes;
         program->by_value = program->recording->by_value;
+        program->precision = options->precision;
         // only now: the id includes what a learning record has learnt
         TRY(program_key(graph, inputs, options, program->by_value, &key));
         program->id = program_key_id(&key);

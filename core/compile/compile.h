@@ -18,6 +18,7 @@ typedef struct CompileOptions {
         PackCache *cache; // may be NULL
         // Borrowed; may be NULL. A learning record gets the choices that this compilation measures.
         TuneRecord *tune;
+        Precision precision; // of products with constant factors
 } CompileOptions;
 
 typedef struct ProgramKey {
@@ -25,8 +26,8 @@ typedef struct ProgramKey {
 } ProgramKey;
 
 // The key names everything that a program depends on: the graph; dtypes, shapes and strides of
-// input tensors; kinds of all other input values; what is fetched; threads; the lines of the tune
-// record.
+// input tensors; kinds of all other input values; what is fetched; threads; precision; the lines of
+// the tune record.
 // A program compiled with a learning record has the id that the finished record gives.
 //
 // `inputs`: one Value per placeholder, as bind_inputs gives them. `by_value`: if bit i is set, the

@@ -27,7 +27,8 @@ static Status pack_call(Making *making, const RecordedCall *call, Instruction *i
         PackContext context = { .n_threads = options->n_threads,
                                 .cache = options->cache,
                                 .tune = options->tune,
-                                .poll = options->poll };
+                                .poll = options->poll,
+                                .precision = options->precision };
         Packed packed = { 0 };
         TRY(call->call.op->pack(&call->call, &context, &packed));
         if (packed.run == NULL) {

@@ -8,6 +8,7 @@ typedef struct EmitOptions {
         PackCache *cache;       // may be NULL
         TuneRecord *tune;       // may be NULL
         const RunContext *poll; // may be NULL
+        Precision precision;
 } EmitOptions;
 
 // The recording is taken, also on failure. The program's id is left empty.

@@ -122,7 +122,7 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         sha256_add(&sha, graph->content, sizeof(graph->content));
         add_int(&sha, (int64_t)graph->generation);
         add_int(&sha, options->n_threads + ((int64_t)options->keeps_state << 32));
-        add_int(&sha, options->no_passes);
+        add_int(&sha, options->no_passes + ((int64_t)options->precision << 8));
         add_int(&sha, options->n_fetch);
         for (uint32_t i = 0; i < options->n_fetch; i++)
                 add_int(&sha, options->fetch[i]->index);

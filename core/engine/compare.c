@@ -37,7 +37,9 @@ static Status build(Engine *engine, CompareSide *side, const Node *const *fetch,
 {
         RunTask *task = side->task;
         PlannedRun plan = task->plan; // its inputs are borrowed
-        plan.request = (RunRequest){ .fetch = fetch, .n_fetch = n_fetch, .mode = RUN_MODE_COMPILED };
+        plan.request = (RunRequest){
+                .fetch = fetch, .n_fetch = n_fetch, .mode = RUN_MODE_COMPILED, .precision = task->precision
+        };
         plan.n_threads = MAX(task->ctx.n_threads, 1);
         plan.tune = NULL;
         plan.program = NULL;

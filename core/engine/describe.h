@@ -15,6 +15,7 @@ typedef struct ProgramInfo {
         const Value *result;
         uint32_t n_instructions;
         size_t arena_bytes;
+        Precision precision;
         uint64_t n_runs;
         int64_t run_ns; // of late; -1: not known
         uint32_t batch; // so many runs are one with it (batch.h); 0: it has run for one

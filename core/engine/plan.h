@@ -31,6 +31,7 @@ typedef struct RunRequest {
         const Node *const *fetch; // NULL: the graph's outputs
         uint32_t n_fetch;
         RunMode mode;
+        Precision precision; // of programs; an eager run is of float32
 } RunRequest;
 typedef struct RunResult {
         Value value;    // the output node's structure

@@ -194,6 +194,7 @@ CompileOptions engine_compile_options(const PlannedRun *plan)
                                  .fetch = plan->request.fetch,
                                  .n_fetch = plan->request.n_fetch,
                                  .keeps_state = plan->keeps_state,
+                                 .precision = plan->request.precision,
                                  .tune = plan->tune == NULL ? NULL : plan->tune->record };
 }
 

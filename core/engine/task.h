@@ -18,6 +18,7 @@ typedef struct RunTask {
         int64_t received_ns;   // clock_ns() when the request came
         int64_t deadline_ms;   // from then on; limits.run_deadline_ms or less
         RunMode mode;
+        Precision precision;
         Value *inputs;      // flat user inputs (n_inputs), owned; VALUE_ABSENT: not given
         const Input **user; // the signature's entries for them
         uint32_t n_inputs;

@@ -9,11 +9,12 @@
 #include "core/kernels/norm/softmax.h"
 #include "core/kernels/pool/pool.h"
 #include "core/kernels/product/matmul_tile.h"
+#include "core/kernels/product/narrow_tile.h"
 #include "core/kernels/product/recurrent.h"
 
 const KernelFamily *const kernel_families[] = {
-        &gemm_family,     &softmax_family,   &direct_family,    &depthwise_family,
-        &winograd_family, &pool_last_family, &attention_family, &recurrent_family,
+        &gemm_family,      &softmax_family,   &direct_family,    &depthwise_family, &winograd_family,
+        &pool_last_family, &attention_family, &recurrent_family, &narrow_family,
 };
 const size_t n_kernel_families = ARRAY_LENGTH(kernel_families);
 

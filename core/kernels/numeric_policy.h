@@ -6,6 +6,16 @@
 
 #define PACKED_DTYPE DTYPE_F32
 
+// What a run asked for: how products of float32 with constant factors are computed. The other nodes
+// and everything that is no weight stay float32.
+typedef enum Precision {
+        PRECISION_F32,  // as PyTorch does
+        PRECISION_BF16, // factors rounded to bfloat16, sums in float32
+        PRECISION_INT8, // factors rounded to 8 bits per column, rows to 16 bits at most; exact sums
+        PRECISION_COUNT
+} Precision;
+extern const char *const precision_names[PRECISION_COUNT]; // "f32", "bf16", "int8"
+
 static inline bool is_packed_type(const TensorMeta *meta)
 {
         return meta->dtype == PACKED_DTYPE;

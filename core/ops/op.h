@@ -15,6 +15,7 @@
 // itself: infer says OUT_FRESH (computed, then written), OUT_SAME (run gets self as out[0]) or
 // OUT_VIEW (self's geometry changes).
 #pragma once
+#include "core/kernels/numeric_policy.h"
 #include "core/kernels/run_context.h"
 #include "core/ops/schema.h"
 #include "core/ops/tune.h"
@@ -116,6 +117,7 @@ typedef struct PackContext {
         PackCache *cache;       // may be NULL
         TuneRecord *tune;       // may be NULL; written to while it is learning
         const RunContext *poll; // polled to stop the build, also while it learns; may be NULL
+        Precision precision;    // of products with constant factors
 } PackContext;
 // What pack chose: an implementation with its own state, made once per program and then immutable
 // and shared by all threads.

@@ -113,7 +113,7 @@ Status linear_product_new(const OpCall *call, const PackContext *context, const 
         matmul.b_data = tensor_data(weight);
         matmul.share = (PackShare){ context->cache, weight->storage, context->poll };
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
-        TRY(matmul_product_new(&matmul, clamp, out_product));
+        TRY(matmul_product_new(&matmul, context->precision, clamp, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;
 }
@@ -141,7 +141,7 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
                               .bias_data = tensor_data(bias),
                               .n_threads = context->n_threads };
         PackedProduct product;
-        TRY(matmul_product_new(&matmul, &(DirectClamp){ 0 }, &product));
+        TRY(matmul_product_new(&matmul, context->precision, &(DirectClamp){ 0 }, &product));
         product.baked = 1u << 0 | 1u << 2;
         return take(&product, packed_second_run, out_packed);
 }
@@ -182,7 +182,7 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
         if (weight == NULL)
                 return take_parts(&matmul, out_packed);
         PackedProduct product;
-        TRY(matmul_product_new(&matmul, &(DirectClamp){ 0 }, &product));
+        TRY(matmul_product_new(&matmul, context->precision, &(DirectClamp){ 0 }, &product));
         product.baked = 1u << 1;
         return take(&product, packed_run, out_packed);
 }

@@ -10,6 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/kernels/conv/depthwise.h"
+#include "core/kernels/product/narrow.h"
 #include "core/kernels/product/packed.h"
 #include "core/kernels/product/parts.h"
 #include "core/kernels/conv/winograd.h"
@@ -63,6 +64,16 @@ static Status run_packed(const PackedProduct *product, const OpRun *run, const f
         return packed_matmul_run(product->impl, run->ctx, run->in[0], residual, run->out[0]);
 }
 
+static Status run_narrow(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        return narrow_matmul_run(product->impl, run->ctx, run->in[0], residual, run->out[0], run->scratch);
+}
+
+static void free_narrow(void *impl)
+{
+        narrow_matmul_free(impl);
+}
+
 static void free_packed(void *impl)
 {
         packed_matmul_free(impl);
@@ -85,6 +96,7 @@ static void free_winograd(void *impl)
 
 static const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, parts_free };
 static const ProductAlgorithm packed_product = { "packed", true, run_packed, free_packed };
+static const ProductAlgorithm narrow_product = { "narrow", true, run_narrow, free_narrow };
 static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct };
 static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise };
 static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd };
@@ -133,11 +145,19 @@ void packed_product_deinit(PackedProduct *product)
 // ---- products of matrices ----
 // The library's rows have the same bits in every batch only where it has kernels for AVX-512, which
 // are its fastest.
-Status matmul_product_new(const DnnlMatmul *matmul, const DirectClamp *clamp, PackedProduct *out_product)
+Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const DirectClamp *clamp,
+                          PackedProduct *out_product)
 {
+        NarrowMatmul *narrow = NULL;
         PackedMatmul *packed = NULL;
         Parts *parts = NULL;
         *out_product = (PackedProduct){ 0 };
+        TRY(narrow_matmul_new(matmul, precision, clamp, &narrow));
+        if (narrow != NULL) {
+                *out_product = (PackedProduct){ &narrow_product, narrow, narrow_matmul_name(narrow),
+                                                narrow_matmul_scratch(narrow), 0 };
+                return STATUS_OK;
+        }
         if (isa_level() < ISA_AVX512)
                 TRY(packed_matmul_new(matmul, clamp, &packed));
         if (packed != NULL) {
@@ -324,7 +344,8 @@ static Status turn_weight(const DnnlConv *conv, int64_t taps, float *to)
         return work.stops ? run_poll(conv->share.poll) : STATUS_OK;
 }
 
-static Status make_covering(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+static Status make_covering(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
+                            PackedProduct *out_product)
 {
         int64_t n = conv->input.size[0], n_out = conv->weight.size[0],
                 depth = meta_numel(&conv->weight) / n_out;
@@ -346,7 +367,7 @@ static Status make_covering(const DnnlConv *conv, const DirectClamp *clamp, Pack
                 matmul.b_data = turned;
                 matmul.share.storage = NULL; // these bytes are this program's alone
         }
-        return matmul_product_new(&matmul, clamp, out_product);
+        return matmul_product_new(&matmul, precision, clamp, out_product);
 }
 
 // Zero times an infinite weight is NaN. Eager convolutions multiply their padding, others may not.
@@ -389,7 +410,7 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
                 return STATUS_OK;
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
         if (covers_input(&conv))
-                TRY(make_covering(&conv, clamp, out_product));
+                TRY(make_covering(&conv, context->precision, clamp, out_product));
         if (out_product->kind == NULL)
                 TRY(choose(&conv, clamp, adds, context, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);

@@ -2,6 +2,7 @@
 // What the pack functions of products share.
 #pragma once
 #include "core/kernels/dnnl/primitive.h"
+#include "core/kernels/numeric_policy.h"
 #include "core/ops/conv.h"
 #include "core/ops/pack.h"
 
@@ -9,6 +10,7 @@
 const Tensor *product_constant(const OpCall *call, int index);
 // float32 elements, at least one, none of which share bytes.
 bool product_takes(const TensorMeta *meta);
-// The fastest way whose rows have the same bits in every batch. kind NULL: none. `clamp`: as for
-// conv_product_new. `baked` is left to the caller.
-Status matmul_product_new(const DnnlMatmul *matmul, const DirectClamp *clamp, PackedProduct *out_product);
+// The fastest way of that precision whose rows have the same bits in every batch. kind NULL: none.
+// `clamp`: as for conv_product_new. `baked` is left to the caller.
+Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const DirectClamp *clamp,
+                          PackedProduct *out_product);

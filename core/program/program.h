@@ -66,6 +66,7 @@ typedef struct Program {
         RefCount ref;
         ProgramId id;
         int n_threads;
+        Precision precision;
         Arena arena;
         Recording *recording; // owned: calls, metas, constants, names
         Instruction *code;

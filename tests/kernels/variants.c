@@ -12,6 +12,8 @@
 #include "core/kernels/pool/pool.h"
 #include "core/kernels/product/matmul.h"
 #include "core/kernels/product/matmul_tile.h"
+#include "core/kernels/product/narrow.h"
+#include "core/kernels/product/narrow_tile.h"
 #include "core/kernels/product/recurrent.h"
 #include "tests/kernels/sample.h"
 
@@ -290,6 +292,35 @@ static int64_t winograd_case(Sample *sample, Dtype dtype, void *out)
         return conv_case(sample, sample_int(sample, 0, 1) == 0 ? WINOGRAD_2 : WINOGRAD_4, out);
 }
 
+// A product whose factor loses nothing as bfloat16.
+static int64_t narrow_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t m = sample_int(sample, 1, 20), n = sample_int(sample, 8, 100),
+                k = sample_int(sample, 16, 200);
+        float *a = floats(sample, m * k), *b = floats(sample, k * n);
+        NarrowMatmul *narrow;
+        for (int64_t i = 0; i < k * n; i++)
+                b[i] = (float)sample_int(sample, -128, 128) / 64.0f;
+        DnnlMatmul matmul = { .b_data = b, .n_threads = 1 };
+        meta_init(&matmul.a, dtype, 2, (int64_t[]){ m, k });
+        meta_init(&matmul.b, dtype, 2, (int64_t[]){ k, n });
+        meta_init(&matmul.out, dtype, 2, (int64_t[]){ m, n });
+        cr_assert_eq(narrow_matmul_new(&matmul, PRECISION_BF16, &(DirectClamp){ 0 }, &narrow), STATUS_OK);
+        if (narrow != NULL) {
+                cr_assert_eq(narrow_matmul_run(narrow, NULL, a, NULL, out, NULL), STATUS_OK);
+        } else {
+                Gemm task = { .dtype = dtype, .m = m, .n = n, .k = k, .alpha = 1 };
+                task.a = (GemmMatrix){ a, k, 1, { 0 } };
+                task.b = (GemmMatrix){ b, n, 1, { 0 } };
+                task.c = (GemmMatrix){ out, n, 1, { 0 } };
+                cr_assert_eq(gemm(NULL, &task), STATUS_OK);
+        }
+        narrow_matmul_free(narrow);
+        let_go(a, m * k);
+        let_go(b, k * n);
+        return m * n;
+}
+
 // ---- all of them ----
 typedef struct Check {
         const KernelFamily *family;
@@ -308,6 +339,7 @@ static const Check checks[] = {
         { &winograd_family, winograd_case, ISA_AVX2, 432 },
         { &attention_family, attention_case, ISA_AVX2, 300 },
         { &recurrent_family, recurrent_case, ISA_AVX512, 300 },
+        { &narrow_family, narrow_case, ISA_AVX2, 200 },
 };
 
 typedef struct Results {

@@ -45,6 +45,7 @@ Test(table, rows_of_routes_do_not_contradict_themselves)
 Test(table, names_of_a_route_s_parameters_differ_and_its_placeholders_are_known)
 {
         for (const Route *route = routes; route < routes + ROUTE_COUNT; route++) {
+                cr_assert_eq(route->parameters[ROUTE_MAX_PARAMETERS], PARAM_NONE, "%s", route->id);
                 for (const uint8_t *id = route->parameters; *id != PARAM_NONE; id++) {
                         cr_expect_neq(parameters[*id].place, IN_PATH, "%s", route->id);
                         for (const uint8_t *other = route->parameters; other < id; other++)

@@ -158,6 +158,23 @@ static Status take_version(const char *text, ApiCall *call)
         return STATUS_OK;
 }
 
+// The text behind a placeholder in its segment: ":predict" of "{name}:predict".
+static const char *suffix_of(const char *segment, size_t n, size_t *out_n)
+{
+        const char *end = memchr(segment, '}', n);
+        *out_n = end == NULL ? 0 : (size_t)(segment + n - end) - 1;
+        return end + 1;
+}
+
+static bool segment_fits(const char *segment, size_t n, const char *text)
+{
+        size_t n_text = strlen(text), n_suffix;
+        if (*segment != '{')
+                return n_text == n && memcmp(text, segment, n) == 0;
+        const char *suffix = suffix_of(segment, n, &n_suffix);
+        return n_text >= n_suffix && memcmp(text + n_text - n_suffix, suffix, n_suffix) == 0;
+}
+
 // Whether the segments fit the template; placeholders fit anything here.
 static bool fits(const char *template, const Segments *path)
 {
@@ -167,7 +184,7 @@ static bool fits(const char *template, const Segments *path)
                 size_t n = strcspn(start, "/");
                 if (i == path->n)
                         return false;
-                if (*start != '{' && (strlen(path->text[i]) != n || memcmp(path->text[i], start, n) != 0))
+                if (!segment_fits(start, n, path->text[i]))
                         return false;
                 at = start + n;
         }
@@ -179,28 +196,34 @@ static Status take_placeholders(const char *template, const Segments *path, ApiC
         int i = 0;
         for (const char *at = template; *at == '/'; i++) {
                 const char *start = at + 1;
+                char text[SEGMENT_MAX];
+                size_t n = strcspn(start, "/"), n_suffix = 0;
+                if (*start == '{')
+                        (void)suffix_of(start, n, &n_suffix);
+                snprintf(text, sizeof(text), "%.*s", (int)(strlen(path->text[i]) - n_suffix), path->text[i]);
                 if (strncmp(start, "{name}", 6) == 0)
-                        TRY(take_name(path->text[i], call));
+                        TRY(take_name(text, call));
                 else if (strncmp(start, "{v}", 3) == 0)
-                        TRY(take_version(path->text[i], call));
+                        TRY(take_version(text, call));
                 else if (strncmp(start, "{id}", 4) == 0 || strncmp(start, "{file}", 6) == 0)
-                        snprintf(call->id, sizeof(call->id), "%.64s", path->text[i]);
-                at = start + strcspn(start, "/");
+                        snprintf(call->id, sizeof(call->id), "%.64s", text);
+                at = start + n;
         }
         return STATUS_OK;
 }
 
+// The first row that fits says which path it is; others of that path have other methods.
 static Status find_route(const char *method, const Segments *path, ApiCall *call, char out_allow[64])
 {
-        bool known = false;
+        const char *known = NULL;
         size_t n = 0;
         if (strcmp(method, "HEAD") == 0)
                 method = "GET";
         out_allow[0] = '\0';
         for (size_t i = 0; i < ROUTE_COUNT; i++) {
-                if (!fits(routes[i].path, path))
+                if (known == NULL ? !fits(routes[i].path, path) : strcmp(routes[i].path, known) != 0)
                         continue;
-                known = true;
+                known = routes[i].path;
                 if (strcmp(routes[i].method, method) == 0) {
                         call->route = &routes[i];
                         out_allow[0] = '\0'; // only a refusal lists the other methods
@@ -209,7 +232,7 @@ static Status find_route(const char *method, const Segments *path, ApiCall *call
                 n += (size_t)snprintf(out_allow + n, 64 - n, "%s%s%s", n == 0 ? "" : ", ", routes[i].method,
                                       strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
         }
-        if (known)
+        if (known != NULL)
                 return fail_method(method, path, out_allow);
         return fail_path(path);
 }
@@ -291,6 +314,48 @@ bool route_is(const Route *route, RouteKind kind)
 bool route_has(const Route *route, RouteNeed need)
 {
         return route != NULL && (route->needs & need) == need;
+}
+
+// ---- routes of other servers ----
+static const struct {
+        const char *name, *server;
+        unsigned bit;
+} codecs[] = { { "tfserving", "TensorFlow Serving and KServe v1", AS_TFSERVING } };
+
+static Status add_codec(const char *name, size_t n, unsigned *codecs_out)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(codecs); i++)
+                if (strlen(codecs[i].name) == n && memcmp(codecs[i].name, name, n) == 0) {
+                        *codecs_out |= codecs[i].bit;
+                        return STATUS_OK;
+                }
+        Status status = fail(STATUS_USAGE, "--codecs names \"%.*s\"; there are:", (int)MIN(n, 64U), name);
+        for (size_t i = 0; i < ARRAY_LENGTH(codecs); i++)
+                failure_append("%s %s", i == 0 ? "" : ",", codecs[i].name);
+        return status;
+}
+
+Status route_codecs(const char *names, unsigned *out_codecs)
+{
+        unsigned sum = 0;
+        for (const char *at = names; *at != '\0';) {
+                size_t n = strcspn(at, ",");
+                TRY(add_codec(at, n, &sum));
+                at += n + (at[n] == ',');
+        }
+        *out_codecs = sum;
+        return STATUS_OK;
+}
+
+Status route_check_codec(const Route *route, unsigned on)
+{
+        for (size_t i = 0; i < ARRAY_LENGTH(codecs); i++)
+                if (route_has(route, codecs[i].bit) && (on & codecs[i].bit) == 0)
+                        return fail(STATUS_NOT_FOUND,
+                                    "this path is one of %s, which is not switched on: start fxserve with "
+                                    "--codecs %s (FXSERVE_CODECS)",
+                                    codecs[i].server, codecs[i].name);
+        return STATUS_OK;
 }
 
 const char *route_template(const Route *route)

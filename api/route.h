@@ -39,7 +39,9 @@ typedef enum RouteNeed {
         // bodies, replies and failures are the Open Inference Protocol's; unknown parameters of the
         // query are ignored
         AS_OIP = 128,
-        NEEDS_SESSION = 256 // the session that the path names, and its version's graph
+        NEEDS_SESSION = 256, // the session that the path names, and its version's graph
+        // the route is another server's, and there only when --codecs names it
+        AS_TFSERVING = 512
 } RouteNeed;
 
 // A media type and its JSON schema; lists end with a NULL type.
@@ -123,6 +125,11 @@ extern const Route routes[ROUTE_COUNT];
 // Questions about a call's route, which is NULL while it is unknown.
 bool route_is(const Route *route, RouteKind kind);
 bool route_has(const Route *route, RouteNeed need); // all of it
+// The routes of other servers: a sum of RouteNeed from names separated by commas, as --codecs has
+// them. STATUS_USAGE lists the names.
+Status route_codecs(const char *names, unsigned *out_codecs);
+// STATUS_NOT_FOUND: the route is of a server that is not among `codecs`; says how to switch it on.
+Status route_check_codec(const Route *route, unsigned codecs);
 // Path template for metrics and logs ("/v1/graphs/{name}/run"); "-" for NULL.
 const char *route_template(const Route *route);
 // The limit that holds for a body, of `body->limits` or `body->inflated`.

@@ -120,6 +120,8 @@ static Status open_request(Exchange *exchange, const char *method)
                 return STATUS_OK;
         }
         Status known = route_parse(exchange->method, exchange->target, &job->call, exchange->allow);
+        if (known == STATUS_OK)
+                known = route_check_codec(job->call.route, exchange->http->options.codecs);
         TRY(check_token(exchange, known));
         copy_header(exchange, "Content-Type", job->call.content_type);
         copy_header(exchange, "Accept", job->call.accept);

@@ -317,6 +317,8 @@ static Status start(Server *server, const Options *options)
         int fd = -1, n_workers, n_threads;
         TRY(read_count("workers", options->workers, &n_workers));
         TRY(read_count("threads", options->threads, &n_threads));
+        unsigned codecs;
+        TRY(route_codecs(options->codecs, &codecs));
         TRY(listen_resolve(options->listen, &address));
         TRY(door_open(options, address.host, address.is_loopback, &server->door));
         if (address.is_file && server->door.tls != NULL)
@@ -340,6 +342,7 @@ static Status start(Server *server, const Options *options)
                              .door = &server->door,
                              .usage = server->usage,
                              .tls_callback = server->door.tls == NULL ? NULL : tls_callback(),
+                             .codecs = codecs,
                              .inline_runs = options->no_inline[0] == '\0',
                              .quiet = options->quiet[0] != '\0',
                              .engine = server->engine,

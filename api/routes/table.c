@@ -111,6 +111,15 @@ static const Media oip_media[] = { { "application/json", OBJECT },
 static const Media oip_reply[] = { { "application/json", OBJECT },
                                    { "application/octet-stream", "{}" },
                                    { NULL, NULL } };
+static const Media predict_media[] = {
+        { "application/json",
+          "{\"type\": \"object\", \"properties\": {\"signature_name\": {\"type\": \"string\"}, "
+          "\"instances\": {\"type\": \"array\", \"description\": \"rows: values of the only input, or "
+          "objects by name\"}, "
+          "\"inputs\": {\"description\": \"columns: the value of the only input, or an object by "
+          "name\"}}}" },
+        { NULL, NULL }
+};
 static const Media options_media[] = { { "application/json", OBJECT }, { NULL, NULL } };
 static const Media text_reply[] = { { "text/plain", "{\"type\": \"string\"}" },
                                     { "application/json", OBJECT },
@@ -149,6 +158,7 @@ static const RouteBody run_body = { run_media, RUN_LIMITS };
 static const RouteBody oip_body = { oip_media, RUN_LIMITS };
 static const RouteBody oip_load = { options_media, RUN_LIMITS };
 static const RouteBody oip_options = { options_media, ENVELOPE_LIMITS };
+static const RouteBody predict_body = { predict_media, RUN_LIMITS };
 static const RouteBody inline_body = { inline_media, RUN_LIMITS };
 static const RouteBody session_body = { session_media, ENVELOPE_LIMITS };
 static const RouteBody restore_body = { restore_media, RUN_LIMITS };

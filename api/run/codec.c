@@ -18,11 +18,18 @@ static const Codec *reader_of(const ApiCall *call, ByteSpan body)
         return codecs[0];
 }
 
+const Codec *codec_of_route(const Route *route)
+{
+        if (route_has(route, AS_OIP))
+                return &oip_codec;
+        return route_has(route, AS_TFSERVING) ? &predict_codec : NULL;
+}
+
 const Codec *codec_of(const ApiCall *call)
 {
         ByteSpan none = { NULL, 0 };
-        if (route_has(call->route, AS_OIP))
-                return &oip_codec;
+        if (codec_of_route(call->route) != NULL)
+                return codec_of_route(call->route);
         return reader_of(call,
                          call->body == NULL ? none : (ByteSpan){ call->body->data, call->body->n_bytes });
 }

@@ -37,6 +37,8 @@ struct Codec {
 #undef CODEC
 #undef OTHER_CODEC
 
+// The codec that a route prescribes for body and reply; NULL: the request chooses.
+const Codec *codec_of_route(const Route *route);
 // The codec that reads the call's body.
 const Codec *codec_of(const ApiCall *call);
 // The codec that reads one part of the call's form.

@@ -70,9 +70,8 @@ static Status take_as(RunCall *run)
 {
         int as = -1;
         TRY(param_choice(run->call, PARAM_RUN_AS, &as));
-        if (route_has(run->call->route, AS_OIP))
-                run->replies = &oip_codec;
-        else
+        run->replies = codec_of_route(run->call->route);
+        if (run->replies == NULL)
                 run->replies = as < 0 ? codec_accepted(run->call->accept) : codec_at(as);
         return STATUS_OK;
 }

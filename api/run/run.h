@@ -42,6 +42,7 @@ typedef struct RunCall {
         const char *guessed_int; // an input whose dtype was guessed as int64 (lives in the graph); NULL: none
         char path[160];          // where in a structure the reader is: "batch.b", cut when too long
         size_t path_n;
+        bool rows;          // "instances" came: the reply has rows as well (predict.c)
         struct OipRun *oip; // of a request of the Open Inference Protocol (oip.h); else NULL
 } RunCall;
 

@@ -382,6 +382,16 @@ static Status read_argument(JsonReader *reader, uint32_t index, RunCall *run)
         return STATUS_OK;
 }
 
+Status run_read_only(JsonReader *reader, RunCall *run)
+{
+        uint32_t n = run_n_arguments(run);
+        if (n != 1)
+                return fail(STATUS_INPUT,
+                            "this graph takes %u inputs: send them by name, as in {\"%s\": ...}", n,
+                            n == 0 ? "x" : run_argument_name(run, 0));
+        return read_argument(reader, 0, run);
+}
+
 // ---- the three forms ----
 // An argument whose structure has `key`, for clients that left out the argument's own level.
 static const char *argument_with_key(const RunCall *run, const char *key)
@@ -584,6 +594,14 @@ static Status find_leaf(RunCall *run, const char *name, uint32_t *out_leaf)
                 name, argument.tree->n_leaves, name,
                 argument.tree->n == 0 || argument.tree->keys == NULL ? "0" : argument.tree->keys[0]);
         return failure_at_argument(status, name);
+}
+
+Status run_find_input(RunCall *run, const char *name, const Input **out_input)
+{
+        uint32_t leaf = 0;
+        TRY(find_leaf(run, name, &leaf));
+        *out_input = run->task.user[leaf];
+        return STATUS_OK;
 }
 
 static Status number_of(const Tensor *tensor, Value *out)

@@ -39,6 +39,10 @@ Status run_check_value(JsonReader *reader);
 Status run_read_inputs(JsonReader *reader, RunCall *run);
 // Reads the next value for what is called `name`: an argument of forward or a flat input.
 Status run_read_named(JsonReader *reader, const char *name, RunCall *run);
+// Reads the next value for the only argument of forward. STATUS_INPUT: there are several, or none.
+Status run_read_only(JsonReader *reader, RunCall *run);
+// The input that run_take_tensor would give a tensor of this name to.
+Status run_find_input(RunCall *run, const char *name, const Input **out_input);
 // Gives a tensor to the input called `name`: an argument, a flat input, a path into a structure
 // ("past.0.k"), or "arr_0" for the first as numpy.savez names what has no name. Numbers are taken
 // from tensors of one element where the graph has a number. The tensor is taken, also on failure.

@@ -15,7 +15,7 @@ import time
 
 import failing_cases
 from parts import Failed, Report, Server, Tally, memory
-from service import routes
+from service import CODECS, routes
 
 CALLS, LONG_CALLS, LEAK_CALLS = 3000, 100000, 20
 SECONDS, LONG_SECONDS = 3, 120  # of a case that is slow
@@ -134,6 +134,7 @@ def main():
     report = None if leaks else Report(tally)
     with tempfile.TemporaryDirectory(prefix="fxserve-") as folder:
         server = Server(words[0], ["--data", os.path.join(folder, "data"), "--quiet", "--max-profiles", "16",
+                                   "--codecs", CODECS,
                                    "--max-response", "1000000"], folder=folder).start()
         for name, (body, headers) in failing_cases.graphs().items():
             reply = server.call("PUT", f"/v1/graphs/{name}", body, headers)

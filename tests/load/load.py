@@ -21,7 +21,7 @@ import failing_cases
 from parts import (SLOW_BODY, TINY, TINY_BODY, Failed, Report, Server, Tally, connect_from, descriptors,
                    gauge, graph, call, memory, more_descriptors, percentile, reset, run, settle,
                    slow_graph, upload)
-from service import routes, tensor_of, write_npy
+from service import CODECS, routes, tensor_of, write_npy
 
 MB = 1 << 20
 MOST_CLIENTS = 700  # of one address; the server takes 1,000
@@ -409,6 +409,9 @@ def good_requests(session, snapshot):
     infer = json.dumps({"inputs": [{"name": "x", "shape": [1, 2], "datatype": "FP32", "data": [1.5, -2.0]}]})
     rows += [("OIP_INFER", "POST", "/v2/models/tiny/infer", infer.encode()),
              ("OIP_VERSION_INFER", "POST", "/v2/models/tiny/versions/1/infer", infer.encode()),
+             ("TF_PREDICT", "POST", "/v1/models/tiny:predict", b'{"instances": [[1.5, -2.0]]}'),
+             ("TF_VERSION_PREDICT", "POST", "/v1/models/tiny/versions/1:predict",
+              b'{"instances": [{"x": [1.5, -2.0]}]}'),
              ("OIP_INDEX", "POST", "/v2/repository/index", b""),
              ("OIP_LOAD", "POST", "/v2/repository/models/spare/load", b""),
              ("OIP_UNLOAD", "POST", "/v2/repository/models/spare/unload", b""),
@@ -550,7 +553,8 @@ class Soak:
 
 def soak(start, report, long):
     seconds, least, most = (7200, 1000000, 10800) if long else (20, 0, 20)
-    server = start("--max-profiles", "64", "--max-response", "1000000", "--max-sessions", "20")
+    server = start("--max-profiles", "64", "--max-response", "1000000", "--max-sessions", "20",
+                   "--codecs", CODECS)
     upload(server, "tiny", TINY)
     upload(server, "spare", TINY)
     for name, (body, headers) in failing_cases.graphs().items():

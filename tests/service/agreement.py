@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-from service import ROOT, Failed, Server, Tally, model_file
+from service import CODECS, ROOT, Failed, Server, Tally, model_file
 
 IMPOSSIBLE = {"npy": (406,)}  # of several outputs
 IDS = {"id": "agreed", "name": "digits", "v": "1", "file": "main.js"}
@@ -220,7 +220,7 @@ def main():
         print(__doc__)
         return 2
     tally = Tally()
-    server = Server(sys.argv[1], ["--data", "none", "--quiet"]).start()
+    server = Server(sys.argv[1], ["--data", "none", "--quiet", "--codecs", CODECS]).start()
     try:
         for name, file in (("digits", "digits.pt2"),):
             reply = server.call("PUT", f"/v1/graphs/{name}", model_file(file))

@@ -16,7 +16,7 @@ import sys
 import time
 import zlib
 
-from service import MODELS, Connection, Failed, Server, Tally, routes
+from service import CODECS, MODELS, Connection, Failed, Server, Tally, routes
 
 RUN = b'{"inputs": {"x": [[1.5, -2.0], [3.0, 4.0]]}}'
 TOKEN = "a-token-of-the-test-0123456789"
@@ -463,14 +463,15 @@ def scope_of(method, path):
         return "read"
     if path in ("/v2/logging", "/v2/trace/setting"):
         return "admin"
-    runs = path.endswith(("/run", "/infer")) or path == "/v1/compare"
+    runs = path.endswith(("/run", "/infer", ":predict")) or path == "/v1/compare"
     return "run" if method == "POST" and runs else "write"
 
 
 def scopes(binary):
     """Every route of the server's own list, with every scope, with a wrong token and with none;
     what there is not, and a method that a path lacks."""
-    server = Server(binary, ["--data", "none", "--quiet", "--max-wrong-tokens", "1000000"])
+    server = Server(binary, ["--data", "none", "--quiet", "--max-wrong-tokens", "1000000",
+                             "--codecs", CODECS])
     path = os.path.join(server.folder, "tokens")
     tokens = {scope: f"{scope}-token-of-the-test-0123456789" for scope in SCOPES}
     with open(path, "w", encoding="utf-8") as file:

@@ -4,7 +4,7 @@
 core, in one run.
 
     python tests/bench/engines.py BUILD/tests/bench/bench_models [--cpu] [--core N] [--rounds N]
-    [--seconds S] [ROW ...]
+    [--seconds S] [--precision bf16|int8] [ROW ...]
 
 Every engine gets the same exported module and the same input; its result is compared with eager
 PyTorch's before anything is timed (|difference| <= 1e-4 * max(1, largest |result|)). Then the
@@ -14,15 +14,23 @@ rounds. Whatever else the machine does meets all of them alike; where it is busy
 turn's processor time instead of the clock's (mean of its runs), in which waiting for the core does
 not count.
 
+With --precision, fxserve and its peers compute with less: PyTorch and ONNX Runtime with their dynamic
+8-bit linear layers, OpenVINO as it is, in float32, and with the weights and activations of its linear
+layers in 8 bits (nncf, calibrated on the input). Then no result is refused; each has its
+signal-to-noise ratio against float32, in dB, behind its time. Rows of random weights say little about
+what a real network loses.
+
 Needs torch 2.13 and the program bench_models (ninja tests/bench/bench_models). A peer that is not
 installed is left out with a line that says so (pip install onnxruntime openvino onnx onnxscript).
 Nothing fails because of time; a wrong result does.
 """
 
 import argparse
+import copy
 import importlib.util
 import io
 import logging
+import math
 import os
 import pathlib
 import statistics
@@ -44,6 +52,7 @@ def arguments():
     parser.add_argument("--cpu", action="store_true", help="processor time instead of the clock's")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.02, help="of one turn")
+    parser.add_argument("--precision", choices=("bf16", "int8"), help="of fxserve's programs")
     return parser.parse_intermixed_args()
 
 
@@ -59,6 +68,7 @@ import engine_layers
 import engine_vision
 
 HAS_ORT = all(importlib.util.find_spec(name) for name in ("onnxruntime", "onnx", "onnxscript"))
+HAS_NNCF = importlib.util.find_spec("nncf") is not None
 HAS_OPENVINO = all(importlib.util.find_spec(name) for name in ("openvino", "onnx", "onnxscript"))
 
 
@@ -251,15 +261,50 @@ class OpenVino:
         core = openvino.Core()
         config = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32",
                   "PERFORMANCE_HINT": "LATENCY"}
-        compiled = core.compile_model(core.read_model(onnx_file(module, x, folder)), "CPU", config)
+        compiled = core.compile_model(self.model(core, module, x, folder), "CPU", config)
         self.request = compiled.create_infer_request()
         self.input = openvino.Tensor(x.numpy(), shared_memory=True)
         self.request.set_input_tensor(0, self.input)
         self.request.infer()
         self.result = numpy.array(self.request.get_output_tensor(0).data)
 
+    def model(self, core, module, x, folder):
+        return core.read_model(onnx_file(module, x, folder))
+
     def turn(self, n):
         return median_us(self.request.infer, n)
+
+
+class TorchInt8(Torch):
+    name = "torch int8"
+
+    def __init__(self, module, x, folder):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            small = torch.ao.quantization.quantize_dynamic(copy.deepcopy(module), {nn.Linear})
+        super().__init__(small, x, folder)
+
+
+class OnnxRuntimeInt8(OnnxRuntime):
+    name = "ort int8"
+
+    def __init__(self, module, x, folder):
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+        small = folder / "small"
+        small.mkdir()
+        quantize_dynamic(onnx_file(module, x, folder), str(small / "model.onnx"), per_channel=True,
+                         weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gemm"])
+        super().__init__(module, x, small)
+
+
+class OpenVinoInt8(OpenVino):
+    name = "openvino int8"
+
+    def model(self, core, module, x, folder):
+        import nncf
+        logging.getLogger("nncf").setLevel(logging.ERROR)
+        return nncf.quantize(super().model(core, module, x, folder), nncf.Dataset([x.numpy()]),
+                             model_type=nncf.ModelType.TRANSFORMER, subset_size=1)
 
 
 class Ours:
@@ -272,7 +317,8 @@ class Ours:
             torch.export.save(torch.export.export(module, (x,)), archive)
         path = folder / "model.pt2"
         path.write_bytes(archive.getvalue())
-        command = [ARGS.program, str(path), ",".join(map(str, x.shape)), "turns"]
+        command = [ARGS.program, str(path), ",".join(map(str, x.shape)),
+                   "turns" + (f":{ARGS.precision}" if ARGS.precision else "")]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.process.stdin.write(x.numpy().tobytes())
         self.process.stdin.flush()
@@ -300,6 +346,11 @@ def check(engine, want):
                          f"are {limit:.3g}")
 
 
+def noise_db(engine, want):
+    error = engine.result.reshape(want.shape).astype(numpy.float64) - want
+    return 10 * math.log10((want.astype(numpy.float64) ** 2).sum() / max((error ** 2).sum(), 1e-300))
+
+
 def turns(engines):
     """By round: microseconds of each engine."""
     n_runs = {}
@@ -314,20 +365,27 @@ def turns(engines):
     return rounds
 
 
+def kinds():
+    less = ARGS.precision is not None
+    return ([Torch] + [TorchInt8] * less + [OnnxRuntimeInt8 if less else OnnxRuntime] * HAS_ORT
+            + [OpenVino] * HAS_OPENVINO + [OpenVinoInt8] * (less and HAS_OPENVINO and HAS_NNCF) + [Ours])
+
+
 def measure(name):
     make, shape, aim = ROWS[name]
     with tempfile.TemporaryDirectory() as folder:
         module, x = seeded(make), torch.rand(shape) * 2 - 1
-        kinds = [Torch] + [OnnxRuntime] * HAS_ORT + [OpenVino] * HAS_OPENVINO + [Ours]
-        engines = [kind(module, x, pathlib.Path(folder)) for kind in kinds]
+        engines = [kind(module, x, pathlib.Path(folder)) for kind in kinds()]
         for engine in engines[1:]:
-            check(engine, engines[0].result)
+            if not ARGS.precision:
+                check(engine, engines[0].result)
         rounds = turns(engines)
         engines[-1].close()
     ratio = statistics.median(min(us for peer, us in one.items() if peer != "fxserve") / one["fxserve"]
                               for one in rounds)
     medians = {engine.name: statistics.median(one[engine.name] for one in rounds) for engine in engines}
-    return medians, ratio, aim
+    decibels = {engine.name: noise_db(engine, engines[0].result) for engine in engines[1:]}
+    return medians, ratio, aim, decibels
 
 
 def main():
@@ -336,13 +394,15 @@ def main():
         print("ONNX Runtime is left out: onnxruntime, onnx or onnxscript is not installed")
     if not HAS_OPENVINO:
         print("OpenVINO is left out: openvino, onnx or onnxscript is not installed")
-    names = ["torch"] + ["onnxruntime"] * HAS_ORT + ["openvino"] * HAS_OPENVINO + ["fxserve"]
-    print(f"{'us, one thread, f32':26}" + "".join(f"{name:>13}" for name in names)
+    names = [kind.name for kind in kinds()]
+    print(f"{'us, one thread, ' + (ARGS.precision or 'f32'):26}" + "".join(f"{name:>13}" for name in names)
           + f"{'best peer / ours':>18}{'aim':>7}")
     for row in ARGS.rows or ROWS:
-        medians, ratio, aim = measure(row)
+        medians, ratio, aim, decibels = measure(row)
         print(f"{row:26}" + "".join(f"{medians[name]:13.2f}" for name in names)
               + f"{ratio:17.2f}x{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}", flush=True)
+        if ARGS.precision:
+            print(f"{'  dB':39}" + "".join(f"{decibels[name]:13.1f}" for name in names[1:]), flush=True)
     sys.stdout.flush()
 
 

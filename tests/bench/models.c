@@ -3,6 +3,7 @@
 // [list|rows|tune|turns]. Prints microseconds per run (median), the largest difference between the
 // two and the memory plan; "list" adds the program, "rows" the least that each instruction took,
 // "tune" compiles with a learning record and prints it. The input is uniform noise in -1 .. 1.
+// Behind "rows" or "turns": ":bf16" or ":int8", the precision.
 //
 // "turns", for engines.py: the input's float32 are read from standard input and the first result's
 // bytes written to standard output after a line with their number; then, for each line "N", N runs
@@ -203,6 +204,12 @@ static void print_rows(const Program *program, Frame *frame, ValueSpan inputs)
         }
 }
 
+static Precision precision_of(const char *what)
+{
+        const char *name = strchr(what, ':');
+        return name == NULL ? PRECISION_F32 : precision_named(name + 1);
+}
+
 int main(int argc, char **argv)
 {
         const char *what = argc > 3 && strchr("lrt", argv[argc - 1][0]) != NULL ? argv[--argc] : "";
@@ -224,14 +231,14 @@ int main(int argc, char **argv)
         Value *bound = new_array(graph->signature.n_inputs, sizeof(Value));
         check(bound == NULL ? STATUS_NO_MEMORY : bind_inputs(graph, (ValueSpan){ &input, 1 }, bound));
         ValueSpan inputs = { bound, graph->signature.n_inputs };
-        CompileOptions options = { .n_threads = 1 };
+        CompileOptions options = { .n_threads = 1, .precision = precision_of(what) };
         if (strcmp(what, "tune") == 0)
                 check(tune_new(true, &options.tune));
         int64_t start = clock_ns();
         check(compile_graph(graph, inputs, &options, NULL, &program));
         double compile_us = (double)(clock_ns() - start) / 1000, us[3], largest;
         frame_init(&frame);
-        if (strcmp(what, "turns") == 0) {
+        if (what[0] == 't' && what[1] == 'u' && what[2] == 'r') {
                 take_turns(program, &frame, input.tensor, inputs);
                 return 0;
         }

@@ -309,12 +309,15 @@ Status delete_graph(const Answer *answer)
 }
 
 // ---- the default version, aliases ----
-#define CHANGE_FORM "{\"default_version\": 2}, {\"aliases\": {\"prod\": 3}} or {\"image\": {...}}"
+#define CHANGE_FORM                                                                                          \
+        "{\"default_version\": 2}, {\"aliases\": {\"prod\": 3}}, {\"image\": {...}} or {\"precision\": "     \
+        "\"int8\"}"
 
 typedef struct Change {
         HeadChange head;
         AliasChange *aliases;
         uint32_t capacity;
+        bool has_precision;
         bool has_image;
         bool takes_images; // `image` says how; else they are taken no more
         ImageSettings image;
@@ -362,6 +365,20 @@ static Status read_aliases(JsonReader *reader, Change *change)
         }
 }
 
+// f32 is what there is without a setting.
+static Status read_precision(JsonReader *reader, Change *change)
+{
+        const char *name;
+        int choice;
+        if (json_peek(reader) != JSON_STRING)
+                return fail(STATUS_VALUE, "\"precision\" is a text");
+        TRY(json_read_string(reader, &name, NULL));
+        TRY(param_choose(PARAM_PRECISION, name, &choice));
+        change->has_precision = true;
+        change->head.settings[SETTING_PRECISION] = choice == PRECISION_F32 ? "" : precision_names[choice];
+        return STATUS_OK;
+}
+
 static Status read_image(JsonReader *reader, Change *change)
 {
         change->has_image = true;
@@ -386,13 +403,16 @@ static Status read_change(JsonReader *reader, Change *change)
                         TRY(read_aliases(reader, change));
                 else if (strcmp(key, "image") == 0)
                         TRY(read_image(reader, change));
+                else if (strcmp(key, "precision") == 0)
+                        TRY(read_precision(reader, change));
                 else
                         return fail(STATUS_UNKNOWN_MEMBER,
                                     "unknown member \"%.64s\"; what can be changed is: default_version, "
-                                    "aliases, image",
+                                    "aliases, image, precision",
                                     key);
         }
-        if (change->head.default_version == 0 && change->head.n_aliases == 0 && !change->has_image)
+        if (change->head.default_version == 0 && change->head.n_aliases == 0 && !change->has_image &&
+            !change->has_precision)
                 return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
         return json_finish(reader);
 }
@@ -414,18 +434,19 @@ static Status parse_change(const ApiCall *call, Change *change)
         return status;
 }
 
-// The settings go to the version that the name has from then on, which must take images.
-static Status settle_image(const Answer *answer, Change *change)
+// The settings go to the version that the name has from then on; for images it must take them.
+static Status settle_settings(const Answer *answer, Change *change)
 {
         Engine *engine = answer->context->engine;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         const Input *input;
         Graph *graph = NULL;
-        if (!change->has_image)
+        if (!change->has_image && !change->has_precision)
                 return STATUS_OK;
         TRY(engine_find(engine, answer->call->name, change->head.default_version, &version));
-        change->head.image_version = version->stored.version;
-        change->head.image = "";
+        change->head.set_version = version->stored.version;
+        if (change->has_image)
+                change->head.settings[SETTING_IMAGE] = "";
         if (!change->takes_images)
                 return STATUS_OK;
         TRY(engine_graph(engine, version, &graph));
@@ -434,7 +455,7 @@ static Status settle_image(const Answer *answer, Change *change)
         TRY(failure_at_argument(status, "image"));
         image_settings_write(&change->image, &change->image_text);
         TRY(text_status(&change->image_text));
-        change->head.image = change->image_text.data;
+        change->head.settings[SETTING_IMAGE] = change->image_text.data;
         return STATUS_OK;
 }
 
@@ -460,7 +481,7 @@ Status patch_graph(const Answer *answer)
         Change change = { .capacity = 0 };
         Status status = parse_change(answer->call, &change);
         if (status == STATUS_OK)
-                status = settle_image(answer, &change);
+                status = settle_settings(answer, &change);
         if (status == STATUS_OK)
                 status = apply_change(answer, &change.head);
         free(change.aliases);

@@ -285,11 +285,15 @@ void info_write_version(const VersionList *list, const GraphVersion *version, bo
         text_add(out, "]}");
 }
 
-static void write_image(const VersionList *list, const GraphVersion *version, Text *out)
+static void write_settings(const VersionList *list, const GraphVersion *version, Text *out)
 {
-        const StoreImage *image = store_head_image(&list->head, version->stored.version);
-        if (image != NULL && image->text[0] != '\0')
-                text_addf(out, ", \"image\": %s", image->text);
+        int64_t number = version->stored.version;
+        const char *image = store_head_setting(&list->head, SETTING_IMAGE, number),
+                   *precision = store_head_setting(&list->head, SETTING_PRECISION, number);
+        if (image[0] != '\0')
+                text_addf(out, ", \"image\": %s", image);
+        if (precision[0] != '\0')
+                text_addf(out, ", \"precision\": \"%s\"", precision);
 }
 
 static void write_versions(const VersionList *list, Text *out)
@@ -347,7 +351,7 @@ Status info_write(const InfoOf *of, Text *out)
                 text_add_n(out, of->derivation->data, of->derivation->n);
         }
         if (of->list != NULL) {
-                write_image(of->list, of->version, out);
+                write_settings(of->list, of->version, out);
                 write_versions(of->list, out);
         }
         write_run(of->version, out);

@@ -57,7 +57,9 @@ static const Media change_media[] = {
           "\"type\": [\"object\", \"null\"], \"properties\": {\"size\": " SIDES ", \"crop\": " SIDES
           ", \"mean\": " CHANNELS ", \"std\": " CHANNELS ", "
           "\"layout\": {\"enum\": [\"NCHW\", \"NHWC\"]}, "
-          "\"colour\": {\"enum\": [\"RGB\", \"BGR\", \"grey\"]}}}}}" },
+          "\"colour\": {\"enum\": [\"RGB\", \"BGR\", \"grey\"]}}}, "
+          "\"precision\": {\"description\": \"of runs that name none\", "
+          "\"enum\": [\"f32\", \"bf16\", \"int8\"]}}}" },
         { NULL, NULL }
 };
 static const Media pass_media[] = {

@@ -143,7 +143,7 @@ static Status open_side(CompareRun *run, int at)
         RunTask *task = &run->calls[at].task;
         const RunContext *outer = run->context->ctx;
         task->mode = run->body->sides[at].mode;
-        task->precision = run->body->sides[at].precision;
+        run_take_precision(&run->calls[at], run->body->sides[at].precision);
         TRY(take_seed(run, at));
         task->ctx.within = outer;
         task->ctx.deadline_ns = run->context->deadline_ns == 0

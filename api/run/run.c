@@ -41,12 +41,18 @@ Status run_take_choice(RunCall *run, ParameterId id, const char *name)
         if (id == PARAM_MODE)
                 run->task.mode = (RunMode)choice;
         else if (id == PARAM_PRECISION)
-                run->task.precision = (Precision)choice;
+                run_take_precision(run, (Precision)choice);
         else if (id == PARAM_ENCODING)
                 run->encoding = (RunEncoding)choice;
         else
                 run->bare = choice != 0;
         return STATUS_OK;
+}
+
+void run_take_precision(RunCall *run, Precision precision)
+{
+        run->task.precision = precision;
+        run->has_precision = true;
 }
 
 Status run_take_outputs(const char *names, size_t n, RunCall *run)
@@ -117,9 +123,13 @@ bool run_is_bounded(const ApiCall *call)
         return !codec_of(call)->grows;
 }
 
-// Only programs compute in less than float32: whoever asks for it waits for the program.
-static Status settle_precision(RunTask *task)
+// Only programs compute in less than float32: whoever asks for it waits for the program. What the
+// graph was set to holds for runs that name no precision and need not be eager.
+static Status settle_precision(RunCall *run)
 {
+        RunTask *task = &run->task;
+        if (!run->has_precision && task->version != NULL && task->mode != RUN_MODE_EAGER)
+                task->precision = (Precision)atomic_load(&task->version->precision);
         if (task->precision != PRECISION_F32 && task->mode == RUN_MODE_EAGER)
                 return fail(STATUS_VALUE, RUN_EAGER_IS_F32);
         if (task->precision != PRECISION_F32)
@@ -143,7 +153,7 @@ Status run_decode(const ApiCall *call, RunCall *run)
                 run->sent = RUN_SENT_NO_BODY;
         else
                 TRY(codec_of(call)->decode(run));
-        TRY(settle_precision(task));
+        TRY(settle_precision(run));
         return run_settle_partial(run);
 }
 

@@ -20,6 +20,7 @@ typedef struct RunCall {
         const Codec *replies; // the reply's; never NULL
         // how it replies: options from the query and then the body (given twice: STATUS_VALUE)
         bool profile_in_reply;
+        bool has_precision; // the request names one
         RunEncoding encoding;
         bool bare;
         int64_t top; // of each output's rows the so many greatest values; 0: all of its data

@@ -27,7 +27,7 @@ static Status find_settings(const RunCall *run, ImageSettings *out)
                 return fail(STATUS_INPUT,
                             "images go to graphs that are stored, with settings that say how one "
                             "becomes an input; this graph came with the request: send arrays");
-        TRY(engine_image(run->recipe.engine, version, &line));
+        TRY(engine_setting(run->recipe.engine, version, SETTING_IMAGE, &line));
         if (line.n == 0)
                 return fail(STATUS_INPUT,
                             "graph '%s' has no settings for images yet: PATCH /v1/graphs/%s with how one "

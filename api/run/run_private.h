@@ -89,6 +89,7 @@ void run_write_kept(const RunCall *run, Text *out);
 
 // ---- options ----
 #define RUN_EAGER_IS_F32 "an eager run computes in float32; \"precision\" goes with \"mode\": \"compiled\""
+void run_take_precision(RunCall *run, Precision precision);
 // A named value of PARAM_MODE, PARAM_PRECISION, PARAM_ENCODING or PARAM_REPLY.
 Status run_take_choice(RunCall *run, ParameterId id, const char *name);
 void run_take_seed(RunCall *run, int64_t seed);

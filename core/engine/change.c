@@ -160,7 +160,7 @@ static Status set_alias(StoreHead *head, const AliasChange *change)
         return STATUS_OK;
 }
 
-// ---- images ----
+// ---- settings ----
 static bool has_version_in(const EngineGraph *graph, int64_t from, int64_t to)
 {
         for (uint32_t i = 0; i < graph->n_versions; i++)
@@ -169,45 +169,71 @@ static bool has_version_in(const EngineGraph *graph, int64_t from, int64_t to)
         return false;
 }
 
-// Leaves out entries that hold for no version any more; the last one holds for those to come.
-static void drop_images(const EngineGraph *graph, StoreHead *head)
+// Leaves out entries that hold for no version any more; the last one of a kind holds for those to
+// come.
+static void drop_settings(const EngineGraph *graph, StoreHead *head)
 {
         uint32_t n = 0;
-        for (uint32_t i = 0; i < head->n_images; i++)
-                if (i + 1 == head->n_images ||
-                    has_version_in(graph, head->images[i].version, head->images[i + 1].version))
-                        head->images[n++] = head->images[i];
-        head->n_images = n;
+        for (uint32_t i = 0; i < head->n_settings; i++) {
+                const StoreSetting *setting = &head->settings[i], *next = setting + 1;
+                if (i + 1 == head->n_settings || next->kind != setting->kind ||
+                    has_version_in(graph, setting->version, next->version))
+                        head->settings[n++] = *setting;
+        }
+        head->n_settings = n;
 }
 
-static Status set_image(const EngineGraph *graph, int64_t version, const char *text, StoreHead *head)
+static Status set_setting(const EngineGraph *graph, SettingKind kind, int64_t version, const char *text,
+                          StoreHead *head)
 {
         uint32_t place = 0;
-        while (place < head->n_images && head->images[place].version < version)
+        while (place < head->n_settings &&
+               (head->settings[place].kind < kind ||
+                (head->settings[place].kind == kind && head->settings[place].version < version)))
                 place++;
-        if (place == head->n_images || head->images[place].version != version) {
-                StoreImage *more = realloc(head->images, ((size_t)head->n_images + 1) * sizeof(*more));
+        if (place == head->n_settings || head->settings[place].kind != kind ||
+            head->settings[place].version != version) {
+                StoreSetting *more = realloc(head->settings, ((size_t)head->n_settings + 1) * sizeof(*more));
                 if (more == NULL)
                         return fail_memory();
-                head->images = more;
-                memmove(&more[place + 1], &more[place], (head->n_images - place) * sizeof(*more));
-                head->n_images++;
+                head->settings = more;
+                memmove(&more[place + 1], &more[place], (head->n_settings - place) * sizeof(*more));
+                head->n_settings++;
         }
-        head->images[place].version = version;
-        snprintf(head->images[place].text, sizeof(head->images[place].text), "%s", text);
-        drop_images(graph, head);
+        head->settings[place] = (StoreSetting){ .kind = kind, .version = version };
+        snprintf(head->settings[place].text, sizeof(head->settings[place].text), "%s", text);
+        drop_settings(graph, head);
         return STATUS_OK;
 }
 
-Status engine_image(Engine *engine, const GraphVersion *version, Text *out)
+static Status set_settings(const EngineGraph *graph, const HeadChange *change, StoreHead *head)
+{
+        for (int kind = 0; kind < SETTING_KINDS; kind++) {
+                if (change->settings[kind] != NULL)
+                        TRY(set_setting(graph, (SettingKind)kind, change->set_version, change->settings[kind],
+                                        head));
+        }
+        return STATUS_OK;
+}
+
+Status engine_setting(Engine *engine, const GraphVersion *version, SettingKind kind, Text *out)
 {
         pthread_mutex_lock(&engine->mutex);
         const EngineGraph *graph = string_map_get(&engine->graphs, version->name);
-        const StoreImage *image =
-                graph == NULL ? NULL : store_head_image(&graph->head, version->stored.version);
-        text_add(out, image == NULL ? "" : image->text);
+        if (graph != NULL)
+                text_add(out, store_head_setting(&graph->head, kind, version->stored.version));
         pthread_mutex_unlock(&engine->mutex);
         return text_status(out);
+}
+
+void engine_read_settings(EngineGraph *graph)
+{
+        for (uint32_t i = 0; i < graph->n_versions; i++) {
+                GraphVersion *version = graph->versions[i];
+                const char *text =
+                        store_head_setting(&graph->head, SETTING_PRECISION, version->stored.version);
+                atomic_store(&version->precision, (int)precision_named(text));
+        }
 }
 
 static Status change_head(const EngineGraph *graph, const HeadChange *change, StoreHead *head)
@@ -222,10 +248,10 @@ static Status change_head(const EngineGraph *graph, const HeadChange *change, St
                         return no_version(graph, change->aliases[i].version);
                 TRY(set_alias(head, &change->aliases[i]));
         }
-        if (change->image_version != 0 && engine_version_of(graph, change->image_version) == NULL)
-                return no_version(graph, change->image_version);
-        if (change->image_version != 0)
-                TRY(set_image(graph, change->image_version, change->image, head));
+        if (change->set_version != 0 && engine_version_of(graph, change->set_version) == NULL)
+                return no_version(graph, change->set_version);
+        if (change->set_version != 0)
+                TRY(set_settings(graph, change, head));
         if (head->n_aliases > (uint64_t)limits.max_aliases)
                 return fail(STATUS_TOO_LARGE,
                             "graph '%s' would have %u aliases; there can be %lld (max_aliases in GET /v1)",
@@ -239,7 +265,7 @@ static Status change_locked(Engine *engine, const char *name, const HeadChange *
         EngineGraph *graph = graph_of(engine, name);
         if (graph == NULL)
                 return engine_not_found(name);
-        if (change->n_aliases == 0 && change->image_version == 0 &&
+        if (change->n_aliases == 0 && change->set_version == 0 &&
             change->default_version == graph->head.default_version)
                 return STATUS_OK;
         TRY(store_head_copy(&graph->head, &head));
@@ -248,6 +274,7 @@ static Status change_locked(Engine *engine, const char *name, const HeadChange *
                 TRY(store_put_head(engine->store, &head));
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, &head);
+        engine_read_settings(graph);
         pthread_mutex_unlock(&engine->mutex);
         return STATUS_OK;
 }
@@ -264,9 +291,8 @@ Status engine_change(Engine *engine, const char *name, const HeadChange *change)
 static Status make_default(Engine *engine, const GraphVersion *version, const char *image)
 {
         int64_t number = version->stored.version;
-        HeadChange change = { .default_version = number,
-                              .image_version = image == NULL ? 0 : number,
-                              .image = image };
+        HeadChange change = { .default_version = number, .set_version = image == NULL ? 0 : number };
+        change.settings[SETTING_IMAGE] = image;
         return change_locked(engine, version->name, &change);
 }
 
@@ -356,7 +382,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         TRY(store_head_copy(&graph->head, &head));
         head.default_version = stored.version;
         if (put->image != NULL)
-                TRY(set_image(graph, stored.version, put->image, &head));
+                TRY(set_setting(graph, SETTING_IMAGE, stored.version, put->image, &head));
         TRY(put_on_disk(engine, &head, version, latest));
         if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED) {
                 atomic_fetch_add(&engine->n_damaged, 1u);
@@ -367,6 +393,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, &head);
         graph->versions[graph->n_versions - 1] = graph_version_ref(version);
+        engine_read_settings(graph);
         pthread_mutex_unlock(&engine->mutex);
         graph_version_unref(latest);
         engine_prepare(engine, version);
@@ -383,6 +410,7 @@ static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, StoreH
         if (is_new_name)
                 (void)string_map_set(&engine->graphs, graph->head.name, graph, NULL);
         graph->versions[graph->n_versions++] = graph_version_ref(version);
+        engine_read_settings(graph);
         pthread_mutex_unlock(&engine->mutex);
 }
 
@@ -410,7 +438,7 @@ static Status put_next(Engine *engine, EngineGraph *graph, const PutRequest *put
         TRY(reserve_place(engine, graph));
         TRY(store_head_copy(&graph->head, &head));
         if (put->image != NULL)
-                TRY(set_image(graph, stored.version, put->image, &head));
+                TRY(set_setting(graph, SETTING_IMAGE, stored.version, put->image, &head));
         TRY(share_decoded(engine, version, put->graph));
         TRY(engine_use_content(engine, &version->key));
         head.default_version = stored.version;

@@ -164,6 +164,7 @@ static Status restore(void *context, Store *store, const StoreHead *head, const 
                 engine_say(engine, "graph '%s' version %lld is damaged: %s", head->name,
                            (long long)versions[i].version, graph_version_reason(*version));
         }
+        engine_read_settings(graph);
         TRY(string_map_set(&engine->graphs, graph->head.name, graph, NULL));
         graph = NULL;
         return STATUS_OK;

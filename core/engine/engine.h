@@ -72,6 +72,7 @@ typedef struct GraphVersion {
         ProfileStats *stats;
         _Atomic int state;       // GraphState
         _Atomic bool unloaded;   // engine_set_loaded
+        _Atomic int precision;   // Precision of its runs that name none: SETTING_PRECISION
         char *reason;            // why damaged; written once before state (graph_version_reason)
         char latest_program[65]; // id of the last one that ran; guarded by the engine
 } GraphVersion;
@@ -108,12 +109,13 @@ typedef struct HeadChange {
         int64_t default_version; // 0: stays
         uint32_t n_aliases;
         const AliasChange *aliases;
-        int64_t image_version; // which version `image` is for, and those after it; 0: none
-        const char *image;     // one line of at most STORE_IMAGE_MAX bytes; "": no images
+        int64_t set_version; // which version `settings` are for, and those after it; 0: none
+        // one line each of at most STORE_SETTING_MAX bytes; "": none any more; NULL: stays
+        const char *settings[SETTING_KINDS];
 } HeadChange;
 Status engine_change(Engine *engine, const char *name, const HeadChange *change);
-// Adds how images become inputs of a version, as engine_change set it; nothing where none is set.
-Status engine_image(Engine *engine, const GraphVersion *version, Text *out);
+// Adds a setting of a version, as engine_change set it; nothing where none is.
+Status engine_setting(Engine *engine, const GraphVersion *version, SettingKind kind, Text *out);
 // Default versions of graphs whose name sorts after `after` (NULL: all), by name; at most `limit`,
 // counted. *out_next: there are more.
 Status engine_list(Engine *engine, const char *after, uint32_t limit, GraphVersion **out, uint32_t *out_n,

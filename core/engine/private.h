@@ -26,6 +26,9 @@ typedef struct EngineGraph {
         uint32_t n_versions, capacity;
         GraphVersion **versions; // counted, ascending
 } EngineGraph;
+// What its versions keep beside their place in the head. Under engine->mutex, or before others see
+// the graph.
+void engine_read_settings(EngineGraph *graph);
 
 typedef struct IdlePiece IdlePiece;
 

@@ -15,6 +15,7 @@ typedef enum Precision {
         PRECISION_COUNT
 } Precision;
 extern const char *const precision_names[PRECISION_COUNT]; // "f32", "bf16", "int8"
+Precision precision_named(const char *name);               // PRECISION_F32 for all other names
 
 static inline bool is_packed_type(const TensorMeta *meta)
 {

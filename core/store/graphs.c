@@ -5,7 +5,7 @@
 //                      the head does not know yet (from its next_version on) is newer than the
 //                      head, and the newest of them is the default. So the head is written only
 //                      with the first version of a name, after it: without a head there is no name.
-//   default, aliases, images   the head
+//   default, aliases, settings the head
 //   remove a version   the head, which lists it as gone; then its file is removed
 //   remove a name      the head is removed; then the files of its versions
 //
@@ -81,13 +81,14 @@ static void undo_version(Store *store, const Head *head, int64_t number, const S
 // ---- heads ----
 static bool same_extras(const StoreHead *a, const StoreHead *b)
 {
-        bool same = a->n_aliases == b->n_aliases && a->n_images == b->n_images;
+        bool same = a->n_aliases == b->n_aliases && a->n_settings == b->n_settings;
         for (uint32_t i = 0; i < a->n_aliases && same; i++)
                 same = strcmp(a->aliases[i].name, b->aliases[i].name) == 0 &&
                        a->aliases[i].version == b->aliases[i].version;
-        for (uint32_t i = 0; i < a->n_images && same; i++)
-                same = strcmp(a->images[i].text, b->images[i].text) == 0 &&
-                       a->images[i].version == b->images[i].version;
+        for (uint32_t i = 0; i < a->n_settings && same; i++)
+                same = strcmp(a->settings[i].text, b->settings[i].text) == 0 &&
+                       a->settings[i].version == b->settings[i].version &&
+                       a->settings[i].kind == b->settings[i].kind;
         return same;
 }
 

@@ -9,6 +9,7 @@
 //   gone 5                         (any number of these)
 //   alias prod 3                   (by name)
 //   attribute image 3 TEXT         (from version 3 on; by version)
+//   attribute precision 3 TEXT     (likewise)
 //   attribute KEY VALUE...         (others are kept, whatever they say)
 //
 // A version:
@@ -32,6 +33,9 @@
 #include <string.h>
 #include "core/store/lines.h"
 
+const char *const setting_names[SETTING_KINDS] = {
+        [SETTING_IMAGE] = "image", [SETTING_PRECISION] = "precision"
+};
 const char *const store_role_names[STORE_ROLES] = { "graph", "weights", "samples", "labels", "recipe" };
 
 // ---- heads in memory ----
@@ -46,8 +50,8 @@ Status store_head_copy(const StoreHead *head, StoreHead *out_copy)
 {
         StoreHead copy = *head;
         copy.aliases = copy_array(head->aliases, head->n_aliases, sizeof(*copy.aliases));
-        copy.images = copy_array(head->images, head->n_images, sizeof(*copy.images));
-        if ((copy.aliases == NULL && copy.n_aliases > 0) || (copy.images == NULL && copy.n_images > 0)) {
+        copy.settings = copy_array(head->settings, head->n_settings, sizeof(*copy.settings));
+        if ((copy.aliases == NULL && copy.n_aliases > 0) || (copy.settings == NULL && copy.n_settings > 0)) {
                 store_head_deinit(&copy);
                 return fail_memory();
         }
@@ -55,21 +59,22 @@ Status store_head_copy(const StoreHead *head, StoreHead *out_copy)
         return STATUS_OK;
 }
 
-const StoreImage *store_head_image(const StoreHead *head, int64_t version)
+const char *store_head_setting(const StoreHead *head, SettingKind kind, int64_t version)
 {
-        const StoreImage *found = NULL;
-        for (uint32_t i = 0; i < head->n_images && head->images[i].version <= version; i++)
-                found = &head->images[i];
+        const char *found = "";
+        for (uint32_t i = 0; i < head->n_settings; i++)
+                if (head->settings[i].kind == kind && head->settings[i].version <= version)
+                        found = head->settings[i].text;
         return found;
 }
 
 void store_head_deinit(StoreHead *head)
 {
         free(head->aliases);
-        free(head->images);
+        free(head->settings);
         head->aliases = NULL;
-        head->images = NULL;
-        head->n_aliases = head->n_images = 0;
+        head->settings = NULL;
+        head->n_aliases = head->n_settings = 0;
 }
 
 Head *head_free(Head *head)
@@ -95,9 +100,11 @@ Status record_write_head(const Head *head, Text *out)
         for (uint32_t i = 0; i < head->head.n_aliases; i++)
                 text_addf(out, "alias %s %lld\n", head->head.aliases[i].name,
                           (long long)head->head.aliases[i].version);
-        for (uint32_t i = 0; i < head->head.n_images; i++)
-                text_addf(out, "attribute image %lld %s\n", (long long)head->head.images[i].version,
-                          head->head.images[i].text);
+        for (uint32_t i = 0; i < head->head.n_settings; i++) {
+                const StoreSetting *setting = &head->head.settings[i];
+                text_addf(out, "attribute %s %lld %s\n", setting_names[setting->kind],
+                          (long long)setting->version, setting->text);
+        }
         if (head->attributes != NULL)
                 text_add(out, head->attributes);
         return lines_close(out, start);
@@ -131,22 +138,31 @@ static Status read_aliases(Lines *lines, StoreHead *head)
         return STATUS_OK;
 }
 
-static Status read_images(Lines *lines, StoreHead *head)
+static Status read_setting(const char *text, SettingKind kind, uint32_t *capacity, StoreHead *head)
 {
-        char text[STORE_IMAGE_MAX + 32];
+        const StoreSetting *last = head->n_settings == 0 ? NULL : &head->settings[head->n_settings - 1];
+        StoreSetting setting = { .kind = kind };
+        long long version;
+        int used = 0;
+        if (sscanf(text, "%lld%n", &version, &used) != 1 || text[used] != ' ' || version < 1 ||
+            strlen(text + used + 1) > STORE_SETTING_MAX ||
+            (last != NULL && last->kind == kind && last->version >= version))
+                return fail(STATUS_DAMAGED, "a setting is not understood");
+        setting.version = version;
+        snprintf(setting.text, sizeof(setting.text), "%s", text + used + 1);
+        TRY(array_reserve(&head->settings, capacity, head->n_settings + 1, sizeof(*head->settings)));
+        head->settings[head->n_settings++] = setting;
+        return STATUS_OK;
+}
+
+static Status read_settings(Lines *lines, StoreHead *head)
+{
+        char text[STORE_SETTING_MAX + 32], label[32];
         uint32_t capacity = 0;
-        while (lines_take(lines, "attribute image", text, sizeof(text))) {
-                StoreImage image;
-                long long version;
-                int used = 0;
-                if (sscanf(text, "%lld%n", &version, &used) != 1 || text[used] != ' ' || version < 1 ||
-                    strlen(text + used + 1) > STORE_IMAGE_MAX ||
-                    (head->n_images > 0 && head->images[head->n_images - 1].version >= version))
-                        return fail(STATUS_DAMAGED, "an image attribute is not understood");
-                image.version = version;
-                snprintf(image.text, sizeof(image.text), "%s", text + used + 1);
-                TRY(array_reserve(&head->images, &capacity, head->n_images + 1, sizeof(*head->images)));
-                head->images[head->n_images++] = image;
+        for (int kind = 0; kind < SETTING_KINDS; kind++) {
+                snprintf(label, sizeof(label), "attribute %s", setting_names[kind]);
+                while (lines_take(lines, label, text, sizeof(text)))
+                        TRY(read_setting(text, (SettingKind)kind, &capacity, head));
         }
         return STATUS_OK;
 }
@@ -185,7 +201,7 @@ Status record_read_head(const char *text, size_t n, Head **out_head)
                 return fail(STATUS_DAMAGED, "its default version cannot be");
         TRY(read_gone(&lines, head));
         TRY(read_aliases(&lines, &head->head));
-        TRY(read_images(&lines, &head->head));
+        TRY(read_settings(&lines, &head->head));
         TRY(read_attributes(&lines, head));
         if (lines.at != lines.end)
                 return fail(STATUS_DAMAGED, "a line is not understood");

@@ -77,13 +77,16 @@ typedef struct StoreAlias {
         int64_t version;
 } StoreAlias;
 
-// How images become inputs, as text that the store does not read: from this version on, until the
-// next entry.
-enum { STORE_IMAGE_MAX = 511 };
-typedef struct StoreImage {
+// How a version is served, as text that the store does not read: from this version on, until the
+// next entry of the same kind.
+typedef enum SettingKind { SETTING_IMAGE, SETTING_PRECISION, SETTING_KINDS } SettingKind;
+extern const char *const setting_names[SETTING_KINDS]; // "image", "precision"
+enum { STORE_SETTING_MAX = 511 };
+typedef struct StoreSetting {
+        SettingKind kind;
         int64_t version;
-        char text[STORE_IMAGE_MAX + 1]; // one line; "": no images
-} StoreImage;
+        char text[STORE_SETTING_MAX + 1]; // one line; "": as if there were none
+} StoreSetting;
 
 // What a name has besides its versions.
 typedef struct StoreHead {
@@ -91,12 +94,12 @@ typedef struct StoreHead {
         int64_t next_version, default_version;
         uint32_t n_aliases;
         StoreAlias *aliases; // by name
-        uint32_t n_images;
-        StoreImage *images; // by version
+        uint32_t n_settings;
+        StoreSetting *settings; // by kind, then by version
 } StoreHead;
 
-// The entry that holds for a version; NULL: none.
-const StoreImage *store_head_image(const StoreHead *head, int64_t version);
+// What holds for a version; "": nothing was set. Lives as long as the head.
+const char *store_head_setting(const StoreHead *head, SettingKind kind, int64_t version);
 // A copy of its own, for store_head_deinit. Without memory *out_copy is left as it was.
 Status store_head_copy(const StoreHead *head, StoreHead *out_copy);
 void store_head_deinit(StoreHead *head);

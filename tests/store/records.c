@@ -148,9 +148,11 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_head_is_noticed)
 {
         Text text = { 0 };
         StoreAlias aliases[] = { { "canary", 3 }, { "prod", 2 } };
-        StoreImage images[] = { { 1, "{\"size\": 3}" }, { 4, "" } };
+        StoreSetting settings[] = { { SETTING_IMAGE, 1, "{\"size\": 3}" },
+                                    { SETTING_IMAGE, 4, "" },
+                                    { SETTING_PRECISION, 2, "int8" } };
         int64_t gone[] = { 1 };
-        Head *read = NULL, head = { .head = { "digits", 5, 4, 2, aliases, 2, images },
+        Head *read = NULL, head = { .head = { "digits", 5, 4, 2, aliases, 3, settings },
                                     .incarnation = "0123456789abcdef",
                                     .n_gone = 1,
                                     .gone = gone };
@@ -160,9 +162,11 @@ Test(records, every_flipped_bit_and_every_truncation_of_a_head_is_noticed)
         cr_assert_str_eq(read->head.aliases[1].name, "prod");
         cr_assert_eq(read->head.aliases[1].version, 2);
         cr_assert_eq(read->gone[0], 1);
-        cr_assert_str_eq(store_head_image(&read->head, 3)->text, "{\"size\": 3}");
-        cr_assert_str_eq(store_head_image(&read->head, 5)->text, "");
-        cr_assert_null(store_head_image(&read->head, 0));
+        cr_assert_str_eq(store_head_setting(&read->head, SETTING_IMAGE, 3), "{\"size\": 3}");
+        cr_assert_str_eq(store_head_setting(&read->head, SETTING_IMAGE, 5), "");
+        cr_assert_str_eq(store_head_setting(&read->head, SETTING_IMAGE, 0), "");
+        cr_assert_str_eq(store_head_setting(&read->head, SETTING_PRECISION, 1), "");
+        cr_assert_str_eq(store_head_setting(&read->head, SETTING_PRECISION, 9), "int8");
         read = head_free(read);
         for (size_t i = 0; i < text.n; i++) {
                 for (int bit = 0; bit < 8; bit++) {
@@ -183,7 +187,7 @@ Test(records,
         Store *store = open_store(folder);
         put(store, 1);
         store_close(store);
-        add_line(folder, "graphs/m", "attribute precision bf16 tolerance 0.01\n");
+        add_line(folder, "graphs/m", "attribute colour blue 0.01\n");
         add_line(folder, "versions/m@1", "attribute quantised int8\n");
         store = open_store(folder);
         cr_assert_eq(seen.n_parts[0], 1);
@@ -192,7 +196,7 @@ Test(records,
                 STATUS_OK);
         store_close(store);
         char *text = scratch_read(folder, "graphs/m");
-        cr_assert(strstr(text, "attribute precision bf16 tolerance 0.01\n") != NULL, "%s", text);
+        cr_assert(strstr(text, "attribute colour blue 0.01\n") != NULL, "%s", text);
         free(text);
         add_line(folder, "versions/m@1", "news 1\n");
         store_close(open_store(folder));

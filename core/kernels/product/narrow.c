@@ -17,6 +17,14 @@ const char *const precision_names[PRECISION_COUNT] = {
         [PRECISION_F32] = "f32", [PRECISION_BF16] = "bf16", [PRECISION_INT8] = "int8"
 };
 
+Precision precision_named(const char *name)
+{
+        for (int i = 0; i < PRECISION_COUNT; i++)
+                if (strcmp(precision_names[i], name) == 0)
+                        return (Precision)i;
+        return PRECISION_F32;
+}
+
 struct NarrowMatmul {
         const NarrowIsa *isa;
         Precision precision;

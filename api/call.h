@@ -131,5 +131,7 @@ typedef struct ApiContext {
 // (NEEDS_GRAPH) and handed in.
 void api_answer(const ApiContext *context, ApiCall *call, Graph *graph_or_null, GraphVersion *version_or_null,
                 ApiReply *reply);
+// A path that names no graph is that of the only one. STATUS_VALUE: there are several.
+Status api_take_only(Engine *engine, ApiCall *call);
 // The version that the path names, counted; the call has its number from then on.
 Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version);

@@ -320,42 +320,64 @@ bool route_has(const Route *route, RouteNeed need)
 static const struct {
         const char *name, *server;
         unsigned bit;
-} codecs[] = { { "tfserving", "TensorFlow Serving and KServe v1", AS_TFSERVING } };
+} codecs[] = { { "tfserving", "TensorFlow Serving and KServe v1", AS_TFSERVING },
+               { "torchserve", "TorchServe", AS_TORCHSERVE },
+               { "sagemaker", "SageMaker", AS_SAGEMAKER } };
 
-static Status add_codec(const char *name, size_t n, unsigned *codecs_out)
+static Status fail_codec(const char *name, size_t n)
 {
-        for (size_t i = 0; i < ARRAY_LENGTH(codecs); i++)
-                if (strlen(codecs[i].name) == n && memcmp(codecs[i].name, name, n) == 0) {
-                        *codecs_out |= codecs[i].bit;
-                        return STATUS_OK;
-                }
         Status status = fail(STATUS_USAGE, "--codecs names \"%.*s\"; there are:", (int)MIN(n, 64U), name);
         for (size_t i = 0; i < ARRAY_LENGTH(codecs); i++)
                 failure_append("%s %s", i == 0 ? "" : ",", codecs[i].name);
+        failure_append("=GRAPH");
         return status;
 }
 
-Status route_codecs(const char *names, unsigned *out_codecs)
+// "tfserving", or "sagemaker=GRAPH".
+static Status add_codec(const char *text, size_t n, RouteCodecs *all)
 {
-        unsigned sum = 0;
-        for (const char *at = names; *at != '\0';) {
-                size_t n = strcspn(at, ",");
-                TRY(add_codec(at, n, &sum));
-                at += n + (at[n] == ',');
-        }
-        *out_codecs = sum;
+        const char *equals = memchr(text, '=', n);
+        size_t n_name = equals == NULL ? n : (size_t)(equals - text), i = 0;
+        while (i < ARRAY_LENGTH(codecs) &&
+               (strlen(codecs[i].name) != n_name || memcmp(codecs[i].name, text, n_name) != 0))
+                i++;
+        if (i == ARRAY_LENGTH(codecs) || (equals != NULL && codecs[i].bit != AS_SAGEMAKER))
+                return fail_codec(text, n);
+        all->on |= codecs[i].bit;
+        if (equals == NULL)
+                return STATUS_OK;
+        size_t n_graph = n - n_name - 1;
+        snprintf(all->invoked, sizeof(all->invoked), "%.*s", (int)MIN(n_graph, 64U), equals + 1);
+        if (n_graph > 64 || !route_is_name(all->invoked))
+                return fail(STATUS_USAGE, "--codecs sagemaker=%.64s: this is no name of a graph",
+                            all->invoked);
         return STATUS_OK;
 }
 
-Status route_check_codec(const Route *route, unsigned on)
+Status route_codecs(const char *names, RouteCodecs *out_codecs)
 {
-        for (size_t i = 0; i < ARRAY_LENGTH(codecs); i++)
-                if (route_has(route, codecs[i].bit) && (on & codecs[i].bit) == 0)
-                        return fail(STATUS_NOT_FOUND,
-                                    "this path is one of %s, which is not switched on: start fxserve with "
-                                    "--codecs %s (FXSERVE_CODECS)",
-                                    codecs[i].server, codecs[i].name);
+        RouteCodecs all = { .on = 0 };
+        for (const char *at = names; *at != '\0';) {
+                size_t n = strcspn(at, ",");
+                TRY(add_codec(at, n, &all));
+                at += n + (at[n] == ',');
+        }
+        *out_codecs = all;
         return STATUS_OK;
+}
+
+Status route_check_codec(const Route *route, const RouteCodecs *on)
+{
+        unsigned all = AS_TFSERVING | AS_TORCHSERVE | AS_SAGEMAKER;
+        if ((route->needs & all) == 0 || (route->needs & on->on) != 0)
+                return STATUS_OK;
+        size_t i = 0;
+        while ((route->needs & codecs[i].bit) == 0)
+                i++;
+        return fail(STATUS_NOT_FOUND,
+                    "this path is one of %s, which is not switched on: start fxserve with --codecs %s "
+                    "(FXSERVE_CODECS)",
+                    codecs[i].server, codecs[i].name);
 }
 
 const char *route_template(const Route *route)

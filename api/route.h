@@ -41,7 +41,9 @@ typedef enum RouteNeed {
         AS_OIP = 128,
         NEEDS_SESSION = 256, // the session that the path names, and its version's graph
         // the route is another server's, and there only when --codecs names it
-        AS_TFSERVING = 512
+        AS_TFSERVING = 512,
+        AS_TORCHSERVE = 1024,
+        AS_SAGEMAKER = 2048 // a path without {name} is of the graph that --codecs names, or of the only one
 } RouteNeed;
 
 // A media type and its JSON schema; lists end with a NULL type.
@@ -125,11 +127,15 @@ extern const Route routes[ROUTE_COUNT];
 // Questions about a call's route, which is NULL while it is unknown.
 bool route_is(const Route *route, RouteKind kind);
 bool route_has(const Route *route, RouteNeed need); // all of it
-// The routes of other servers: a sum of RouteNeed from names separated by commas, as --codecs has
-// them. STATUS_USAGE lists the names.
-Status route_codecs(const char *names, unsigned *out_codecs);
+// The routes of other servers that are there.
+typedef struct RouteCodecs {
+        unsigned on;      // a sum of AS_TFSERVING and so on
+        char invoked[65]; // the graph of POST /invocations; "": the only one
+} RouteCodecs;
+// From names separated by commas, as --codecs has them. STATUS_USAGE lists the names.
+Status route_codecs(const char *names, RouteCodecs *out_codecs);
 // STATUS_NOT_FOUND: the route is of a server that is not among `codecs`; says how to switch it on.
-Status route_check_codec(const Route *route, unsigned codecs);
+Status route_check_codec(const Route *route, const RouteCodecs *codecs);
 // Path template for metrics and logs ("/v1/graphs/{name}/run"); "-" for NULL.
 const char *route_template(const Route *route);
 // The limit that holds for a body, of `body->limits` or `body->inflated`.

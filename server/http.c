@@ -103,6 +103,14 @@ static Status check_token(Exchange *exchange, Status known)
         return known;
 }
 
+// Of a path that names none.
+static Status name_graph(Exchange *exchange)
+{
+        ApiCall *call = &exchange->job->call;
+        memcpy(call->name, exchange->http->options.codecs.invoked, sizeof(call->name));
+        return call->name[0] != '\0' ? STATUS_OK : api_take_only(exchange->http->options.engine, call);
+}
+
 static Status open_request(Exchange *exchange, const char *method)
 {
         Job *job = exchange->job;
@@ -121,7 +129,7 @@ static Status open_request(Exchange *exchange, const char *method)
         }
         Status known = route_parse(exchange->method, exchange->target, &job->call, exchange->allow);
         if (known == STATUS_OK)
-                known = route_check_codec(job->call.route, exchange->http->options.codecs);
+                known = route_check_codec(job->call.route, &exchange->http->options.codecs);
         TRY(check_token(exchange, known));
         copy_header(exchange, "Content-Type", job->call.content_type);
         copy_header(exchange, "Accept", job->call.accept);
@@ -129,6 +137,8 @@ static Status open_request(Exchange *exchange, const char *method)
         copy_header(exchange, "If-None-Match", job->call.if_none_match);
         if (route_has(job->call.route, AS_OIP))
                 copy_header(exchange, "Inference-Header-Content-Length", job->call.header_length);
+        if (route_has(job->call.route, AS_SAGEMAKER | NEEDS_VERSION))
+                TRY(name_graph(exchange));
         job->is_run = route_is(job->call.route, KIND_RUN);
         return body_limit(exchange);
 }

@@ -21,7 +21,7 @@ typedef struct HttpOptions {
         const Door *door;                     // for /metrics, like the next member
         Usage *usage;
         bool quiet;
-        unsigned codecs;  // route_codecs
+        RouteCodecs codecs;
         bool inline_runs; // short runs with small bodies are done on the loop thread
         Engine *engine;
         Workers *workers;

@@ -317,7 +317,7 @@ static Status start(Server *server, const Options *options)
         int fd = -1, n_workers, n_threads;
         TRY(read_count("workers", options->workers, &n_workers));
         TRY(read_count("threads", options->threads, &n_threads));
-        unsigned codecs;
+        RouteCodecs codecs;
         TRY(route_codecs(options->codecs, &codecs));
         TRY(listen_resolve(options->listen, &address));
         TRY(door_open(options, address.host, address.is_loopback, &server->door));

@@ -114,6 +114,22 @@ static Status check_loaded(const ApiCall *call, GraphVersion **version)
         return fail(STATUS_VALUE, "Request for unknown model: '%s' has no available versions", call->name);
 }
 
+Status api_take_only(Engine *engine, ApiCall *call)
+{
+        GraphVersion *rows[1];
+        uint32_t n;
+        bool more;
+        TRY(engine_list(engine, NULL, 1, rows, &n, &more));
+        if (n == 0)
+                return fail(STATUS_NOT_FOUND, "there is no graph; upload one: PUT /v1/graphs/NAME");
+        snprintf(call->name, sizeof(call->name), "%s", rows[0]->name);
+        graph_version_unref(rows[0]);
+        if (more)
+                return fail(STATUS_VALUE, "there are several graphs: start fxserve with --codecs "
+                                          "sagemaker=GRAPH to say which one this path runs");
+        return STATUS_OK;
+}
+
 Status api_find_version(Engine *engine, ApiCall *call, GraphVersion **out_version)
 {
         if (call->alias[0] == '\0') {

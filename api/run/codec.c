@@ -25,13 +25,25 @@ const Codec *codec_of_route(const Route *route)
         return route_has(route, AS_TFSERVING) ? &predict_codec : NULL;
 }
 
+bool codec_is_bare(const Route *route)
+{
+        return route_has(route, AS_TORCHSERVE) || route_has(route, AS_SAGEMAKER);
+}
+
+const Codec *codec_for_route(const Route *route, const Codec *codec)
+{
+        return codec == codecs[0] && codec_is_bare(route) ? &predict_codec : codec;
+}
+
 const Codec *codec_of(const ApiCall *call)
 {
         ByteSpan none = { NULL, 0 };
         if (codec_of_route(call->route) != NULL)
                 return codec_of_route(call->route);
-        return reader_of(call,
-                         call->body == NULL ? none : (ByteSpan){ call->body->data, call->body->n_bytes });
+        return codec_for_route(
+                call->route,
+                reader_of(call,
+                          call->body == NULL ? none : (ByteSpan){ call->body->data, call->body->n_bytes }));
 }
 
 const Codec *codec_of_part(const ApiCall *call, const MultipartPart *part)

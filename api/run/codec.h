@@ -39,6 +39,11 @@ struct Codec {
 
 // The codec that a route prescribes for body and reply; NULL: the request chooses.
 const Codec *codec_of_route(const Route *route);
+// Whether the route takes bodies of any form and replies with plain lists: TorchServe's and
+// SageMaker's. Their JSON is that of predictions: codec_for_route puts that codec in place of the
+// default one.
+bool codec_is_bare(const Route *route);
+const Codec *codec_for_route(const Route *route, const Codec *codec);
 // The codec that reads the call's body.
 const Codec *codec_of(const ApiCall *call);
 // The codec that reads one part of the call's form.

@@ -2,7 +2,8 @@
 // Predictions as TensorFlow Serving and KServe v1 have them: rows ("instances", answered with
 // "predictions") or columns ("inputs", answered with "outputs"). Rows are values of the only input,
 // or objects by name; their numbers go straight into one tensor for each name. "signature_name" and
-// members that nobody knows are skipped.
+// members that nobody knows are skipped. TorchServe and SageMaker take the value of the only input
+// as well, alone or as "data" or "body", and answer it with plain lists.
 #include <string.h>
 #include "api/formats/tensor_json.h"
 #include "api/run/run_private.h"
@@ -209,22 +210,44 @@ static Status read_instances(JsonReader *reader, ByteSpan document, RunCall *run
 {
         if (json_peek(reader) != JSON_ARRAY)
                 return fail(STATUS_INPUT, "\"instances\" is a list of rows; \"inputs\" holds columns");
-        run->rows = true;
+        run->predict = PREDICT_ROWS;
         return begins_with_object(reader, document) ? read_objects(reader, run) : run_read_only(reader, run);
 }
 
 static Status read_columns(JsonReader *reader, RunCall *run)
 {
+        run->predict = PREDICT_COLUMNS;
         return json_peek(reader) == JSON_OBJECT ? run_read_inputs(reader, run) : run_read_only(reader, run);
 }
 
-static Status read_members(JsonReader *reader, ByteSpan document, RunCall *run)
+static bool holds_inputs(const RunCall *run, const char *key)
 {
-        bool more, seen = false;
+        if (codec_is_bare(run->call->route) && (strcmp(key, "data") == 0 || strcmp(key, "body") == 0))
+                return true;
+        return strcmp(key, "instances") == 0 || strcmp(key, "inputs") == 0;
+}
+
+static Status read_inputs(JsonReader *reader, const char *key, ByteSpan document, RunCall *run)
+{
+        if (strcmp(key, "instances") == 0)
+                return read_instances(reader, document, run);
+        return strcmp(key, "inputs") == 0 ? read_columns(reader, run) : run_read_only(reader, run);
+}
+
+static Status check_envelope(size_t n_bytes)
+{
+        if (n_bytes <= (size_t)limits.max_envelope)
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE,
+                    "the body without its tensor data is %zu bytes; the limit is %lld (max_envelope in GET "
+                    "/v1)",
+                    n_bytes, (long long)limits.max_envelope);
+}
+
+static Status read_object(JsonReader *reader, ByteSpan document, RunCall *run)
+{
+        bool more, inputs, seen = false;
         size_t data_bytes = 0;
-        TRY(run_check_value(reader));
-        if (json_peek(reader) != JSON_OBJECT)
-                return fail(STATUS_INPUT, PREDICT_WANTED ": it is an object");
         TRY(json_enter_object(reader));
         for (;;) {
                 const char *key;
@@ -232,27 +255,29 @@ static Status read_members(JsonReader *reader, ByteSpan document, RunCall *run)
                 if (!more)
                         break;
                 TRY(run_check_value(reader));
-                bool rows = strcmp(key, "instances") == 0, columns = strcmp(key, "inputs") == 0;
                 size_t before = json_tell(reader);
-                if ((rows || columns) && seen)
+                inputs = holds_inputs(run, key);
+                if (inputs && seen)
                         return fail(STATUS_INPUT, "a prediction has \"instances\" or \"inputs\", not both");
-                TRY(rows      ? read_instances(reader, document, run)
-                    : columns ? read_columns(reader, run)
-                              : json_skip(reader));
-                if (rows || columns)
+                TRY(inputs ? read_inputs(reader, key, document, run) : json_skip(reader));
+                if (inputs)
                         data_bytes = json_tell(reader) - before;
-                seen |= rows || columns;
+                seen |= inputs;
         }
         size_t end = json_tell(reader);
         TRY(json_finish(reader));
-        if (!seen)
-                return fail(STATUS_INPUT, PREDICT_WANTED);
-        if (end - data_bytes > (size_t)limits.max_envelope)
-                return fail(STATUS_TOO_LARGE,
-                            "the body without its tensor data is %zu bytes; the limit is %lld (max_envelope "
-                            "in GET /v1)",
-                            end - data_bytes, (long long)limits.max_envelope);
-        return STATUS_OK;
+        return seen ? check_envelope(end - data_bytes) : fail(STATUS_INPUT, PREDICT_WANTED);
+}
+
+static Status read_document(JsonReader *reader, ByteSpan document, RunCall *run)
+{
+        TRY(run_check_value(reader));
+        if (json_peek(reader) == JSON_OBJECT)
+                return read_object(reader, document, run);
+        if (!codec_is_bare(run->call->route))
+                return fail(STATUS_INPUT, PREDICT_WANTED ": it is an object");
+        TRY(run_read_only(reader, run));
+        return json_finish(reader);
 }
 
 static Status predict_decode(RunCall *run)
@@ -266,7 +291,7 @@ static Status predict_decode(RunCall *run)
                 status = json_open((const char *)body.data, body.n, (int)limits.max_json_depth_run + MAX_RANK,
                                    0, &arena, &reader);
         if (status == STATUS_OK)
-                status = read_members(reader, body, run);
+                status = read_document(reader, body, run);
         json_close(reader);
         arena_deinit(&arena);
         return status;
@@ -357,12 +382,17 @@ static Status write_rows(RunCall *run, const OutputList *list, Text *out)
 static Status predict_encode(RunCall *run, const OutputList *list, ApiReply *reply)
 {
         Text *out = &reply->body;
+        bool rows = run->predict == PREDICT_ROWS;
+        if (run->predict == PREDICT_BARE) {
+                run->bare = true;
+                return json_encode(run, list, reply);
+        }
         reply->content_type = "application/json";
-        text_add(out, run->rows ? "{\"predictions\": " : "{\"outputs\": ");
+        text_add(out, rows ? "{\"predictions\": " : "{\"outputs\": ");
         if (list->n == 1)
                 TRY(write_value(run, &list->leaves[0], out));
         else
-                TRY(run->rows ? write_rows(run, list, out) : write_columns(run, list, out));
+                TRY(rows ? write_rows(run, list, out) : write_columns(run, list, out));
         text_add(out, "}\n");
         run_stamp(run);
         run_add_headers(run, reply);

@@ -78,7 +78,8 @@ static Status take_as(RunCall *run)
         TRY(param_choice(run->call, PARAM_RUN_AS, &as));
         run->replies = codec_of_route(run->call->route);
         if (run->replies == NULL)
-                run->replies = as < 0 ? codec_accepted(run->call->accept) : codec_at(as);
+                run->replies = codec_for_route(run->call->route,
+                                               as < 0 ? codec_accepted(run->call->accept) : codec_at(as));
         return STATUS_OK;
 }
 

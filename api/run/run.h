@@ -12,6 +12,9 @@ typedef enum RunEncoding { RUN_ENCODING_LIST, RUN_ENCODING_FLAT, RUN_ENCODING_B6
 // What the body says about its inputs.
 typedef enum RunSent { RUN_SENT_INPUTS, RUN_SENT_NO_INPUTS, RUN_SENT_NO_BODY } RunSent;
 
+// What a prediction holds: the value of the only input, "instances" or "inputs".
+typedef enum PredictForm { PREDICT_BARE, PREDICT_ROWS, PREDICT_COLUMNS } PredictForm;
+
 enum { RUN_HINT_BYTES = 96 }; // longest list that a message repeats
 
 typedef struct RunCall {
@@ -43,8 +46,8 @@ typedef struct RunCall {
         const char *guessed_int; // an input whose dtype was guessed as int64 (lives in the graph); NULL: none
         char path[160];          // where in a structure the reader is: "batch.b", cut when too long
         size_t path_n;
-        bool rows;          // "instances" came: the reply has rows as well (predict.c)
-        struct OipRun *oip; // of a request of the Open Inference Protocol (oip.h); else NULL
+        PredictForm predict; // of the body, and so of the reply (predict.c)
+        struct OipRun *oip;  // of a request of the Open Inference Protocol (oip.h); else NULL
 } RunCall;
 
 void run_call_init(RunCall *run);

@@ -189,6 +189,16 @@ static bool is_graph_part(const ApiCall *call, const char *name)
                (strcmp(name, "graph") == 0 || strcmp(name, "weights") == 0);
 }
 
+// TorchServe calls a picture or an array "data" or "body", whatever the input is called.
+static MultipartPart named_part(const RunCall *run, const MultipartPart *part)
+{
+        MultipartPart named = *part;
+        if (codec_is_bare(run->call->route) && run->task.n_inputs == 1 &&
+            (strcmp(part->name, "data") == 0 || strcmp(part->name, "body") == 0))
+                named.name = run->task.user[0]->placeholder->name;
+        return named;
+}
+
 static Status form_decode(RunCall *run)
 {
         Multipart multipart;
@@ -198,7 +208,8 @@ static Status form_decode(RunCall *run)
                 const MultipartPart *part = &multipart.parts[i];
                 if (is_graph_part(run->call, part->name))
                         continue;
-                status = codec_of_part(run->call, part)->decode_part(run, part);
+                MultipartPart named = named_part(run, part);
+                status = codec_of_part(run->call, &named)->decode_part(run, &named);
                 if (status != STATUS_OK)
                         failure_at_argument(status, part->name);
         }

@@ -71,8 +71,9 @@ static void request(const char *target, const char *type, const uint8_t *body, s
         memset(&call, 0, sizeof(call));
         Status status = route_parse("POST", target, &call, allow);
         bool oip = call.route == &routes[ROUTE_OIP_INFER];
-        bool predict = call.route == &routes[ROUTE_TF_PREDICT];
-        if (status == STATUS_OK && (oip || predict || call.route == &routes[ROUTE_RUN])) {
+        bool predict = route_has(call.route, AS_TFSERVING) || route_has(call.route, AS_TORCHSERVE);
+        if (status == STATUS_OK &&
+            (oip || (predict && route_is(call.route, KIND_RUN)) || call.route == &routes[ROUTE_RUN])) {
                 snprintf(oip ? call.header_length : call.content_type, sizeof(call.content_type), "%s", type);
                 call.body = fuzz_storage(body, n);
                 run_call_init(&run_call);

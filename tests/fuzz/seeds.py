@@ -233,6 +233,12 @@ def runs():
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("x.npy", npy("<f4", (1, 2), bytes(8)))
         archive.writestr("i.npy", npy("<i8", (1,), bytes(8)))
+    predict = b"/v1/models/%s:predict\n\n"
+    found["rows"] = predict % b"c" + b'{"signature_name": "s", "instances": [[1, 2.5], [3, 4]]}'
+    found["named_rows"] = predict % b"a" + b'{"instances": [{"x": [1, 2], "i": 3}, {"i": 5, "x": [6, 7]}]}'
+    found["columns"] = predict % b"a" + b'{"inputs": {"x": [[1, 2]], "i": [3]}}'
+    found["torchserve"] = b"/predictions/c/1\n\n[[1, 2.5], [3, 4]]"
+    found["torchserve_data"] = b"/predictions/c\n\n{\"data\": [[1, 2.5]], \"x\": null}"
     found["npz"] = run % (1, b"?as=npz") + b"application/x-npz\n" + out.getvalue()
     return found
 

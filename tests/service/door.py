@@ -445,7 +445,8 @@ def secrecy(binary):
 
 
 # ---- scopes and routes -------------------------------------------------------------------------
-NO_TOKEN_NEEDED = {"/", "/web/{file}", "/livez", "/readyz", "/healthz", "/v2/health/live", "/v2/health/ready"}
+NO_TOKEN_NEEDED = {"/", "/web/{file}", "/livez", "/readyz", "/healthz", "/v2/health/live", "/v2/health/ready",
+                   "/ping"}
 SCOPES = ("read", "run", "write", "admin")
 
 
@@ -463,7 +464,9 @@ def scope_of(method, path):
         return "read"
     if path in ("/v2/logging", "/v2/trace/setting"):
         return "admin"
-    runs = path.endswith(("/run", "/infer", ":predict")) or path == "/v1/compare"
+    if path.startswith("/predictions"):
+        return "run"
+    runs = path.endswith(("/run", "/infer", ":predict", "/invocations")) or path == "/v1/compare"
     return "run" if method == "POST" and runs else "write"
 
 

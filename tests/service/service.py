@@ -397,7 +397,7 @@ def routes():
 
 
 # For a server that answers every route.
-CODECS = "tfserving"
+CODECS = "tfserving,torchserve,sagemaker=digits"
 
 
 def write_npy(tensor):

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs with less precision against what PyTorch gives for the rounded weights.
+
+    .venv/bin/python tests/live/precision.py build/fxserve [--cases N] [--seed N]
+
+Random linear layers (shapes, batches, transposed and shared weights, biases, what follows them) are run
+as f32, bf16 and int8. A bf16 run must equal PyTorch's on weights rounded to bfloat16; an int8 run must
+stay within half a step of each weight and each row of the exact result. A row's bits must not depend on
+its batch. Then a transformer, a convolutional network and an LSTM: how far the whole is from float32, in
+decibels. Needs torch 2.13 and numpy. The last line is `N passed, N failed`.
+"""
+
+import argparse
+import io
+import json
+import math
+import pathlib
+import random
+import sys
+import warnings
+
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
+
+from differential import decode_tensor
+from random_graphs import encode_tensor
+from service import serving
+
+PRECISIONS = ("f32", "bf16", "int8")
+
+
+class Failed(Exception):
+    pass
+
+
+def put(server, name, module, x, dynamic=True):
+    shapes = ({0: torch.export.Dim("n", min=1, max=64)},) if dynamic else None
+    archive = io.BytesIO()
+    torch.export.save(torch.export.export(module, (x,), dynamic_shapes=shapes), archive)
+    reply = server.call("PUT", f"/v1/graphs/{name}", archive.getvalue())
+    if reply.status not in (200, 201):
+        raise Failed(f"upload: {reply.status} {reply.body[:300]}")
+
+
+def run(server, name, x, precision):
+    """(the output, names of the kernels)"""
+    body = {"inputs": [encode_tensor(x)], "precision": precision, "mode": "compiled", "profile": True,
+            "encoding": "b64"}
+    reply = server.call("POST", f"/v1/graphs/{name}/run", json.dumps(body).encode())
+    if reply.status != 200:
+        raise Failed(f"{precision}: {reply.status} {reply.body[:300]}")
+    reply = reply.json()
+    return (decode_tensor(reply["outputs"][0]),
+            [node.get("kernel") or "" for node in reply["profile"]["nodes"]])
+
+
+# ---- one layer ---------------------------------------------------------------------------------
+class Layer(nn.Module):
+    """A product with a constant, and what may be fused with it."""
+
+    def __init__(self, chance, n_in, n_out):
+        super().__init__()
+        self.kind = chance.choice(("linear", "no bias", "transposed", "mm", "addmm"))
+        self.after = chance.choice(("nothing", "relu", "clamp", "gelu", "residual", "residual relu"))
+        scale = torch.exp(torch.randn(n_out, 1))
+        self.weight = nn.Parameter(torch.randn(n_out, n_in) * scale / math.sqrt(n_in))
+        if self.kind in ("transposed", "mm", "addmm"):
+            self.weight = nn.Parameter(self.weight.detach().t().contiguous())
+        self.bias = nn.Parameter(torch.randn(n_out)) if self.kind in ("linear", "addmm") else None
+
+    def matrix(self):
+        return self.weight.t() if self.kind in ("transposed", "mm", "addmm") else self.weight
+
+    def product(self, x, matrix):
+        if self.kind == "mm":
+            return torch.mm(x, matrix.t())
+        if self.kind == "addmm":
+            return torch.addmm(self.bias.to(x.dtype), x, matrix.t())
+        return nn.functional.linear(x, matrix, None if self.bias is None else self.bias.to(x.dtype))
+
+    def finish(self, y, x):
+        if self.after.startswith("residual"):
+            y = y + x.sum(-1, keepdim=True).expand(y.shape)
+        if self.after.endswith("relu"):
+            return torch.relu(y)
+        if self.after == "clamp":
+            return torch.clamp(y, -0.5, 1.5)
+        return nn.functional.gelu(y) if self.after == "gelu" else y
+
+    def forward(self, x):
+        return self.finish(self.product(x, self.matrix()), x)
+
+
+def steps_of(matrix):
+    """What half a step of each weight and of each row is worth: (per row of the matrix, steps of a row)."""
+    return matrix.abs().amax(1) / 127, min((2 ** 31 - 1) // 127 // matrix.shape[1], 32767)
+
+
+def int8_bound(layer, x):
+    """How far each result of the product may be from the exact one."""
+    matrix, rows = layer.matrix().double(), x.double()
+    column, most = steps_of(matrix)
+    row = rows.abs().amax(-1, keepdim=True) / most
+    return ((rows.abs().sum(-1, keepdim=True) + row * matrix.shape[1]) * column / 2
+            + matrix.abs().sum(1) * row / 2) * 1.001 + 1e-5
+
+
+def check_layer(server, chance):
+    n_in, n_out = chance.randrange(16, 300), chance.randrange(8, 200)
+    layer = Layer(chance, n_in, n_out).eval()
+    flat = layer.kind in ("mm", "addmm")
+    batch = chance.choice((1, 2, 5, 13, 40))
+    shape = (batch, n_in) if flat or chance.random() < 0.5 else (batch, chance.randrange(1, 7), n_in)
+    x = torch.randn(shape) * 10 ** chance.uniform(-3, 3)
+    words = f"{layer.kind}, {layer.after}, {list(shape)} to {n_out}"
+    put(server, "layer", layer, torch.randn((max(batch, 2), *shape[1:])))
+    exact = layer.product(x.double(), layer.matrix().double())
+    for precision in PRECISIONS:
+        got, kernels = run(server, "layer", x, precision)
+        if (precision != "f32") != any(kernel.startswith(precision) for kernel in kernels):
+            raise Failed(f"{words}: kernels of {precision}: {kernels}")
+        matrix = layer.matrix().double()
+        if precision == "bf16":
+            matrix = layer.matrix().bfloat16().double()
+        if precision == "int8":
+            bound = int8_bound(layer, x)
+            low, high = (layer.finish(exact + sign * bound, x.double()) for sign in (-1, 1))
+            if layer.after == "gelu":  # not monotonous, slope at most 1.13
+                low, high = (layer.finish(exact, x.double()) + sign * 1.13 * bound for sign in (-1, 1))
+            slack = 1e-5 * max(1.0, float(exact.abs().max()))
+            if not bool(((got >= low - slack) & (got <= high + slack)).all()):
+                raise Failed(f"{words}: int8 is further from the exact result than its steps explain")
+        else:
+            want = layer.finish(layer.product(x.double(), matrix), x.double())
+            limit = 3e-6 * n_in ** 0.5 * max(1e-3, float(exact.abs().max()))
+            if not float((got - want).abs().max()) <= limit:
+                raise Failed(f"{words}: {precision} is {float((got - want).abs().max()):.3g} away, "
+                             f"allowed are {limit:.3g}")
+        at = chance.randrange(batch)
+        alone, _ = run(server, "layer", x[at:at + 1].contiguous(), precision)
+        if not torch.equal(alone[0], got[at]):
+            raise Failed(f"{words}: {precision}: a sample has other bits in its batch")
+
+
+# ---- networks ----------------------------------------------------------------------------------
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(32, 48, batch_first=True), nn.Linear(48, 10)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0])
+
+
+def networks():
+    torch.manual_seed(5)
+    block = nn.TransformerEncoderLayer(64, 4, 256, batch_first=True, activation="gelu")
+    yield "transformer", nn.TransformerEncoder(block, 3).eval(), torch.randn(3, 17, 64)
+    yield "convolutions", nn.Sequential(
+        nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Flatten(),
+        nn.Linear(32 * 6 * 6, 128), nn.ReLU(), nn.Linear(128, 10)).eval(), torch.randn(3, 3, 18, 18)
+    yield "LSTM", Recurrent().eval(), torch.randn(2, 9, 32)
+
+
+DECIBELS = {"f32": 100, "bf16": 40, "int8": 35}
+
+
+def check_network(server, name, module, x):
+    put(server, "net", module, x, dynamic=False)
+    with torch.no_grad():
+        want = module(x).double()
+    for precision in PRECISIONS:
+        got, _ = run(server, "net", x, precision)
+        noise = float(((got - want) ** 2).sum())
+        decibels = 10 * math.log10(float((want ** 2).sum()) / max(noise, 1e-300))
+        print(f"{name}, {precision}: {decibels:.1f} dB")
+        if not decibels >= DECIBELS[precision]:
+            raise Failed(f"{name}: {precision} is at {decibels:.1f} dB, wanted are {DECIBELS[precision]}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("--cases", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    chance = random.Random(args.seed)
+    torch.manual_seed(args.seed)
+    with serving(args.program) as (server, tally):
+        checks = [(f"case {n}", lambda: check_layer(server, chance)) for n in range(args.cases)]
+        checks += [(name, lambda name=name, module=module, x=x: check_network(server, name, module, x))
+                   for name, module, x in networks()]
+        for name, check in checks:
+            try:
+                check()
+                tally.ok()
+            except Failed as problem:
+                tally.bad(f"{name} (--seed {args.seed})", problem)
+    return tally.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -288,7 +288,8 @@ def reloading(binary):
 
 # ---- Content-Encoding --------------------------------------------------------------------------
 def encodings(binary):
-    server = Server(binary, ["--data", "none", "--max-run-body", "1000000"]).start()
+    server = Server(binary, ["--data", "none", "--max-run-body", "1000000",
+                             "--codecs", "tfserving,torchserve,sagemaker=m"]).start()
     try:
         graph = model("relu_neg_abs.fx.json")
 
@@ -306,6 +307,14 @@ def encodings(binary):
             expect(reply.json()["outputs"][0]["data"], [[1.5, 0], [3, 4]], "a run")
         ask("POST", "/v1/run", gzip.compress(b'{"graph": ' + graph + b', "inputs": {"x": [1.0]}}'),
             "gzip", 200)
+        rows, large = b'{"instances": [[1.5, -2.0]]}', b"[" * 2 + b"1.0, " * 300000 + b"1.0]]"
+        for method, target in (("POST", "/v1/models/m:predict"), ("POST", "/v1/models/m/versions/1:predict"),
+                               ("POST", "/predictions/m"), ("PUT", "/predictions/m/1"),
+                               ("POST", "/invocations")):
+            for encoding, squeeze in (("gzip", gzip.compress), ("deflate", zlib.compress)):
+                reply = ask(method, target, squeeze(rows), encoding, 200)
+                expect(reply.json(), {"predictions": [[1.5, 0]]}, f"{method} {target} with {encoding}")
+                ask(method, target, squeeze(large), encoding, 413, "too_large")
         for encoding in ("br", "zstd", "gzip, gzip", "compress", ""):
             ask("POST", "/v1/graphs/m/run", RUN, encoding, 415, "wrong_encoding")
         reply = server.call("POST", "/v1/graphs/m/run", gzip.compress(RUN),

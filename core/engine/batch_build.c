@@ -37,7 +37,9 @@ Status batch_plan(const Program *program, uint32_t k, PlannedRun *out_plan)
 {
         PlannedRun plan = { .graph = program->recording->graph, .n_threads = program->n_threads };
         uint32_t n_tensors = 0;
-        plan.request = (RunRequest){ .fetch = program->fetch, .n_fetch = program->n_fetch };
+        plan.request = (RunRequest){ .fetch = program->fetch,
+                                     .n_fetch = program->n_fetch,
+                                     .precision = program->precision };
         plan.inputs = new_array(program->n_signature, sizeof(*plan.inputs));
         Status status = plan.inputs == NULL ? fail_memory() : STATUS_OK;
         for (; status == STATUS_OK && plan.n_inputs < program->n_signature; plan.n_inputs++) {

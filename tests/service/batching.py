@@ -61,7 +61,7 @@ def mixing():
     return fx(nodes)
 
 
-GRAPHS = {"mlp": mlp, "lookup": lookup, "mixing": mixing}
+GRAPHS = {"mlp": mlp, "narrow": mlp, "lookup": lookup, "mixing": mixing}  # narrow: int8
 
 
 def entry(dtype, letter, shape, values):
@@ -113,7 +113,7 @@ class Clients:
         generator = random.Random(number)
         with self.server.connect(60) as connection:
             for turn in range(self.rounds):
-                name = generator.choice(["mlp", "mlp", "mlp", "lookup", "lookup", "mixing"])
+                name = generator.choice(["mlp", "mlp", "narrow", "narrow", "lookup", "lookup", "mixing"])
                 seed = generator.randrange(200)
                 connection.request("POST", f"/v1/graphs/{name}/run?mode=compiled", body(name, seed))
                 reply = connection.reply()
@@ -155,6 +155,8 @@ def upload(server):
     for name, make in GRAPHS.items():
         if server.call("PUT", f"/v1/graphs/{name}", make()).status != 201:
             raise Failed(f"{name} was not taken")
+    if server.call("PATCH", "/v1/graphs/narrow", b'{"precision": "int8"}').status != 200:
+        raise Failed("int8 was not taken")
 
 
 def counted(server, name):
@@ -177,8 +179,9 @@ def batches_of(server):
 
 def check_facts(tally, server):
     info = {name: server.call("GET", f"/v1/graphs/{name}").json() for name in GRAPHS}
-    tally.check("the graph says which sizes are used",
-                "" if info["mlp"].get("batching", {}).get("sizes") else str(info["mlp"].get("batching")))
+    for name in ("mlp", "narrow"):
+        tally.check(f"{name} says which sizes are used",
+                    "" if info[name].get("batching", {}).get("sizes") else str(info[name].get("batching")))
     why = info["mixing"].get("batching", {}).get("why", "")
     tally.check("a graph that mixes samples is not batched, and says why", "" if "mix" in why else repr(why))
     shape = info["mlp"]["outputs"][0]["shape"]
@@ -215,11 +218,11 @@ def main():
         clients.run()
         n_batches = counted(server, "fxserve_batches_total")
         n_runs = counted(server, "fxserve_batched_runs_total")
-        for name in ("mlp", "mixing"):
+        for name in ("mlp", "narrow", "mixing"):
             label = f'{{model="{name}",version="1"}}'
             n, executed = (counted(server, f"nv_inference_{what}count{label}") for what in ("", "exec_"))
             tally.check(f"executions of {name} are counted",
-                        "" if (0 < executed < n if name == "mlp" else executed == n > 0)
+                        "" if (executed == n > 0 if name == "mixing" else 0 < executed < n)
                         else f"{executed} of {n} runs")
         tally.check("runs were run as one", "" if n_runs >= 2 * n_batches > 0 else f"{n_runs} in {n_batches}")
         check_answers(tally, clients, alone)

@@ -296,6 +296,7 @@ static EngineWork *warm_up(Engine *engine, GraphVersion *version, uint32_t n_sto
         // Packed weights are a second copy: for a large graph it is made when somebody runs it.
         if (graph->weights_bytes <= (size_t)limits.max_warm_up &&
             static_plan(graph, n_threads, &plan) == STATUS_OK) {
+                plan.request.precision = (Precision)atomic_load(&version->precision);
                 if (wants_tuning(engine, graph))
                         (void)program_build_learning(engine, &plan, &build);
                 else

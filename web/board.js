@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The drawing on the screen: a canvas that pans and zooms, modules that open at a click, the keys.
 import {plan, keyed, sceneOf} from "./scene.js";
+import {noHeat} from "./heat.js";
 import {canvasPen, paint, svgPen} from "./paint.js";
 import {themeNow} from "./theme.js";
 
@@ -40,11 +41,8 @@ export class Board {
         this.scene = null;
         this.open = new Set([""]);
         this.parameters = false;
-        this.heat = true;
-        /** @type {Map<string, {us: number, share: number}>} */
-        this.times = new Map();
-        /** @type {Map<string, {us: number, share: number}>} */
-        this.scopeTimes = new Map();
+        /** @type {import("./heat.js").Heat} */
+        this.heat = noHeat();
         /** @type {Map<string, number>} */
         this.fused = new Map();
         this.marks = new Map();
@@ -143,12 +141,9 @@ export class Board {
      * @returns {import("./paint.js").Look}
      */
     look(scale, view) {
-        const timed = (shape) =>
-            shape.node
-                ? this.times.get(shape.node.name)
-                : shape.scope
-                  ? this.scopeTimes.get(shape.scope.id)
-                  : undefined;
+        const {nodes, scopes} = this.heat;
+        const warmth = (shape) =>
+            (shape.node ? nodes.get(shape.node.name) : shape.scope && scopes.get(shape.scope.id)) || null;
         return {
             theme: this.theme(),
             selected: this.selectedShape(),
@@ -156,11 +151,10 @@ export class Board {
             marks: this.marks,
             fused: this.fused,
             missing: this.missing,
-            heat: this.heat && this.times.size > 0,
+            heat: nodes.size > 0,
             scale,
             view,
-            share: (shape) => timed(shape)?.share ?? null,
-            time: (shape) => timed(shape)?.us ?? null
+            warmth
         };
     }
 

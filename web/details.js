@@ -4,6 +4,7 @@ import {bytes, count, fill, h, number, percent, us} from "./dom.js";
 import {codeOf} from "./graph.js";
 import {failure} from "./main.js";
 import {digitsOf, pad} from "./pad.js";
+import {peak} from "./peak.js";
 import {howRun} from "./run_view.js";
 import {inputsOf, reportOf, run, valuesOf} from "./session.js";
 import {tensorOf, tensorView} from "./tensor.js";
@@ -242,8 +243,20 @@ function source(node) {
     );
 }
 
-/** @param {Session} session @param {Node} node @param {any} row of the report */
-function speed(session, node, row) {
+/** @param {any} all a row of a profile @param {number | null} most GFLOP/s of a large product here */
+function speedText(all, most) {
+    const done = all.flops / all.us / 1e3,
+        of = most && most > done ? ` of ${number(Math.round(most))} in large products` : "";
+    return `${number(Number(done.toPrecision(3)))} GFLOP/s${of} · ${count(all.flops)} operations`;
+}
+
+/**
+ * @param {Session} session
+ * @param {Node} node
+ * @param {any} row of the report
+ * @param {number | null} most GFLOP/s of a large product here
+ */
+function speed(session, node, row, most) {
     const time = session.times.get(node.name);
     const all = session.profile
         ? (session.profile.nodes || []).find((one) => one.nodes.includes(node.name))
@@ -264,14 +277,17 @@ function speed(session, node, row) {
         {
             flops:
                 all && all.flops && all.us
-                    ? `${number(all.flops / all.us / 1e3)} GFLOP/s · ${count(all.flops)} operations`
+                    ? speedText(all, most)
                     : row && row.flops
                       ? `${count(row.flops)} operations`
                       : null,
             traffic:
                 all && all.bytes ? `${bytes(all.bytes)} · ${number(all.bytes / all.us / 1e3)} GB/s` : null,
             kernel: all ? all.kernel : null,
-            fused: together && together.length ? together.join(", ") : null,
+            fused:
+                together && together.length
+                    ? `${together.join(", ")}: one kernel, nothing in between is stored`
+                    : null,
             why: row && row.why_not && !(together && together.length) ? row.why_not : null
         }
     ];
@@ -316,8 +332,10 @@ export function nodePanel(side, session, node, go) {
     const chain = [];
     for (let scope = node.owner || node.scope; scope && scope.parent; scope = scope.parent)
         chain.unshift(`${last(scope.path)}${scope.type ? ` (${leaf(scope.type)})` : ""}`);
-    function drawHead(row) {
-        const [time, more] = /** @type {any} */ (speed(session, node, row));
+    let row = /** @type {any} */ (null),
+        most = /** @type {number | null} */ (null);
+    function drawHead() {
+        const [time, more] = /** @type {any} */ (speed(session, node, row, most));
         fill(
             head,
             facts([
@@ -333,11 +351,19 @@ export function nodePanel(side, session, node, go) {
             ])
         );
     }
-    drawHead(null);
-    reportOf(session).then((report) => drawHead(report.byNode && report.byNode.get(node.name)));
     const timed = () =>
-        drawHead(session.report && session.report.byNode && session.report.byNode.get(node.name));
+        reportOf(session).then((report) => {
+            row = report.byNode ? report.byNode.get(node.name) : null;
+            drawHead();
+        });
+    drawHead();
+    timed();
     session.listeners.add(timed);
+    if (node.kind === "call")
+        peak().then((found) => {
+            most = found;
+            drawHead();
+        });
     const value = node.kind === "output" ? null : valueSection(session, node);
     fill(
         side,

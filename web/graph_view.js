@@ -4,7 +4,9 @@ import {Board} from "./board.js";
 import {download, fill, h} from "./dom.js";
 import {codePanel} from "./code_panel.js";
 import {graphPanel, modulePanel, nodePanel} from "./details.js";
+import {failure} from "./main.js";
 import {setQuery} from "./address.js";
+import {heatOf, HEATS, noHeat} from "./heat.js";
 import {firstOpen} from "./scene.js";
 import {current} from "./session.js";
 import {themeNow} from "./theme.js";
@@ -25,21 +27,24 @@ const SHOWN = [
 /** @param {Board} board @param {HTMLElement} legend */
 function drawLegend(board, legend) {
     const theme = themeNow();
-    if (board.heat && board.times.size)
+    const {heat} = board,
+        fused = board.fused.size ? h("span", h("i.thick"), "fused: one kernel") : null;
+    if (heat.nodes.size)
         return fill(
             legend,
-            h("span", "share of the run"),
-            h("span", "0 %"),
+            h("span", heat.words),
+            h("span", heat.low),
             h("span.ramp"),
-            h("span", "64 % and more"),
-            board.fused.size ? h("span", h("i.thick"), "fused: one kernel") : null
+            h("span", heat.high),
+            fused
         );
     const used = new Set(board.scene ? board.scene.shapes.map((shape) => shape.family) : []);
     fill(
         legend,
         SHOWN.filter(([id]) => used.has(id)).map(([id, word]) =>
             h("span", h("i", {style: {background: theme.families[id]}}), word)
-        )
+        ),
+        fused
     );
 }
 
@@ -58,14 +63,30 @@ class GraphView {
             select: (shape) => this.selected(shape),
             opened: () => setQuery({open: [...this.board.open].filter(Boolean).join(",") || null})
         });
-        this.heat = toggle("Heat", "colour by share of time (h)", true, (on) => this.setHeat(on));
+        this.kind = place.query.get("heat") || "time";
+        this.heat = h(
+            "select",
+            {
+                title: "what colours nodes (h)",
+                "aria-label": "heat",
+                onchange: () => this.setHeat(this.heat.value)
+            },
+            Object.entries(HEATS).map(([value, words]) =>
+                h(
+                    "option",
+                    {value, selected: value === this.kind},
+                    value === "none" ? words : `Heat: ${words}`
+                )
+            )
+        );
         this.parameters = toggle("Parameters", "draw weights, too (p)", false, (on) =>
             this.setParameters(on)
         );
         this.codeButton = toggle("Code", "the code beside the drawing (k)", false, (on) =>
             this.setCode(on)
         );
-        this.holder.append(this.tools(), this.legend);
+        this.said = h("div.said");
+        this.holder.append(this.tools(), this.legend, this.said);
         this.timed = () => this.showTimes();
         this.themed = () => this.redraw();
         this.session.listeners.add(this.timed);
@@ -96,10 +117,11 @@ class GraphView {
         );
     }
 
-    /** @param {boolean} on */
-    setHeat(on) {
-        this.board.heat = on;
-        this.redraw();
+    /** @param {string} kind of HEATS */
+    setHeat(kind) {
+        this.kind = this.heat.value = kind;
+        setQuery({heat: kind === "time" ? null : kind});
+        return this.showTimes();
     }
 
     /** @param {boolean} on */
@@ -142,13 +164,18 @@ class GraphView {
         else this.panel = graphPanel(side, session, go);
     }
 
-    showTimes() {
-        const {board, session} = this,
+    async showTimes() {
+        const {board, session, kind} = this,
             named = session.rules.filter((rule) => rule.match && rule.match.name);
-        board.times = session.times;
-        board.scopeTimes = session.scopeTimes;
         board.fused = session.fused;
         board.marks = new Map(named.map((rule) => [rule.match.name, "rule"]));
+        try {
+            const heat = await heatOf(session, kind);
+            if (kind === this.kind) board.heat = heat;
+        } catch (error) {
+            board.heat = noHeat();
+            fill(this.said, failure(error));
+        }
         this.redraw();
     }
 
@@ -160,7 +187,7 @@ class GraphView {
         board.graph = session.graph;
         board.open = open ? new Set(["", ...open.split(",")]) : firstOpen(session.graph, 36);
         await board.update({fit: true});
-        this.showTimes();
+        await this.showTimes();
         if (node) await board.show(node);
         else this.selected(null);
         document.documentElement.dataset.ready = "graph";
@@ -172,7 +199,7 @@ class GraphView {
         const does = {
             f: () => board.fit(),
             o: () => this.openAll(),
-            h: () => this.heat.click(),
+            h: () => this.setHeat(this.kind === "none" ? "time" : "none"),
             p: () => this.parameters.click(),
             k: () => this.codeButton.click(),
             Escape: () => board.select(null),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws a scene with a pen: onto a canvas, or as SVG for export. Both know the same few strokes.
-import {percent, us} from "./dom.js";
 import {HEADING, SUB, TITLE} from "./scene.js";
 import {heatColor} from "./theme.js";
 
@@ -14,10 +13,10 @@ import {heatColor} from "./theme.js";
  * curve: (points: number[], style: Style) => void, text: (text: string, x: number, y: number,
  * font: string, color: string, align?: "left" | "center" | "right") => void}} Pen
  * @typedef {import("./theme.js").Theme} Theme
- * @typedef {{theme: Theme, share: (shape: Shape) => number | null, time: (shape: Shape) => number
- * | null, selected: Shape | null, hover: Shape | null, marks: Map<string, string>, fused:
- * Map<string, number>, missing: Set<string>, heat: boolean, scale: number, view: {x0: number, y0:
- * number, x1: number, y1: number}}} Look
+ * @typedef {{theme: Theme, warmth: (shape: Shape) => import("./heat.js").Warmth | null, selected:
+ * Shape | null, hover: Shape | null, marks: Map<string, string>, fused: Map<string, number>,
+ * missing: Set<string>, heat: boolean, scale: number, view: {x0: number, y0: number, x1: number,
+ * y1: number}}} Look
  */
 
 /**
@@ -149,7 +148,8 @@ export function paint(pen, scene, look) {
 function paintOpen(pen, shape, look) {
     const {theme} = look,
         chosen = look.selected === shape,
-        share = look.heat ? look.share(shape) : null;
+        warmth = look.warmth(shape),
+        share = warmth ? warmth.share : 0;
     const fill = theme.dark ? "rgba(255,255,255,0.025)" : "rgba(30,50,90,0.028)";
     pen.rect(shape.x, shape.y, shape.w, shape.h, 10, {
         fill,
@@ -157,13 +157,13 @@ function paintOpen(pen, shape, look) {
         width: chosen ? 2 : 1
     });
     if (look.scale < 0.3) return;
-    if (share !== null && share > 0.005)
+    if (share > 0.005)
         pen.rect(shape.x + 10, shape.y + 24, Math.max(3, Math.min(1, share) * (shape.w - 20)), 3, 1.5, {
             fill: heatColor(Math.max(share, 0.1), theme)
         });
     pen.text("▾", shape.x + 10, shape.y + 17, HEADING, theme.soft);
     pen.text(shape.title, shape.x + 24, shape.y + 17, HEADING, theme.ink);
-    const right = share !== null && share > 0 ? percent(share) : shape.sub;
+    const right = warmth && share > 0 ? warmth.text : shape.sub;
     pen.text(right, shape.x + shape.w - 10, shape.y + 17, SUB, theme.soft, "right");
 }
 
@@ -173,9 +173,9 @@ function paintWire(pen, wire, look) {
         node = look.selected && look.selected.node;
     const near = node && (wire.from === node || wire.to === node);
     const p = wire.points;
-    const group = look.heat && wire.to ? look.fused.get(wire.from.name) : undefined;
+    const group = wire.to ? look.fused.get(wire.from.name) : undefined;
     if (group !== undefined && wire.to && look.fused.get(wire.to.name) === group)
-        pen.curve(p, {stroke: theme.dark ? "#7a4a22" : "#ffd9a3", width: 9});
+        pen.curve(p, {stroke: theme.outline, width: 14});
     pen.curve(p, {
         stroke: near ? theme.accent : theme.line,
         width: Math.max(near ? 1.8 : 1.2, 0.7 / look.scale)
@@ -202,9 +202,8 @@ function paintDot(pen, shape, look) {
 
 /** @param {Shape} shape @param {Look} look */
 function fillOf(shape, look) {
-    if (!look.heat) return null;
-    const share = look.share(shape);
-    return share === null ? null : heatColor(share, look.theme);
+    const warmth = look.warmth(shape);
+    return warmth && heatColor(warmth.share, look.theme);
 }
 
 /** @param {Pen} pen @param {Shape} shape @param {Look} look */
@@ -225,6 +224,8 @@ function paintCard(pen, shape, look) {
               : theme.line;
     const round = shape.family === "end" ? h / 2 : 7,
         width = chosen || missing ? 2.2 : mark ? 2 : 1;
+    if (shape.node && look.fused.has(shape.node.name))
+        pen.rect(x - 7, y - 7, w + 14, h + 14, 12, {fill: theme.outline});
     if (shape.kind === "module")
         pen.rect(x + 4, y + 4, w, h, round, {fill: theme.card, stroke: theme.line});
     pen.rect(x, y, w, h, round, {
@@ -250,9 +251,9 @@ function paintCard(pen, shape, look) {
     );
     if (look.scale < 0.4 || !shape.sub) return;
     const low = y + (h < 48 ? 35 : 39);
-    const hot = look.heat && (look.share(shape) || 0) > 0.2;
+    const warmth = look.warmth(shape),
+        hot = warmth && warmth.share > 0.2;
     pen.text(shape.sub, left + over, low, SUB, hot ? theme.ink : theme.soft, align);
-    const time = look.heat ? look.time(shape) : null;
-    if (time !== null && time > 0)
-        pen.text(us(time).replace(" ", "\u2009"), x + w - 9, low, SUB, theme.ink, "right");
+    if (warmth && warmth.share > 0)
+        pen.text(warmth.text.replace(" ", "\u2009"), x + w - 9, low, SUB, theme.ink, "right");
 }

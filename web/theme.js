@@ -3,7 +3,7 @@
 
 /**
  * @typedef {{ink: string, soft: string, line: string, paper: string, card: string, accent:
- * string, dark: boolean, families: Record<string, string>, bad: string}} Theme
+ * string, outline: string, dark: boolean, families: Record<string, string>, bad: string}} Theme
  */
 
 /** @type {Record<"light" | "dark", Theme>} */
@@ -15,6 +15,7 @@ export const THEMES = {
         paper: "#f6f7f9",
         card: "#ffffff",
         accent: "#2f6fed",
+        outline: "#ffe4bd",
         dark: false,
         bad: "#d92d20",
         families: {
@@ -38,6 +39,7 @@ export const THEMES = {
         paper: "#12151c",
         card: "#1d222d",
         accent: "#6ea2ff",
+        outline: "#4d3319",
         dark: true,
         bad: "#ff6b5e",
         families: {

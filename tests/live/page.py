@@ -60,7 +60,7 @@ def draw_a_digit(visit):
     runs = visit.server.call("GET", "/v1").json()["runs"]
     chrome.drag([(x, y - 65 + 10 * k) for k in range(14)])
     chrome.wait("document.querySelector('.bars .best')?.textContent === '1'", "a one", 3)
-    chrome.wait("board.look(1, {}).heat && board.times.size > 5", "the heat")
+    chrome.wait("board.look(1, {}).heat && board.heat.nodes.size > 5", "the heat")
     if visit.server.call("GET", "/v1").json()["runs"] < runs + 2:
         raise Failed("strokes were no runs")
     visit.shot("digits")
@@ -70,9 +70,11 @@ def find_the_slow_node(visit):
     """The list of slow nodes leads to one, its panel says what it is."""
     chrome = visit.chrome
     visit.graph("digits")
+    chrome.wait("document.querySelectorAll('.bars .bar').length === 10", "the first run")
     chrome.wait_text("Where time goes", "aside.side")
     chrome.click("aside.side table button")
     chrome.wait_text("of the run", "aside.side")
+    chrome.wait_text("in large products", "aside.side")
     for words in ("Code", "torch.ops.aten.", "Source", "tools/train_digits.py", "Reads"):
         if words not in visit.side():
             raise Failed(f"the panel lacks {words}: {visit.side()[:400]}")

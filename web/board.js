@@ -35,6 +35,8 @@ export class Board {
         this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
         this.x = this.y = 0;
         this.scale = 1;
+        this.top = TOP;
+        this.bottom = BOTTOM;
         /** @type {Graph | null} */
         this.graph = null;
         /** @type {import("./scene.js").Scene | null} */
@@ -114,12 +116,12 @@ export class Board {
         if (!this.scene) return;
         const {width, height} = this.host.getBoundingClientRect(),
             {w, h} = this.scene;
-        const room = height - TOP - BOTTOM,
+        const room = height - this.top - this.bottom,
             whole = Math.min(width / (w + 20), room / h, 1.15);
         const readable = Math.max(0.5, Math.min(0.62, width / (w + 20)));
         this.scale = clamp(first ? Math.max(whole, readable) : whole, MIN_SCALE, MAX_SCALE);
         this.x = w / 2 - width / 2 / this.scale;
-        this.y = this.scale > whole ? -TOP / this.scale : h / 2 - (TOP + room / 2) / this.scale;
+        this.y = this.scale > whole ? -this.top / this.scale : h / 2 - (this.top + room / 2) / this.scale;
         this.draw();
     }
 

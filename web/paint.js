@@ -136,12 +136,27 @@ export function paint(pen, scene, look) {
     const {view, scale} = look;
     for (const shape of scene.shapes)
         if (shape.kind === "open" && visible(shape, view)) paintOpen(pen, shape, look);
+    paintOutlines(pen, scene, look);
     if (scale > 0.04) for (const wire of scene.wires) if (visible(wire, view)) paintWire(pen, wire, look);
     for (const shape of scene.shapes) {
         if (shape.kind === "open" || !visible(shape, view)) continue;
         if (scale * shape.h < 9) paintDot(pen, shape, look);
         else paintCard(pen, shape, look);
     }
+}
+
+/** Nodes that one kernel computes lie on one background. @param {Pen} pen @param {Scene} scene
+ * @param {Look} look */
+function paintOutlines(pen, scene, {fused, theme, view, scale}) {
+    if (fused.size === 0 || scale < 0.1) return;
+    for (const wire of scene.wires) {
+        const group = wire.to ? fused.get(wire.from.name) : undefined;
+        if (group !== undefined && group === fused.get(wire.to.name) && visible(wire, view))
+            pen.curve(wire.points, {stroke: theme.outline, width: 40});
+    }
+    for (const shape of scene.shapes)
+        if (shape.node && fused.has(shape.node.name) && visible(shape, view))
+            pen.rect(shape.x - 7, shape.y - 7, shape.w + 14, shape.h + 14, 12, {fill: theme.outline});
 }
 
 /** @param {Pen} pen @param {Shape} shape @param {Look} look */
@@ -173,9 +188,6 @@ function paintWire(pen, wire, look) {
         node = look.selected && look.selected.node;
     const near = node && (wire.from === node || wire.to === node);
     const p = wire.points;
-    const group = wire.to ? look.fused.get(wire.from.name) : undefined;
-    if (group !== undefined && wire.to && look.fused.get(wire.to.name) === group)
-        pen.curve(p, {stroke: theme.outline, width: 14});
     pen.curve(p, {
         stroke: near ? theme.accent : theme.line,
         width: Math.max(near ? 1.8 : 1.2, 0.7 / look.scale)
@@ -224,8 +236,6 @@ function paintCard(pen, shape, look) {
               : theme.line;
     const round = shape.family === "end" ? h / 2 : 7,
         width = chosen || missing ? 2.2 : mark ? 2 : 1;
-    if (shape.node && look.fused.has(shape.node.name))
-        pen.rect(x - 7, y - 7, w + 14, h + 14, 12, {fill: theme.outline});
     if (shape.kind === "module")
         pen.rect(x + 4, y + 4, w, h, round, {fill: theme.card, stroke: theme.line});
     pen.rect(x, y, w, h, round, {

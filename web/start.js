@@ -2,7 +2,9 @@
 // The list of graphs, and a place to drop one.
 import {addressOf} from "./address.js";
 import {ApiError, get, upload} from "./api.js";
+import {Board} from "./board.js";
 import {ago, bytes, fill, h, us} from "./dom.js";
+import {heatOf} from "./heat.js";
 import {livePanel, seldom} from "./live.js";
 import {failure} from "./main.js";
 import {digitsOf, pad} from "./pad.js";
@@ -142,15 +144,55 @@ function dropArea() {
 }
 
 /**
- * The pad of the first graph that reads digits.
+ * A small drawing of a graph, whose heat is that of the last run.
+ * @param {import("./session.js").Session} session
+ * @returns {{element: HTMLElement, begin: () => void, close: () => void}}
+ */
+function smallDrawing(session) {
+    const element = h("div.board.small-board");
+    const board = new Board(element, {
+        select: (shape) => {
+            const query = shape && shape.node ? {node: shape.node.name} : {};
+            if (shape) location.hash = addressOf(session, "graph", query);
+        },
+        opened() {}
+    });
+    /** @type {any} */ (window).board = board; // for whoever looks from the console
+    const warm = async () => {
+        board.heat = await heatOf(session, "time");
+        board.fused = session.fused;
+        board.draw();
+    };
+    return {
+        element,
+        begin: async () => {
+            board.graph = session.graph;
+            session.listeners.add(warm);
+            board.top = board.bottom = 0;
+            await board.update();
+            board.fit();
+            await warm();
+        },
+        close: () => {
+            session.listeners.delete(warm);
+            board.close();
+        }
+    };
+}
+
+/**
+ * The pad of the first graph that reads digits, and the graph at work.
  * @param {any[]} graphs
  * @param {HTMLElement} place
+ * @returns {Promise<() => void>} what ends it
  */
 async function showPad(graphs, place) {
     for (const graph of graphs.slice(0, 20)) {
         if (!/digit|mnist|lenet/i.test(graph.name)) continue;
         const session = await openSession(graph.name, "").catch(() => null);
         if (!session || !digitsOf(session.info)) continue;
+        const drawing = smallDrawing(session),
+            drawn = pad(session);
         fill(
             place,
             h(
@@ -160,18 +202,26 @@ async function showPad(graphs, place) {
                     h("h2.grow", "Draw a digit"),
                     h("a", {href: link(graph.name)}, `see ${graph.name} at work →`)
                 ),
-                pad(session).element
+                drawn.element,
+                drawing.element
             )
         );
-        return;
+        drawing.begin();
+        return () => {
+            drawn.close();
+            drawing.close();
+        };
     }
+    return () => {};
 }
 
 /** @param {any} root the reply of GET /v1 */
 function aboutServer(root) {
     const cores = `${root.cores} core${root.cores === 1 ? "" : "s"}`,
         runs = `${root.runs} runs since the start`;
-    return [`fxserve ${root.version}`, `numbers of PyTorch ${root.torch}`, root.cpu, cores, runs].join(" · ");
+    return [`fxserve ${root.version}`, `numbers of PyTorch ${root.torch}`, root.cpu, cores, runs].join(
+        " · "
+    );
 }
 
 /** @param {HTMLElement} host */
@@ -195,14 +245,19 @@ export function startView(host) {
                 h(
                     "div.hero",
                     {style: {marginTop: "20px"}},
-                    h("div.stack", list, live.element),
-                    h("div.stack", place, drop)
+                    h("div.stack", list, drop, live.element),
+                    h("div.stack", place)
                 )
             )
         )
     );
+    let gone = false,
+        endPad = () => {};
     load()
-        .then(({graphs}) => showPad(graphs, place))
+        .then(async ({graphs}) => {
+            endPad = await showPad(graphs, place);
+            if (gone) endPad();
+        })
         .catch((error) => fill(list, failure(error)));
     async function load() {
         const {graphs, next} = await get("/v1/graphs?limit=1000");
@@ -224,7 +279,7 @@ export function startView(host) {
                   )
                 : h(
                       "p",
-                      "No graph is here yet. Drop one on the right, or send it with curl: ",
+                      "No graph is here yet. Drop one below, or send it with curl: ",
                       h("code", "curl -T model.pt2 …/v1/graphs/NAME")
                   )
         );
@@ -238,5 +293,11 @@ export function startView(host) {
         });
         return {graphs};
     }
-    return {close: live.close};
+    return {
+        close: () => {
+            gone = true;
+            endPad();
+            live.close();
+        }
+    };
 }

@@ -66,6 +66,22 @@ def draw_a_digit(visit):
     visit.shot("digits")
 
 
+def start_on_digits(visit):
+    """The first page has the digits graph, run and warm; a stroke moves its bars and its heat."""
+    chrome = visit.chrome
+    visit.go("#/")
+    chrome.wait("document.querySelectorAll('.bars .bar').length === 10", "the first run")
+    chrome.wait("board.scene?.shapes.length > 8 && board.heat.nodes.size > 5", "the drawing and its heat")
+    chrome.wait("document.querySelector('.bars .best')?.textContent === '7'", "a seven")
+    chrome.click("button", "clear")
+    chrome.run("board.heat = {...board.heat, nodes: new Map()}")
+    x, y = chrome.place(".pad canvas")
+    chrome.drag([(x, y - 65 + 10 * k) for k in range(14)])
+    chrome.wait("document.querySelector('.bars .best')?.textContent === '1'", "a one", 3)
+    chrome.wait("board.heat.nodes.size > 5", "the heat of the stroke")
+    visit.shot("start")
+
+
 def find_the_slow_node(visit):
     """The list of slow nodes leads to one, its panel says what it is."""
     chrome = visit.chrome
@@ -243,8 +259,6 @@ def upload(visit):
     chrome, folder = visit.chrome, visit.server.folder
     visit.go("#/")
     chrome.wait_text("digits", "table")
-    visit.shot("start")
-    chrome.run("1")
     chrome.files("input[type=file]", [os.path.join(MODELS, "dev_lenet.pt2")])
     chrome.wait("location.hash.includes('/g/dev_lenet/')", "the uploaded graph")
     chrome.wait(READY)
@@ -527,7 +541,7 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [
-    draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
+    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
     halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
     side_by_side, dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
 ]

@@ -9,7 +9,7 @@ import {livePanel, seldom} from "./live.js";
 import {failure} from "./main.js";
 import {digitsOf, pad} from "./pad.js";
 import {current, openSession} from "./session.js";
-import {showRefused} from "./refused.js";
+import {graphOfFile, showRefused} from "./refused.js";
 
 /** @param {string} name */
 const link = (name) => addressOf({name, version: ""}, "graph");
@@ -91,20 +91,21 @@ async function send(files, said) {
         current.now = null;
         location.hash = link(name);
     } catch (error) {
+        const show = async () => {
+            try {
+                showRefused(graph.name, await graphOfFile(graph), error);
+            } catch (unreadable) {
+                fill(said, failure(unreadable));
+            }
+        };
         const refused =
             error instanceof ApiError &&
-            /unsupported_operators|missing_state|lint/.test(error.code) &&
-            /json$/.test(graph.name);
+            /unsupported|missing_state|lint/.test(error.code) &&
+            /(json|pt2)$/.test(graph.name);
         fill(
             said,
             failure(error),
-            refused
-                ? h(
-                      "button",
-                      {onclick: async () => showRefused(graph.name, await graph.text(), error)},
-                      "Show the graph and what is missing"
-                  )
-                : null
+            refused ? h("button", {onclick: show}, "Show the graph and what is missing") : null
         );
     }
 }

@@ -12,6 +12,7 @@ import random
 import shutil
 import subprocess
 import sys
+import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
@@ -281,6 +282,32 @@ def upload(visit):
     chrome.wait_text("torch.foo", "aside.side")
     chrome.wait("board.scene && board.scene.shapes.length === 3 && board.missing.has('foo')", "the drawing")
     visit.shot("refused")
+    refused_archive(visit)
+
+
+def refused_archive(visit):
+    """An archive with an unknown operator, stored or packed, is drawn from the file."""
+    chrome, folder = visit.chrome, visit.server.folder
+    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        path = os.path.join(folder, f"unknown{kind}.pt2")
+        with zipfile.ZipFile(os.path.join(MODELS, "digits.pt2")) as old, \
+                zipfile.ZipFile(path, "w", kind) as new:
+            for name in old.namelist():
+                data = old.read(name)
+                if name.endswith("models/model.json"):
+                    data = data.replace(b"torch.ops.aten.relu.default", b"torch.ops.aten.foo.default")
+                new.writestr(name, data)
+        visit.go("#/")
+        chrome.wait_text("digits", "table")
+        chrome.files("input[type=file]", [path])
+        chrome.wait_text("aten.foo", ".error")
+        chrome.click("button", "Show the graph")
+        chrome.wait("document.querySelector('aside.side')?.innerText.includes('aten.foo') && board.scene"
+                    " && board.scene.shapes.length > 9 && board.missing.size === 3", "the drawing")
+        words = chrome.run("board.scene.shapes.map((s) => s.title + ' ' + s.shape).join('; ')")
+        if "Conv2d 16→32, 3×3" not in words:
+            raise Failed(f"the drawing has {words}")
+    visit.shot("refused-archive")
 
 
 def code_beside(visit):
@@ -486,8 +513,8 @@ def check_drawn_texts(visit):
                             "stack_trace": generator.choice(values),
                             "shape": generator.choice(values), "dtype": generator.choice(values)}
             node["args"] = [f"%{generator.choice(nodes)['name']}"]
-        text = json.dumps(json.dumps({"nodes": nodes, "signature": {"inputs": generator.choice(values)},
-                                      "class_name": generator.choice(values)}))
+        text = json.dumps({"nodes": nodes, "signature": {"inputs": generator.choice(values)},
+                           "class_name": generator.choice(values)})
         chrome.run(drawn.format(text, json.dumps(ATTACK)))
     check_markup(visit)
 

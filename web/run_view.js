@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A form from the signature: each input is made, typed, or dropped as .npy; outputs as bars,
-// pictures and numbers.
+// A form from the signature: each input is made, typed, or dropped as a file of tensors or a
+// picture; outputs as bars, pictures and numbers.
 import {addressOf} from "./address.js";
 import {fill, h, us} from "./dom.js";
+import {INPUT_FILES, isPicture, pictureOf, tensorsOf} from "./files.js";
 import {failure} from "./main.js";
-import {current, inputsOf, run} from "./session.js";
-import {flat, readNpy, tensorOf, tensorView} from "./tensor.js";
+import {current, inputsOf, run, runFile} from "./session.js";
+import {flat, tensorOf, tensorView} from "./tensor.js";
 
 /** @typedef {import("./session.js").Session} Session */
 const SHOWN = 4000; // characters of an input that are edited as text
@@ -39,13 +40,12 @@ const written = (value) => JSON.stringify(value);
 
 /**
  * One input: its text, and buttons that fill it.
- * @param {Session} session
  * @param {any} input
  * @param {any} value
- * @param {HTMLElement} said
- * @returns {{element: HTMLElement, read: () => any}}
+ * @param {(file: File) => void} dropped
+ * @returns {{element: HTMLElement, read: () => any, put: (value: any) => void}}
  */
-function field(session, input, value, said) {
+function field(input, value, dropped) {
     let hidden = /** @type {any} */ (undefined);
     const area = h("textarea", {
         rows: 4,
@@ -56,6 +56,11 @@ function field(session, input, value, said) {
         }
     });
     const put = (next) => {
+        if (next instanceof File) {
+            hidden = next;
+            area.value = `${next.name}: the server scales it as the graph says`;
+            return;
+        }
         const text = written(next);
         hidden = text.length > SHOWN ? next : undefined;
         area.value =
@@ -65,18 +70,14 @@ function field(session, input, value, said) {
     };
     const pick = h("input", {
         type: "file",
-        accept: ".npy",
+        accept: INPUT_FILES,
         class: "offscreen",
         "aria-label": `file for ${input.name}`,
-        onchange: () => drop(pick.files[0])
-    });
-    async function drop(file) {
-        try {
-            put(flat(readNpy(await file.arrayBuffer())));
-        } catch (error) {
-            fill(said, failure(error));
+        onchange: () => {
+            if (pick.files[0]) dropped(pick.files[0]);
+            pick.value = "";
         }
-    }
+    });
     put(value);
     const element = h(
         "div",
@@ -97,7 +98,14 @@ function field(session, input, value, said) {
                       )
                   )
                 : null,
-            h("button.plain.small", {title: "or drop it here", onclick: () => pick.click()}, ".npy"),
+            h(
+                "button.plain.small",
+                {
+                    title: ".npy, .npz, .safetensors or a picture; or drop it here",
+                    onclick: () => pick.click()
+                },
+                "file"
+            ),
             pick
         ),
         area
@@ -105,9 +113,9 @@ function field(session, input, value, said) {
     element.addEventListener("dragover", (event) => event.preventDefault());
     element.addEventListener("drop", (event) => {
         event.preventDefault();
-        drop(event.dataTransfer.files[0]);
+        if (event.dataTransfer.files[0]) dropped(event.dataTransfer.files[0]);
     });
-    return {element, read: () => (hidden !== undefined ? hidden : parsed(area.value, input.name))};
+    return {element, put, read: () => (hidden !== undefined ? hidden : parsed(area.value, input.name))};
 }
 
 /** @param {string} text @param {string} name */
@@ -185,7 +193,9 @@ class RunView {
             "aria-label": "nodes to fetch"
         });
         this.halt = h("input", {type: "checkbox"});
-        this.fields = /** @type {{name: string, read: () => any, element: HTMLElement}[]} */ ([]);
+        this.fields =
+            /** @type {{name: string, input: any, read: () => any, put: (value: any) => void,
+             * element: HTMLElement}[]} */ ([]);
         this.go = h("button.first", {onclick: () => this.start()}, "Run");
         host.append(this.page());
         this.begin(false).then(() => this.first());
@@ -238,8 +248,9 @@ class RunView {
                 list = Array.isArray(given);
             const names = list ? given.map((_, i) => infos[i]?.name || String(i)) : Object.keys(given);
             this.fields = names.map((name, i) => {
-                const info = infos.find((x) => x.name === name) || {name};
-                return {name, ...field(this.session, info, list ? given[i] : given[name], this.said)};
+                const input = infos.find((x) => x.name === name) || {name},
+                    value = list ? given[i] : given[name];
+                return {name, input, ...field(input, value, (file) => this.take(file, name))};
             });
             fill(
                 this.form,
@@ -248,6 +259,39 @@ class RunView {
         } catch (error) {
             fill(this.said, failure(error));
         }
+    }
+
+    /**
+     * A file for an input. What has several tensors fills the inputs of their names.
+     * @param {File} file
+     * @param {string} name of the input that it was dropped on
+     */
+    async take(file, name) {
+        const one = this.fields.find((each) => each.name === name),
+            {info} = this.session;
+        fill(this.said);
+        try {
+            if (isPicture(file)) {
+                const prepared = info.image && this.fields.length === 1;
+                return one.put(prepared ? file : await pictureOf(file, one.input));
+            }
+            const found = await tensorsOf(file),
+                fit = this.fields.filter((each) => found.has(each.name));
+            if (fit.length) for (const each of fit) each.put(flat(found.get(each.name)));
+            else if (found.size === 1) one.put(flat([...found.values()][0]));
+            else {
+                const names = [...found.keys()].slice(0, 12).join(", ") || "no tensors";
+                throw new Error(`${file.name} has ${names}; no input is called so`);
+            }
+        } catch (error) {
+            fill(this.said, failure(error));
+        }
+    }
+
+    /** The picture that the server takes as it is, if the form holds one. */
+    picture() {
+        const value = this.fields.length === 1 ? this.fields[0].read() : null;
+        return value instanceof File ? value : null;
     }
 
     /** What the form says, as a run body. */
@@ -274,7 +318,10 @@ class RunView {
         this.go.disabled = true;
         fill(this.said, h("p.soft", "running …"));
         try {
-            const reply = await run(this.session, this.body());
+            const picture = this.picture();
+            const reply = await (picture
+                ? runFile(this.session, await picture.arrayBuffer())
+                : run(this.session, this.body()));
             fill(this.said);
             showReply(this.session, reply, this.place);
         } catch (error) {

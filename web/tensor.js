@@ -22,7 +22,7 @@ function half(bits) {
 }
 
 /** @param {ArrayBuffer} buffer @param {string} dtype @returns {number[] | Float32Array | any} */
-function decode(buffer, dtype) {
+export function decode(buffer, dtype) {
     switch (dtype) {
         case "float32":
             return new Float32Array(buffer);

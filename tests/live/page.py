@@ -180,6 +180,46 @@ def run_the_example(visit):
     chrome.wait_text("has shape [3]", ".error")
 
 
+def files_as_inputs(visit):
+    """An .npz, a .safetensors file and a picture are inputs; each gives the seven."""
+    chrome, folder = visit.chrome, visit.server.folder
+    image = json.loads(model_file("digits_images.json"))["inputs"]["x"][7]
+    npy = write_npy(tensor_of("float32", [image]))
+    with zipfile.ZipFile(os.path.join(folder, "seven.npz"), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", npy)
+        archive.writestr("unused.npy", npy)
+    with open(os.path.join(folder, "seven.safetensors"), "wb") as file:
+        data = npy[-256:]
+        head = json.dumps({"x": {"dtype": "F32", "shape": [1, 1, 8, 8], "data_offsets": [0, 256]}}).encode()
+        file.write(len(head).to_bytes(8, "little") + head + data)
+    picture = os.path.join(MODELS, "seven.png")
+    broken = os.path.join(folder, "broken.npz")
+    with open(broken, "wb") as file:
+        file.write(b"PK")
+    visit.go("#/g/digits/run")
+    chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')", "the example")
+    for path in (os.path.join(folder, "seven.npz"), os.path.join(folder, "seven.safetensors"), picture):
+        chrome.run("document.querySelector('textarea').value = ''")
+        chrome.files("input[type=file]", [path])
+        chrome.wait("document.querySelector('textarea').value.includes('\"shape\":[1,1,8,8]')", path)
+        if path == picture:
+            continue
+        chrome.click("button.first", "Run")
+        chrome.wait("document.querySelector('.bars .best')?.textContent === '7'", f"a seven of {path}")
+    chrome.files("input[type=file]", [broken])
+    chrome.wait_text("no zip archive", ".error")
+    settings = {"image": {"size": 8, "crop": 8, "mean": 0, "std": 0.0588235, "colour": "grey"}}
+    visit.server.call("PATCH", "/v1/graphs/digits", json.dumps(settings).encode())
+    visit.go("#/")
+    visit.go("#/g/digits/run")
+    chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')", "the example")
+    chrome.files("input[type=file]", [picture])
+    chrome.wait("document.querySelector('textarea').value.includes('the server scales it')", "the picture")
+    chrome.click("button.first", "Run")
+    chrome.wait("document.querySelector('.bars .best')?.textContent === '7'", "a seven of the picture")
+    visit.server.call("PATCH", "/v1/graphs/digits", b'{"image": null}')
+
+
 def halt_on_nan(visit):
     """A run that makes infinities ends at the node that made the first one."""
     chrome = visit.chrome
@@ -569,7 +609,7 @@ def ten_thousand(visit):
 
 JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
-    halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
+    files_as_inputs, halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
     side_by_side, dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
 ]
 

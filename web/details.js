@@ -377,5 +377,5 @@ export function nodePanel(side, session, node, go) {
         node.users.length ? section("Is read by", nodeList(node.users, go)) : null,
         parameters.length ? section("Parameters", nodeList(parameters, go)) : null
     );
-    return {close: () => session.listeners.delete(timed)};
+    return {close: () => session.listeners.delete(timed), showValue: value ? value.show : undefined};
 }

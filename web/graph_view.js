@@ -8,6 +8,7 @@ import {failure} from "./main.js";
 import {setQuery} from "./address.js";
 import {heatOf, HEATS, noHeat} from "./heat.js";
 import {firstOpen} from "./scene.js";
+import {Scrubber} from "./scrub.js";
 import {current} from "./session.js";
 import {themeNow} from "./theme.js";
 
@@ -57,7 +58,11 @@ class GraphView {
         this.holder = h("div.board");
         this.side = h("aside.side");
         this.legend = h("div.legend");
-        this.panel = /** @type {{close?: () => void}} */ ({});
+        this.panel = /** @type {{close?: () => void, showValue?: () => void}} */ ({});
+        this.scrubber = new Scrubber(this.session, async (name) => {
+            await this.board.show(name);
+            if (this.panel.showValue) this.panel.showValue();
+        });
         host.append(h("div.split", this.holder, this.side));
         this.board = new Board(this.holder, {
             select: (shape) => this.selected(shape),
@@ -86,7 +91,11 @@ class GraphView {
             this.setCode(on)
         );
         this.said = h("div.said");
-        this.holder.append(this.tools(), this.legend, this.said);
+        this.stepButton = toggle("Step", "values of a run, node by node (v)", false, (on) => {
+            const shape = this.board.selectedShape();
+            this.scrubber.open(on, shape && shape.node ? shape.node.name : "");
+        });
+        this.holder.append(this.tools(), this.legend, this.said, this.scrubber.element);
         this.timed = () => this.showTimes();
         this.themed = () => this.redraw();
         this.session.listeners.add(this.timed);
@@ -108,6 +117,7 @@ class GraphView {
             this.heat,
             this.parameters,
             this.codeButton,
+            this.stepButton,
             h(
                 "button",
                 {title: "save the drawing", onclick: () => download(`${session.name}.svg`, board.svg())},
@@ -202,6 +212,9 @@ class GraphView {
             h: () => this.setHeat(this.kind === "none" ? "time" : "none"),
             p: () => this.parameters.click(),
             k: () => this.codeButton.click(),
+            v: () => this.stepButton.click(),
+            ",": () => this.scrubber.step(-1),
+            ".": () => this.scrubber.step(1),
             Escape: () => board.select(null),
             "+": () => board.zoom(1.25),
             "-": () => board.zoom(0.8)
@@ -216,6 +229,7 @@ class GraphView {
     close() {
         this.session.listeners.delete(this.timed);
         window.removeEventListener("themechange", this.themed);
+        this.scrubber.close();
         this.board.close();
         if (this.panel.close) this.panel.close();
     }

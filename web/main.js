@@ -34,6 +34,8 @@ const KEYS = [
     ["h", "heat on or off"],
     ["p", "parameters on or off"],
     ["k", "code beside the drawing"],
+    ["v", "values of a run, node by node"],
+    [", .", "the node before, the next one"],
     ["Esc", "nothing is chosen"]
 ];
 

@@ -129,12 +129,13 @@ export async function runFile(session, file) {
     return reply;
 }
 
-/** Values of nodes. @param {Session} session @param {string[]} names */
+/** Values of nodes; random ones are those of the last run. @param {Session} session @param {string[]} names */
 export async function valuesOf(session, names) {
     const reply = await post(`${pathOf(session)}/run`, {
         inputs: await inputsOf(session),
         outputs: names,
         encoding: "b64",
+        ...(session.result && session.result.seed !== undefined ? {seed: session.result.seed} : {}),
         ...(session.rules.length ? {overrides: session.rules} : {})
     });
     return reply.outputs;

@@ -155,6 +155,27 @@ def value_of_a_node(visit):
     visit.shot("value")
 
 
+def scrub_a_run(visit):
+    """The slider walks through a run; at each node its value is shown, opened modules and all."""
+    chrome = visit.chrome
+    visit.graph("resnet")
+    chrome.key("v")
+    chrome.wait("document.querySelector('.scrub').innerText.includes('1 of ')", "the slider")
+    chrome.wait_text("float32 [", ".tensor")
+    seen = set()
+    for _ in range(4):
+        chrome.key(".")
+        chrome.run("new Promise((done) => setTimeout(done, 150))")
+        chrome.wait("document.querySelector('.tensor')?.innerText.includes('mean')", "a value")
+        seen.add(chrome.run("location.hash.match(/node=([^&]*)/)[1]"))
+    expect(len(seen), 4, f"nodes that were shown: {seen}")
+    chrome.run("(() => { const s = document.querySelector('.scrub input'); s.value = 40;"
+               " s.dispatchEvent(new Event('input')); })()")
+    chrome.wait("document.querySelector('.scrub').innerText.includes('41 of ')", "a place far on")
+    chrome.wait("document.querySelector('.tensor')?.innerText.includes('mean')", "its value")
+    visit.shot("scrub")
+
+
 def run_the_example(visit):
     """The form runs the example; what is typed wrongly is said; a .npy file is taken."""
     chrome = visit.chrome
@@ -608,7 +629,7 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [
-    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, run_the_example,
+    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, scrub_a_run, run_the_example,
     files_as_inputs, halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
     side_by_side, dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
 ]

@@ -38,7 +38,8 @@ function partsOf(text) {
 /** @param {any} row of a profile or of statistics */
 function rowWords(row) {
     const op = String(row.target || "").replace(/^torch\.(ops\.)?/, "");
-    return `${row.nodes[0]}${op ? `  ${op}` : ""}`;
+    const more = row.nodes.length > 1 ? ` + ${row.nodes.slice(1).join(" + ")}` : "";
+    return `${row.nodes[0]}${op ? `  ${op}` : ""}${more}`;
 }
 
 /** @param {string} folded */

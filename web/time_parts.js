@@ -83,11 +83,10 @@ export function lanes(profile, wordsOf, choose) {
     const theme = themeNow(),
         total = profile.run_us || 1;
     return profile.nodes.slice(0, MOST_LANES).map((row) => {
-        const more = row.nodes.length > 1 ? ` + ${row.nodes.length - 1}` : "";
         return h(
             choose ? "button.lane" : "div.lane",
             {title: rowTitle(row), onclick: choose ? () => choose(row.nodes[0]) : () => {}},
-            h("span", wordsOf(row), h("span.soft", more)),
+            h("span", wordsOf(row)),
             h(
                 "span.track",
                 h("i", {
@@ -127,7 +126,12 @@ export function flame(root) {
     let level = [{part: root, at: 0}];
     while (level.length && rows.length < 6) {
         const isRoot = rows.length === 0;
-        rows.push(h("div.flames", level.map(({part, at}) => flameBox(part, at, isRoot))));
+        rows.push(
+            h(
+                "div.flames",
+                level.map(({part, at}) => flameBox(part, at, isRoot))
+            )
+        );
         level = level.flatMap(({part, at}) => {
             let next = at;
             return part.parts.map((inner) => ({part: inner, at: (next += inner.share) - inner.share}));

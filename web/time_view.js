@@ -7,7 +7,8 @@ import {follow} from "./events.js";
 import {seldom} from "./live.js";
 import {failure} from "./main.js";
 import {howRun} from "./run_view.js";
-import {current, inputsOf, pathOf, run, takeProfile} from "./session.js";
+import {memoryOver} from "./memory_parts.js";
+import {current, inputsOf, pathOf, reportOf, run, takeProfile} from "./session.js";
 import {sideBySide} from "./side_by_side.js";
 import {flame, lanes, MOST_LANES, statistics, steps} from "./time_parts.js";
 import {describe} from "./words.js";
@@ -103,10 +104,12 @@ class TimeView {
         const all = profile.nodes.length,
             some = all > MOST_LANES ? `, the first ${MOST_LANES} of ${count(all)}` : "",
             {root} = session.graph;
-        const wordsOf = (row) => {
-            const node = session.graph.byName.get(row.nodes[0]);
-            return node ? describe(node) : row.nodes[0];
+        const words = (name) => {
+            const node = session.graph.byName.get(name);
+            return node ? describe(node) : name;
         };
+        const wordsOf = (row) => row.nodes.map(words).join(" + "),
+            memory = h("div.card", h("p.soft", "…"));
         const choose = (name) => (location.hash = addressOf(session, "graph", {node: name}));
         fill(
             this.one,
@@ -125,8 +128,18 @@ class TimeView {
                 steps(profile)
             ),
             root.scopes.length ? [h("h3", "By module"), h("div.card", flame(partOf(session, root)))] : null,
+            h("h3", "Memory"),
+            memory,
             h("h3", `By node${some}`),
             h("div.card.timeline", lanes(profile, wordsOf, choose))
+        );
+        reportOf(session).then((report) =>
+            fill(
+                memory,
+                report.memory
+                    ? memoryOver(report, profile, words, choose)
+                    : h("p.soft", "It is not known: the graph's sizes depend on values.")
+            )
         );
     }
 

@@ -250,15 +250,31 @@ static Status write_parameters(const Graph *graph, Text *out)
         return status;
 }
 
+// Whose results are live at the peak.
+static void write_held(const Report *report, Text *out)
+{
+        const char *between = "";
+        for (uint32_t i = 0; i < report->graph->n_nodes; i++) {
+                int64_t n_bytes = report->figures.nodes[i].held_bytes;
+                if (n_bytes == 0)
+                        continue;
+                text_addf(out, "%s{\"node\": \"%s\", \"bytes\": %lld}", between,
+                          report->graph->nodes[i]->name, (long long)n_bytes);
+                between = ", ";
+        }
+}
+
 static Status write_json(const Report *report, Text *out)
 {
         const Graph *graph = report->graph;
         const GraphFigures *figures = &report->figures;
         text_addf(out,
                   "{\"flops\": %lld, \"bytes\": %lld, \"memory\": {\"peak_bytes\": %lld, \"peak_node\": "
-                  "\"%s\", \"weights_bytes\": %zu},\n",
+                  "\"%s\", \"weights_bytes\": %zu, \"held\": [",
                   (long long)figures->flops, (long long)figures->bytes, (long long)figures->peak_bytes,
                   graph->nodes[figures->peak]->name, graph->weights_bytes);
+        write_held(report, out);
+        text_add(out, "]},\n");
         TRY(write_ops(graph, out));
         text_add(out, ",\n");
         TRY(write_parameters(graph, out));

@@ -135,6 +135,11 @@ static void add_live_bytes(const Counter *counter, const Recording *recording)
                         figures->peak = i;
                 }
         }
+        for (uint32_t b = 0; b < recording->n_buffers; b++) {
+                int64_t first = counter->first_of[b];
+                if (first >= 0 && first <= figures->peak && counter->last_of[b] >= figures->peak)
+                        figures->nodes[first].held_bytes += (int64_t)recording->buffers[b]->n_bytes;
+        }
 }
 
 static Status add_memory(Counter *counter, const Recording *recording, const Value *values)

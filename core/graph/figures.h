@@ -12,6 +12,7 @@ typedef struct NodeFigures {
         // as in profiles: of all calls that the node makes; views cost nothing
         int64_t flops, bytes;
         int64_t live_bytes; // results that this or a later node reads, its own included
+        int64_t held_bytes; // of storages that it made, live at the peak
         // Nodes that a program runs in one call, the node itself among them; 0: none, and `why_not`
         // says why. Both are empty where the node calls nothing.
         const struct Node *const *fused_with;

@@ -38,6 +38,10 @@ function made(input, kind) {
 /** @param {any} value */
 const written = (value) => JSON.stringify(value);
 
+/** What an input takes. @param {any} input */
+const typeText = (input) =>
+    `${input.dtype || input.type || ""} ${input.shape ? `[${input.shape.join(", ")}]` : ""}`;
+
 /**
  * One input: its text, and buttons that fill it.
  * @param {any} input
@@ -85,10 +89,7 @@ function field(input, value, dropped) {
         h(
             "div.row",
             h("b", input.name),
-            h(
-                "span.small.soft.grow",
-                `${input.dtype || input.type || ""} ${input.shape ? `[${input.shape.join(", ")}]` : ""}`
-            ),
+            h("span.small.soft.grow", typeText(input)),
             input.shape
                 ? ["random", "zeros", "ones"].map((kind) =>
                       h(

@@ -129,7 +129,8 @@ export async function runFile(session, file) {
     return reply;
 }
 
-/** Values of nodes; random ones are those of the last run. @param {Session} session @param {string[]} names */
+/** Values of nodes; random ones are those of the last run.
+ * @param {Session} session @param {string[]} names */
 export async function valuesOf(session, names) {
     const reply = await post(`${pathOf(session)}/run`, {
         inputs: await inputsOf(session),

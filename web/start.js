@@ -225,6 +225,29 @@ function aboutServer(root) {
     );
 }
 
+/** @param {HTMLElement} body */
+const tableOf = (body) =>
+    h(
+        "table",
+        h(
+            "thead",
+            h(
+                "tr",
+                h("th", "name"),
+                h("th", "format"),
+                ["version", "size", "runs", "median", "uploaded"].map((text) => h("th.num", text))
+            )
+        ),
+        body
+    );
+
+const nothingYet = () =>
+    h(
+        "p",
+        "No graph is here yet. Drop one below, or send it with curl: ",
+        h("code", "curl -T model.pt2 …/v1/graphs/NAME")
+    );
+
 /** @param {HTMLElement} host */
 export function startView(host) {
     const body = h("tbody"),
@@ -262,28 +285,7 @@ export function startView(host) {
         .catch((error) => fill(list, failure(error)));
     async function load() {
         const {graphs, next} = await get("/v1/graphs?limit=1000");
-        fill(
-            list,
-            graphs.length
-                ? h(
-                      "table",
-                      h(
-                          "thead",
-                          h(
-                              "tr",
-                              h("th", "name"),
-                              h("th", "format"),
-                              ["version", "size", "runs", "median", "uploaded"].map((t) => h("th.num", t))
-                          )
-                      ),
-                      body
-                  )
-                : h(
-                      "p",
-                      "No graph is here yet. Drop one below, or send it with curl: ",
-                      h("code", "curl -T model.pt2 …/v1/graphs/NAME")
-                  )
-        );
+        fill(list, graphs.length ? tableOf(body) : nothingYet());
         fill(
             body,
             graphs.map(rowOf),

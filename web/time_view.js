@@ -109,7 +109,7 @@ class TimeView {
             return node ? describe(node) : name;
         };
         const wordsOf = (row) => row.nodes.map(words).join(" + "),
-            memory = h("div.card", h("p.soft", "…"));
+            memory = h("div.card", {style: {minHeight: "260px"}}, h("p.soft", "…"));
         const choose = (name) => (location.hash = addressOf(session, "graph", {node: name}));
         fill(
             this.one,

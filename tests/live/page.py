@@ -466,6 +466,7 @@ def side_by_side(visit):
     """Two modes beside each other: times of both and the largest error of each node."""
     chrome = visit.chrome
     visit.go("#/g/digits/time")
+    chrome.wait("!!document.querySelector('svg.memory')", "memory")
     chrome.click("button", "Compare")
     chrome.wait_text("The results are close", ".page")
     row = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) => e.innerText)"

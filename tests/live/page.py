@@ -466,7 +466,7 @@ def side_by_side(visit):
     """Two modes beside each other: times of both and the largest error of each node."""
     chrome = visit.chrome
     visit.go("#/g/digits/time")
-    chrome.wait("!!document.querySelector('svg.memory')", "memory")
+    chrome.wait("document.querySelector('svg.memory') || document.body.innerText.includes('not run yet')")
     chrome.click("button", "Compare")
     chrome.wait_text("The results are close", ".page")
     row = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) => e.innerText)"
@@ -635,9 +635,10 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [
-    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node, scrub_a_run, run_the_example,
-    files_as_inputs, halt_on_nan, see_time, override, rewrite_and_roll_back, code_beside, upload, export, reports, live_events,
-    side_by_side, dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
+    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node,
+    scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time, override,
+    rewrite_and_roll_back, code_beside, upload, export, reports, live_events, side_by_side,
+    dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
 ]
 
 

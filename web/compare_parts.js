@@ -6,7 +6,7 @@ import {h, number, us} from "./dom.js";
 export function sideText(side) {
     if (side.samples !== undefined) return `sample ${side.samples}`;
     const version = side.version === undefined ? "" : ` version ${side.version}`;
-    return `${side.graph}${version}${side.mode ? `, ${side.mode}` : ""}`;
+    return `${side.graph}${version}${side.mode ? `, ${side.mode}` : ""}${side.precision ? `, ${side.precision}` : ""}`;
 }
 
 /** @param {any} row of outputs or nodes */
@@ -26,6 +26,40 @@ function errorCells(row) {
     ];
 }
 
+/** @param {number | undefined} a @param {number | undefined} b microseconds of both sides */
+function timeCells(a, b) {
+    const both = a !== undefined && b !== undefined,
+        more = both ? `${b > a ? "+" : "−"}${us(Math.abs(b - a))}` : "–";
+    return [
+        h("td.num", a === undefined ? "–" : us(a)),
+        h("td.num", b === undefined ? "–" : us(b)),
+        h(`td.num${both && b < a ? ".good" : ""}`, more)
+    ];
+}
+
+/**
+ * Times of nodes in two runs.
+ * @param {string[]} names
+ * @param {Map<string, {us: number}>} a
+ * @param {Map<string, {us: number}>} b
+ */
+export const timeTable = (names, a, b) =>
+    h(
+        "table.values",
+        h(
+            "thead",
+            h(
+                "tr",
+                h("th", "node"),
+                ["a", "b", "b − a"].map((text) => h("th.num", text))
+            )
+        ),
+        h(
+            "tbody",
+            names.map((name) => h("tr", h("td.mono", name), timeCells(a.get(name)?.us, b.get(name)?.us)))
+        )
+    );
+
 /**
  * A table of values with their largest errors, and with the times of both sides where they are
  * known.
@@ -33,17 +67,6 @@ function errorCells(row) {
  * @param {{a: Map<string, any>, b: Map<string, any>} | null} times by node
  */
 export function errorTable(rows, times) {
-    const timeCells = (row) => {
-        const a = times.a.get(row.a)?.us,
-            b = times.b.get(row.b)?.us,
-            both = a !== undefined && b !== undefined,
-            more = both ? `${b > a ? "+" : "−"}${us(Math.abs(b - a))}` : "–";
-        return [
-            h("td.num", a === undefined ? "–" : us(a)),
-            h("td.num", b === undefined ? "–" : us(b)),
-            h(`td.num${both && b < a ? ".good" : ""}`, more)
-        ];
-    };
     const heads = [
         ...(times ? ["a", "b", "b − a"] : []),
         "largest difference",
@@ -64,7 +87,12 @@ export function errorTable(rows, times) {
         h(
             "tbody",
             rows.map((row) =>
-                h("tr", h("td.mono", nameOf(row)), times ? timeCells(row) : null, errorCells(row))
+                h(
+                    "tr",
+                    h("td.mono", nameOf(row)),
+                    times ? timeCells(times.a.get(row.a)?.us, times.b.get(row.b)?.us) : null,
+                    errorCells(row)
+                )
             )
         )
     );

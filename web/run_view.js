@@ -182,6 +182,13 @@ class RunView {
             {"aria-label": "mode"},
             ["auto", "eager", "compiled"].map((name) => h("option", name))
         );
+        this.precision = h(
+            "select",
+            {"aria-label": "precision", title: "of products with weights; compiled runs only"},
+            ["as the graph says", "f32", "bf16", "int8"].map((name, i) =>
+                h("option", {value: i ? name : ""}, name)
+            )
+        );
         this.seed = h("input", {
             type: "number",
             min: 0,
@@ -220,7 +227,12 @@ class RunView {
                         rules
                     ),
                     this.form,
-                    h("div.row", this.mode, this.seed, this.outputs),
+                    h(
+                        "p.small.soft",
+                        "A .npy, .npz, .safetensors file or a picture can be dropped on an input."
+                    ),
+                    h("div.row", this.mode, this.precision, this.seed),
+                    h("div.row", {style: {marginTop: "8px"}}, this.outputs),
                     h(
                         "div.row",
                         {style: {margin: "14px 0"}},
@@ -309,6 +321,7 @@ class RunView {
             inputs: session.inputs,
             mode: this.mode.value,
             encoding: "b64",
+            ...(this.precision.value ? {precision: this.precision.value} : {}),
             ...(seed.value ? {seed: Number(seed.value)} : {}),
             ...(wanted.length ? {outputs: wanted} : {}),
             ...(rules.length ? {overrides: rules} : {})

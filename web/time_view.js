@@ -57,9 +57,11 @@ class TimeView {
     constructor(host, place) {
         this.session = /** @type {Session} */ (current.now);
         this.said = h("div");
+        this.listed = false; // the lists were read once
         this.one = h("div");
         this.many = h("div.card");
         this.slow = h("div.card");
+        this.beside = sideBySide(this.session);
         this.page = h(
             "div.page",
             h(
@@ -73,7 +75,7 @@ class TimeView {
                 this.said,
                 this.one,
                 h("h3", "Side by side"),
-                sideBySide(this.session),
+                this.beside.element,
                 h("h3", "All runs the server remembers"),
                 this.many,
                 h("h3", "Slowest runs"),
@@ -173,6 +175,8 @@ class TimeView {
 
     async lists() {
         const path = `${pathOf(this.session)}/profile?by=module&depth=1`;
+        if (this.listed) this.beside.again();
+        this.listed = true;
         const [stats, all] = await Promise.all([get(path), get("/v1/profiles?slowest=200")]);
         const mine = all.profiles.filter((entry) => entry.graph === this.session.name).slice(0, 10);
         fill(this.many, statistics(stats));

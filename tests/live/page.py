@@ -475,6 +475,18 @@ def side_by_side(visit):
         raise Failed(f"a row of the table: {row}")
     chrome.run("document.querySelector('table.values').scrollIntoView()")
     visit.shot("side-by-side")
+    choose = ("(() => {{ const s = document.querySelector('select[aria-label=\"{}\"]'), o = [...s.options]"
+              ".find((o) => o.text.includes({})); s.value = o.value; return o.text; }})()")
+    chrome.run(choose.format("side b", json.dumps("int8")))
+    chrome.click("button", "Compare")
+    chrome.wait_text("The results differ", ".page")
+    chrome.wait_text("compiled, int8, ", ".page")
+    chrome.wait("document.querySelector('select[aria-label=\"run a\"]')?.options.length > 2", "past runs")
+    chrome.click("button", "Compare their times")
+    chrome.wait_text("b: run ", ".page")
+    cells = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) => e.innerText)")
+    if len(cells) < 9 or any(row.count("µs") < 2 for row in cells if row.startswith("conv2d")):
+        raise Failed(f"times of two runs: {cells}")
 
 
 def live_events(visit):

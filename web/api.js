@@ -32,6 +32,25 @@ export function setToken(token) {
     else sessionStorage.removeItem(TOKEN);
 }
 
+/** @type {Promise<boolean> | null} */
+let asked = null;
+
+/**
+ * Another token, after one was refused: calls that are refused together ask once.
+ * @param {Record<string, string>} sent the headers that were refused
+ * @returns {Promise<boolean>} whether there is one
+ */
+function otherToken(sent) {
+    const now = bearer().Authorization;
+    if (now !== undefined && now !== sent.Authorization) return Promise.resolve(true);
+    asked =
+        asked ||
+        hooks.askToken("Authorization" in sent).finally(() => {
+            asked = null;
+        });
+    return asked;
+}
+
 /** @param {string} method @param {string} path @param {any} body */
 function remember(method, path, body) {
     calls.unshift({method, path, body});
@@ -64,8 +83,7 @@ export async function call(method, path, options = {}) {
         cache: "no-store",
         body: body === undefined ? undefined : binary ? body : JSON.stringify(body)
     });
-    if (reply.status === 401 && (await hooks.askToken("Authorization" in headers)))
-        return call(method, path, options);
+    if (reply.status === 401 && (await otherToken(headers))) return call(method, path, options);
     if (!reply.ok) throw new ApiError(reply.status, await reply.json().catch(() => null));
     if (reply.status === 204) return null;
     return as === "text"
@@ -98,9 +116,10 @@ export async function stream(path, signal) {
 export function upload(path, body, progress) {
     remember("PUT", path, body instanceof File ? {file: body.name} : {form: true});
     return new Promise((resolve, reject) => {
-        const request = new XMLHttpRequest();
+        const request = new XMLHttpRequest(),
+            sent = bearer();
         request.open("PUT", urlOf(path));
-        for (const [key, value] of Object.entries(bearer())) request.setRequestHeader(key, value);
+        for (const [key, value] of Object.entries(sent)) request.setRequestHeader(key, value);
         request.upload.onprogress = (event) => progress(event.total ? event.loaded / event.total : 0);
         request.onerror = () => reject(new Error("the connection to the server was lost"));
         request.onload = async () => {
@@ -110,7 +129,7 @@ export function upload(path, body, progress) {
             } catch {
                 /* said below */
             }
-            if (request.status === 401 && (await hooks.askToken(true)))
+            if (request.status === 401 && (await otherToken(sent)))
                 upload(path, body, progress).then(resolve, reject);
             else if (request.status >= 200 && request.status < 300) resolve(reply);
             else reject(new ApiError(request.status, reply));

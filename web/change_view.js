@@ -6,6 +6,7 @@ import {call, post} from "./api.js";
 import {ruleText} from "./change_panel.js";
 import {fill, h, number, us} from "./dom.js";
 import {failure, toast} from "./main.js";
+import {needs} from "./scopes.js";
 import {current, inputsOf, pathOf} from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -188,16 +189,10 @@ class RulesCard {
             value: `${session.name}-changed`.slice(0, 64),
             "aria-label": "name of the variant"
         });
-        const tried = h(
-            "button.first",
-            {onclick: () => this.guarded((rules) => tryRules(session, rules, this.place))},
-            "Try them"
-        );
-        const stored = h(
-            "button",
-            {onclick: () => this.guarded((rules) => this.store(rules))},
-            "Store as a graph"
-        );
+        const trial = () => this.guarded((rules) => tryRules(session, rules, this.place)),
+            store = () => this.guarded((rules) => this.store(rules)),
+            tried = needs("run", h("button.first", {onclick: trial}, "Try them")),
+            stored = needs("write", h("button", {onclick: store}, "Store as a graph"));
         this.element = h(
             "div.card",
             {style: {marginTop: "18px"}},
@@ -325,7 +320,7 @@ function stepsCard(session) {
             h("button.first", {onclick: () => go(false)}, "Show what it makes"),
             h("span.grow"),
             name,
-            h("button", {onclick: () => go(true)}, "Store as a version")
+            needs("write", h("button", {onclick: () => go(true)}, "Store as a version"))
         ),
         place
     );
@@ -359,7 +354,14 @@ function versionsCard(session) {
                             "td.num",
                             one.default
                                 ? null
-                                : h("button.small", {onclick: () => serve(one.version)}, "Serve this one")
+                                : needs(
+                                      "write",
+                                      h(
+                                          "button.small",
+                                          {onclick: () => serve(one.version)},
+                                          "Serve this one"
+                                      )
+                                  )
                         )
                     )
                 )

@@ -6,6 +6,7 @@ import {failure} from "./main.js";
 import {digitsOf, pad} from "./pad.js";
 import {peak} from "./peak.js";
 import {howRun} from "./run_view.js";
+import {needs} from "./scopes.js";
 import {inputsOf, reportOf, run, valuesOf} from "./session.js";
 import {tensorOf, tensorView} from "./tensor.js";
 import {describe, familyOf, FAMILY_WORDS, last, leaf, shapeText} from "./words.js";
@@ -113,7 +114,11 @@ function showTimes(session, times, go) {
         times,
         profile
             ? h("p.small.soft", words)
-            : h("p.note", "It has not run yet. ", h("button", {onclick: example}, "Run the example")),
+            : h(
+                  "p.note",
+                  "It has not run yet. ",
+                  needs("run", h("button", {onclick: example}, "Run the example"))
+              ),
         said,
         slowest(session, go)
     );
@@ -312,10 +317,13 @@ function valueSection(session, node) {
     return {
         element: [
             h("h3", "Value"),
-            h(
-                "button",
-                {onclick: show},
-                session.result ? "Show its value in the last run" : "Run, and show its value"
+            needs(
+                "run",
+                h(
+                    "button",
+                    {onclick: show},
+                    session.result ? "Show its value in the last run" : "Run, and show its value"
+                )
             ),
             h("div", {style: {marginTop: "8px"}}, place)
         ],

@@ -3,6 +3,7 @@
 import {ApiError, calls, curlOf, hooks, setToken} from "./api.js";
 import {addressOf, placeOf} from "./address.js";
 import {copyText, fill, h} from "./dom.js";
+import {forgetScopes} from "./scopes.js";
 import {current, openSession} from "./session.js";
 import {startView} from "./start.js";
 import {graphView} from "./graph_view.js";
@@ -89,6 +90,7 @@ hooks.askToken = (wrong) =>
         const take = () => {
             done = true;
             setToken(field.value.trim());
+            forgetScopes();
             box.close();
         };
         const box = dialog(

@@ -5,6 +5,7 @@ import {addressOf} from "./address.js";
 import {fill, h, us} from "./dom.js";
 import {INPUT_FILES, isPicture, pictureOf, tensorsOf} from "./files.js";
 import {failure} from "./main.js";
+import {needs} from "./scopes.js";
 import {current, inputsOf, run, runFile} from "./session.js";
 import {flat, tensorOf, tensorView} from "./tensor.js";
 
@@ -204,7 +205,7 @@ class RunView {
         this.fields =
             /** @type {{name: string, input: any, read: () => any, put: (value: any) => void,
              * element: HTMLElement}[]} */ ([]);
-        this.go = h("button.first", {onclick: () => this.start()}, "Run");
+        this.go = needs("run", h("button.first", {onclick: () => this.start()}, "Run"));
         host.append(this.page());
         this.begin(false).then(() => this.first());
     }

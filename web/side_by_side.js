@@ -5,6 +5,7 @@ import {get, post} from "./api.js";
 import {errorTable, sideText, timeTable, verdict} from "./compare_parts.js";
 import {ago, fill, h, us} from "./dom.js";
 import {failure} from "./main.js";
+import {needs} from "./scopes.js";
 import {inputsOf, pathOf} from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -113,7 +114,7 @@ export function sideBySide(session) {
     return {
         element: h(
             "div.card",
-            h("div.row", a, "against", b, h("button", {onclick: start}, "Compare")),
+            h("div.row", a, "against", b, needs("run", h("button", {onclick: start}, "Compare"))),
             h("div", {style: {marginTop: "8px"}}, runs.row),
             place
         ),

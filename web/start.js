@@ -8,6 +8,7 @@ import {heatOf} from "./heat.js";
 import {livePanel, seldom} from "./live.js";
 import {failure} from "./main.js";
 import {digitsOf, pad} from "./pad.js";
+import {needs} from "./scopes.js";
 import {current, openSession} from "./session.js";
 import {graphOfFile, showRefused} from "./refused.js";
 
@@ -127,7 +128,7 @@ function dropArea() {
         h(
             "p",
             {style: {marginTop: "12px"}},
-            h("button", {onclick: () => pick.click()}, "Choose a file"),
+            needs("write", h("button", {onclick: () => pick.click()}, "Choose a file")),
             pick
         )
     );

@@ -8,6 +8,7 @@ import {seldom} from "./live.js";
 import {failure} from "./main.js";
 import {howRun} from "./run_view.js";
 import {memoryOver} from "./memory_parts.js";
+import {needs} from "./scopes.js";
 import {current, inputsOf, pathOf, reportOf, run, takeProfile} from "./session.js";
 import {sideBySide} from "./side_by_side.js";
 import {flame, lanes, MOST_LANES, statistics, steps} from "./time_parts.js";
@@ -69,8 +70,8 @@ class TimeView {
                 h(
                     "div.row",
                     h("h1.titleline.grow", "Time"),
-                    h("button", {onclick: () => this.again(1)}, "Run again"),
-                    h("button", {onclick: () => this.again(20)}, "Run 20 times")
+                    needs("run", h("button", {onclick: () => this.again(1)}, "Run again")),
+                    needs("run", h("button", {onclick: () => this.again(20)}, "Run 20 times"))
                 ),
                 this.said,
                 this.one,

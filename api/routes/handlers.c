@@ -35,6 +35,21 @@ Status get_events(const Answer *answer)
         return STATUS_OK;
 }
 
+// What the caller's token may do.
+static void write_scopes(unsigned scopes, Text *out)
+{
+        static const char *const names[] = { "read", "run", "write", "admin" }; // by bit of Scope
+        const char *between = "";
+        text_add(out, "\"scopes\": [");
+        for (unsigned i = 0; i < ARRAY_LENGTH(names); i++) {
+                if ((scopes & 1u << i) == 0)
+                        continue;
+                text_addf(out, "%s\"%s\"", between, names[i]);
+                between = ", ";
+        }
+        text_add(out, "], ");
+}
+
 Status get_root(const Answer *answer)
 {
         const ServerFacts *facts = answer->context->facts;
@@ -46,6 +61,7 @@ Status get_root(const Answer *answer)
                   "\"workers\": %d, ",
                   facts->version, facts->revision, facts->torch_level, facts->cpu_level, facts->n_cores,
                   facts->n_workers);
+        write_scopes(answer->call->scopes, out);
         text_addf(out, "\"uptime_s\": %.1f, \"graphs\": %u, \"versions\": %u, \"runs\": %llu, \"limits\": {",
                   (double)facts->uptime_ns / 1e9, stats.n_graphs, stats.n_versions,
                   (unsigned long long)stats.runs);

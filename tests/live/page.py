@@ -656,7 +656,7 @@ JOURNEYS = [
 
 def tokens(visit):
     """With tokens the page asks; a wrong one is said; the right one is kept for the tab, and no address
-    has it; without the scope to write the refusal is shown."""
+    has it; without the scope to write the buttons say so."""
     chrome = visit.chrome
     visit.go("#/")
     chrome.wait("!!document.querySelector('dialog input[type=password]')", "the question")
@@ -671,9 +671,13 @@ def tokens(visit):
     chrome.wait_text("version 1", ".page")
     if any(TOKEN in url for url in chrome.requests):
         raise Failed("an address has the token")
-    write_steps(chrome, [{"pass": "cse"}])
-    chrome.click("button", "Store as a version")
-    chrome.wait("document.querySelector('.error')?.innerText.includes('forbidden')", "the refusal")
+    for words in ("Store as a version", "Store as a graph"):
+        chrome.wait("[...document.querySelectorAll('button:disabled')].some((e) => e.textContent.includes("
+                    f"'{words} needs the scope write'))", f"the words of {words}")
+    if chrome.run("[...document.querySelectorAll('button:disabled')].some((e) => e.innerText.includes('Try'))"):
+        raise Failed("a run is not offered to a token that may run")
+    chrome.open(visit.server.url + "/#/")
+    chrome.wait_text("needs the scope write", ".drop")
 
 
 def attempt(tally, visit, journey, allowed=()):

@@ -6,7 +6,7 @@ import {h, number, us} from "./dom.js";
 export function sideText(side) {
     if (side.samples !== undefined) return `sample ${side.samples}`;
     const version = side.version === undefined ? "" : ` version ${side.version}`;
-    return `${side.graph}${version}${side.mode ? `, ${side.mode}` : ""}${side.precision ? `, ${side.precision}` : ""}`;
+    return [`${side.graph}${version}`, side.mode, side.precision].filter(Boolean).join(", ");
 }
 
 /** @param {any} row of outputs or nodes */

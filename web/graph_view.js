@@ -197,6 +197,7 @@ class GraphView {
         board.graph = session.graph;
         board.open = open ? new Set(["", ...open.split(",")]) : firstOpen(session.graph, 36);
         await board.update({fit: true});
+        performance.mark("picture");
         await this.showTimes();
         if (node) await board.show(node);
         else this.selected(null);

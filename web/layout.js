@@ -230,9 +230,12 @@ export function spaced(wish, weight, gap) {
     return out;
 }
 
-/** @param {any[]} links @param {number[]} x */
-function median(links, x) {
-    const wishes = links.map((l) => x[l.k] + l.shift).sort((a, b) => a - b),
+/** What links wish for. Items count before bends: else edges that pass beside a column would pull
+ * it along, a little with each.
+ * @param {any[]} links @param {number[]} x @param {boolean[]} bend */
+function median(links, x, bend) {
+    const items = links.filter((l) => !bend[l.k]),
+        wishes = (items.length ? items : links).map((l) => x[l.k] + l.shift).sort((a, b) => a - b),
         half = wishes.length >> 1;
     return wishes.length % 2 ? wishes[half] : (wishes[half - 1] + wishes[half]) / 2;
 }
@@ -269,13 +272,25 @@ function middles(net, rows, up, down) {
         const other = links === up ? down : up;
         const wish = row.map((i) =>
             links[i].length
-                ? median(links[i], x)
+                ? median(links[i], x, net.bend)
                 : other[i].length && round2(i)
-                  ? median(other[i], x)
+                  ? median(other[i], x, net.bend)
                   : x[i]
         );
+        row.forEach((i, at) => {
+            if (up[i].length || down[i].length) return;
+            wish[at] = at ? wish[at - 1] + gap[at - 1] : row.length > 1 ? wish[1] - gap[0] : 0;
+        });
         const weight = row.map((i) =>
-            net.bend[i] ? 8 : links[i].length ? 1 + Math.min(3, links[i].length) : keep ? 0.1 : 0.5
+            net.bend[i]
+                ? links[i].every((l) => net.bend[l.k])
+                    ? 8
+                    : 0.01
+                : links[i].length
+                  ? 1 + Math.min(3, links[i].length)
+                  : keep
+                    ? 0.1
+                    : 0.5
         );
         spaced(wish, weight, gap).forEach((value, k) => {
             x[row[k]] = value;
@@ -285,6 +300,56 @@ function middles(net, rows, up, down) {
     function round2(i) {
         return up[i].length === 0 || down[i].length === 0;
     }
+}
+
+/** Which part of the picture each place belongs to: parts have no links between them.
+ * @param {Net} net @returns {number[]} */
+function partsOf(net) {
+    const part = net.layer.map((_, i) => i);
+    const find = (i) => {
+        while (part[i] !== i) i = part[i] = part[part[i]];
+        return i;
+    };
+    for (const {a, b} of net.links) part[find(a)] = find(b);
+    return part.map((_, i) => find(i));
+}
+
+/**
+ * Of each part: its places, and the least distance, in all of its rows, to what stands on its left
+ * and on its right.
+ * @param {Net} net
+ * @param {number[][]} rows
+ * @param {number[]} x
+ * @param {number[]} part
+ */
+function roomOf(net, rows, x, part) {
+    const room = new Map(),
+        free = (a, b) => x[b] - x[a] - (net.width[a] + net.width[b]) / 2 - GAP_X;
+    for (const row of rows)
+        row.forEach((i, at) => {
+            const found = room.get(part[i]) || {left: Infinity, right: Infinity, places: []},
+                [before, after] = [row[at - 1], row[at + 1]];
+            found.places.push(i);
+            if (before !== undefined && part[before] !== part[i])
+                found.left = Math.min(found.left, free(before, i));
+            if (after !== undefined && part[after] !== part[i])
+                found.right = Math.min(found.right, free(i, after));
+            room.set(part[i], found);
+        });
+    return [...room.values()];
+}
+
+/** Parts that stand beside the rest, where nothing holds them, move up to it: first those on the
+ * left, then those on the right, so that no two move towards each other.
+ * @param {Net} net @param {number[][]} rows @param {number[]} x */
+function gathered(net, rows, x) {
+    const part = partsOf(net);
+    for (const toTheRight of [true, false])
+        for (const {left, right, places} of roomOf(net, rows, x, part)) {
+            const [free, beyond] = toTheRight ? [right, left] : [left, right];
+            if (free === Infinity || beyond !== Infinity) continue;
+            for (const i of places) x[i] += Math.max(0, free) * (toTheRight ? 1 : -1);
+        }
 }
 
 /** @param {Item[]} items @param {number[]} layer */
@@ -313,6 +378,7 @@ export function layout(items, edges) {
     const {up, down} = neighbours(net, net.layer.length);
     const rows = ordered(net, up, down),
         x = middles(net, rows, up, down);
+    gathered(net, rows, x);
     const {top, height, total} = tops(items, layer);
     let left = Infinity,
         right = -Infinity;

@@ -14,7 +14,7 @@ export const THEMES = {
         line: "#a3acbb",
         paper: "#f6f7f9",
         card: "#ffffff",
-        accent: "#2f6fed",
+        accent: "#215fdc",
         outline: "#ffe4bd",
         dark: false,
         bad: "#d92d20",

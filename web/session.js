@@ -41,7 +41,7 @@ export async function openSession(name, version) {
         listeners: new Set()
     };
     current.now = session;
-    await lastRun(session).catch(() => {});
+    lastRun(session).catch(() => {});
     return session;
 }
 

@@ -346,6 +346,11 @@ def page(_):
     built = set(re.findall(r"'\.\./(web/[^']+)'", read("api/meson.build")))
     findings += [f"api/meson.build lacks {path}" for path in tracked(".js", ".css", ".html")
                  if path.startswith("web/") and path not in built]
+    # The page asks for all of its modules at once; the report, the worker and what it reads come later.
+    preloaded = set(re.findall(r'modulepreload" href="([^"]+)"', read("web/index.html")))
+    later = {"web/main.js", "web/report.js", "web/layout.js", "web/layout_worker.js"}
+    findings += [f"web/index.html does not preload {path}" for _, path in files
+                 if path not in preloaded | later]
     if len(files) < 5 or len(functions) < 50:
         findings.append("web/: its files or functions were not found")
     return findings + lengths(functions, files, PAGE_BUDGET)

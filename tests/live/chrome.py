@@ -155,14 +155,22 @@ class Chrome:
                          f".includes({json.dumps(text)})", f"the text {text!r} in {where}")
 
     def place(self, selector, text=None):
-        """The middle of an element, of those that a selector finds the first that holds the text."""
-        found = self.wait(
+        """The middle of an element that stays where it is, of those that a selector finds the first
+        that holds the text."""
+        before, found = None, self.middle(selector, text)
+        end = time.monotonic() + self.seconds
+        while found != before and time.monotonic() < end:
+            time.sleep(0.1)
+            before, found = found, self.middle(selector, text)
+        return found
+
+    def middle(self, selector, text):
+        return self.wait(
             f"(() => {{ const all = [...document.querySelectorAll({json.dumps(selector)})]"
             f".filter((e) => e.offsetParent !== null && e.textContent.includes({json.dumps(text or '')}));"
             " if (!all.length) return null; all[0].scrollIntoView({block: 'nearest'});"
             " const b = all[0].getBoundingClientRect();"
             " return [b.left + b.width / 2, b.top + b.height / 2]; })()", f"{selector} {text or ''}")
-        return found
 
     def mouse(self, kind, x, y, **more):
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more)

@@ -707,7 +707,8 @@ def tokens(visit):
     for words in ("Store as a version", "Store as a graph"):
         chrome.wait("[...document.querySelectorAll('button:disabled')].some((e) => e.textContent.includes("
                     f"'{words} needs the scope write'))", f"the words of {words}")
-    if chrome.run("[...document.querySelectorAll('button:disabled')].some((e) => e.innerText.includes('Try'))"):
+    if chrome.run("[...document.querySelectorAll('button:disabled')].some((e) => e.innerText.includes("
+                  "'Try'))"):
         raise Failed("a run is not offered to a token that may run")
     chrome.open(visit.server.url + "/#/")
     chrome.wait_text("needs the scope write", ".drop")
@@ -780,7 +781,8 @@ def main():
         check_size(tally, server)
         chrome = Chrome()
         visit = Visit(chrome, server, options.shots, options.axe)
-        for journey in (one for one in JOURNEYS + ([barriers] if options.axe else []) if options.only in one.__name__):
+        journeys = JOURNEYS + ([barriers] if options.axe else [])
+        for journey in (one for one in journeys if options.only in one.__name__):
             # a refusal that a journey provokes is told by the browser, too
             provoked = journey in (run_the_example, halt_on_nan, upload, hostile_texts, ten_thousand)
             refused = ("400", "404", "409", "415", "422") if provoked else ()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be done to a node: each button makes a rule for the next runs ("overrides" of a run).
+// What can be done to a node: a button makes a rule for the next runs ("overrides" of a run), or steps
+// that make another graph ("transform").
 import {addressOf} from "./address.js";
 import {fill, h} from "./dom.js";
 import {toast} from "./main.js";
@@ -56,9 +57,58 @@ function actions(node) {
     return rows;
 }
 
+/**
+ * Steps that rewrite the graph at a node.
+ * @param {import("./graph.js").Node} node
+ * @param {string} target of a function, "" where none was typed
+ * @returns {[string, string, any[]][]} text, title, steps
+ */
+function rewrites(node, target) {
+    const behind = `${node.name}_then`,
+        call = {op: "call_function", name: behind, target, args: [`%${node.name}`]};
+    const rows = /** @type {[string, string, any[]][]} */ ([
+        [
+            "Replace",
+            "another function of the same arguments",
+            [{edit: "set_target", node: node.name, target}]
+        ],
+        [
+            "Insert behind",
+            "its readers get the function of its result",
+            [
+                {edit: "insert_after", node: node.name, new: call},
+                {edit: "replace_all_uses", node: node.name, with: behind, except: behind}
+            ]
+        ]
+    ]);
+    const first = node.inputs.find((from) => from.kind !== "parameter");
+    if (first)
+        rows.push([
+            "Take out",
+            "its readers get its first argument",
+            [
+                {edit: "replace_all_uses", node: node.name, with: first.name},
+                {edit: "erase", node: node.name}
+            ]
+        ]);
+    return rows;
+}
+
 /** @param {Session} session @param {import("./graph.js").Node} node */
 export function changePanel(session, node) {
     const place = h("div", {style: {marginTop: "8px"}});
+    const write = (text) => {
+        const wanted = field.value.trim(),
+            [, , steps] = rewrites(node, wanted).find(([name]) => name === text);
+        if (!wanted && text !== "Take out") return void field.focus();
+        session.steps = session.steps.concat(steps);
+        const n = session.steps.length,
+            words = n === 1 ? "1 step waits. " : `${n} steps wait. `;
+        fill(
+            place,
+            h("p.small", words, h("a", {href: addressOf(session, "change")}, "See what they make →"))
+        );
+    };
     const take = (rule) => {
         addRule(session, {match: {name: node.name}, ...rule});
         const n = session.rules.length,
@@ -86,6 +136,14 @@ export function changePanel(session, node) {
         h("h3", "Change"),
         h("form.row", {onsubmit: replace}, field, h("button", "Replace"), known),
         h("div.row", {style: {marginTop: "8px"}}, buttons),
+        h("p.small.soft", {style: {marginTop: "10px"}}, "In the graph, with the function above:"),
+        h(
+            "div.row",
+            {style: {marginTop: "4px"}},
+            rewrites(node, "").map(([text, title]) =>
+                h("button.small", {title, onclick: () => write(text)}, text)
+            )
+        ),
         place
     ];
 }

@@ -261,11 +261,12 @@ function stepsCard(session) {
             spellcheck: "false",
             "aria-label": "steps as JSON",
             placeholder:
-                '[{"pass": "fuse"}, {"edit": "set_target", "node": "relu", "target": "torch.sigmoid"}]'
+                '[{"pass": "fuse"}, {"edit": "set_target", "node": "relu", "target": "torch.sigmoid"}]',
+            value: session.steps.length ? JSON.stringify(session.steps, null, 1) : ""
         }),
         place = h("div"),
         name = h("input", {value: session.name, "aria-label": "name to store under"});
-    const steps = () => JSON.parse(area.value.trim() || "[]");
+    const steps = () => (session.steps = JSON.parse(area.value.trim() || "[]"));
     async function go(store) {
         try {
             const reply = await post(`${pathOf(session)}/transform`, {

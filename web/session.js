@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph that is open: what the server said of it, the last run, the rules that are being tried.
+// The graph that is open: what the server said of it, the last run, the rules and
+// steps that are being tried.
 import {call, get, post} from "./api.js";
 import {readGraph} from "./graph.js";
 
@@ -7,7 +8,7 @@ import {readGraph} from "./graph.js";
  * @typedef {import("./graph.js").Graph} Graph
  * @typedef {{us: number, share: number}} Time
  * @typedef {{name: string, version: string, info: any, graph: Graph, report: any, profile: any,
- * inputs: any, result: any, rules: any[], times: Map<string, Time>, scopeTimes: Map<string,
+ * inputs: any, result: any, rules: any[], steps: any[], times: Map<string, Time>, scopeTimes: Map<string,
  * Time>, fused: Map<string, number>, texts?: Map<string, string>, listeners: Set<() => void>}}
  * Session
  */
@@ -35,6 +36,7 @@ export async function openSession(name, version) {
         inputs: null,
         result: null,
         rules: [],
+        steps: [],
         times: new Map(),
         scopeTimes: new Map(),
         fused: new Map(),

@@ -321,6 +321,27 @@ def rewrite_and_roll_back(visit):
     visit.server.call("DELETE", "/v1/graphs/digits/versions/2")
 
 
+def rewrite_by_pointing(visit):
+    """Steps by pointing at nodes: a function behind one, another taken out; the diff shows both."""
+    chrome = visit.chrome
+    visit.graph("digits", "?node=relu")
+    chrome.run("document.querySelector('aside.side form input').value = 'torch.ops.aten.sigmoid.default'")
+    chrome.click("aside.side button.small", "Insert behind")
+    chrome.wait_text("2 steps wait", "aside.side")
+    chrome.run("board.show('dropout')")
+    chrome.wait_text("Dropout", "aside.side h2")
+    chrome.click("aside.side button.small", "Take out")
+    chrome.wait_text("4 steps wait", "aside.side")
+    chrome.click("aside.side a", "See what they make")
+    chrome.click("button", "Show what it makes")
+    chrome.wait("document.querySelectorAll('.code .add, .code .del').length >= 2", "the diff")
+    words = chrome.run("document.querySelector('pre.code .add').parentElement.innerText")
+    for line in ("+    relu_then = torch.ops.aten.sigmoid.default(relu)", "-    dropout = "):
+        if line not in words:
+            raise Failed(f"the diff lacks {line!r}: {words}")
+    visit.shot("rewrite")
+
+
 def upload(visit):
     """A file is uploaded and drawn; a broken one and one with unknown operators say what to do."""
     chrome, folder = visit.chrome, visit.server.folder
@@ -354,22 +375,28 @@ def upload(visit):
 def refused_archive(visit):
     """An archive with an unknown operator, stored or packed, is drawn from the file."""
     chrome, folder = visit.chrome, visit.server.folder
-    for kind in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        path = os.path.join(folder, f"unknown{kind}.pt2")
+    attack = ATTACK.replace('"', "'")
+    for kind, target in ((zipfile.ZIP_STORED, "aten.foo"), (zipfile.ZIP_DEFLATED, "aten.foo"),
+                         (zipfile.ZIP_STORED, attack)):
+        path = os.path.join(folder, f"unknown{kind}{len(target)}.pt2")
         with zipfile.ZipFile(os.path.join(MODELS, "digits.pt2")) as old, \
                 zipfile.ZipFile(path, "w", kind) as new:
             for name in old.namelist():
                 data = old.read(name)
                 if name.endswith("models/model.json"):
-                    data = data.replace(b"torch.ops.aten.relu.default", b"torch.ops.aten.foo.default")
+                    data = data.replace(b"aten.relu.default", f"{target}.default".encode())
+                    data = data.replace(b"conv1", attack.encode()) if target == attack else data
                 new.writestr(name, data)
         visit.go("#/")
         chrome.wait_text("digits", "table")
         chrome.files("input[type=file]", [path])
-        chrome.wait_text("aten.foo", ".error")
+        chrome.wait_text(target, ".error")
         chrome.click("button", "Show the graph")
-        chrome.wait("document.querySelector('aside.side')?.innerText.includes('aten.foo') && board.scene"
-                    " && board.scene.shapes.length > 9 && board.missing.size === 3", "the drawing")
+        chrome.wait("document.querySelector('aside.side') && board.scene && board.scene.shapes.length > 9",
+                    "the drawing")
+        if target == attack:
+            continue
+        expect(chrome.run("board.missing.size"), 3, "nodes that are missing")
         words = chrome.run("board.scene.shapes.map((s) => s.title + ' ' + s.shape).join('; ')")
         if "Conv2d 16→32, 3×3" not in words:
             raise Failed(f"the drawing has {words}")
@@ -682,7 +709,8 @@ def ten_thousand(visit):
 JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node,
     scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time, override,
-    rewrite_and_roll_back, code_beside, upload, export, reports, live_events, side_by_side,
+    rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload, export, reports, live_events,
+    side_by_side,
     dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
 ]
 

@@ -52,8 +52,12 @@ typedef struct fxserve_info {
 
 // AUTO: the first run of some input sizes goes node by node, later ones use a compiled program.
 enum { FXSERVE_AUTO = 0, FXSERVE_COMPILED = 1, FXSERVE_EAGER = 2 };
+// How products of float32 with constant weights are computed: as PyTorch does, with weights rounded
+// to bfloat16, or with weights of 8 bits. Only a compiled run can do with less than float32, so AUTO
+// means COMPILED then, and EAGER fails.
+enum { FXSERVE_F32 = 0, FXSERVE_BF16 = 1, FXSERVE_INT8 = 2 };
 typedef struct fxserve_options { // zeroed: the defaults
-        int32_t mode;
+        int32_t mode, precision;
         int32_t threads; // that one run may use; 0: 1
         int32_t profile; // not 0: fxserve_result_profile has the times
         int32_t seeded;  // not 0: random numbers are those of torch.manual_seed(seed)

@@ -59,12 +59,21 @@ static Status take_options(const fxserve_options *options, RunTask *task)
         static const RunMode modes[] = { [FXSERVE_AUTO] = RUN_MODE_AUTO,
                                          [FXSERVE_COMPILED] = RUN_MODE_COMPILED,
                                          [FXSERVE_EAGER] = RUN_MODE_EAGER };
+        static const Precision precisions[] = { [FXSERVE_F32] = PRECISION_F32,
+                                                [FXSERVE_BF16] = PRECISION_BF16,
+                                                [FXSERVE_INT8] = PRECISION_INT8 };
         if (options->mode < 0 || options->mode > FXSERVE_EAGER)
                 return fail(STATUS_VALUE, "there is no mode %d", (int)options->mode);
+        if (options->precision < 0 || options->precision > FXSERVE_INT8)
+                return fail(STATUS_VALUE, "there is no precision %d", (int)options->precision);
+        if (options->precision != FXSERVE_F32 && options->mode == FXSERVE_EAGER)
+                return fail(STATUS_VALUE,
+                            "an eager run computes in float32: mode COMPILED takes a precision");
         if (options->threads < 0 || options->threads > MAX_THREADS)
                 return fail(STATUS_VALUE, "%d threads: 1 to %d are possible", (int)options->threads,
                             MAX_THREADS);
-        task->mode = modes[options->mode];
+        task->precision = precisions[options->precision];
+        task->mode = options->precision == FXSERVE_F32 ? modes[options->mode] : RUN_MODE_COMPILED;
         task->ctx.n_threads = MAX(1, options->threads);
         if (options->seeded != 0)
                 generator_seed(&task->generator, options->seed);

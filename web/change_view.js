@@ -241,18 +241,21 @@ class RulesCard {
         const {name, version} = this.session,
             body = {format: "fx-variant/1", base: name, ...(version ? {version} : {}), overrides: rules};
         const info = await call("PUT", `/v1/graphs/${encodeURIComponent(this.name.value)}`, {body});
-        const link = h(
-            "a",
-            {href: addressOf({name: info.name, version: ""}, "graph")},
-            `${info.name}, version ${info.version}`
-        );
         fill(
             this.place,
-            h("p.note", "stored: ", link),
+            h("p.note", "stored: ", linkTo(info)),
             info.derived && info.derived.diff ? diffView(info.derived.diff) : null
         );
     }
 }
+
+/** @param {{name: string, version: number}} info of a stored graph */
+const linkTo = (info) =>
+    h(
+        "a",
+        {href: addressOf({name: info.name, version: ""}, "graph")},
+        `${info.name}, version ${info.version}`
+    );
 
 /** @param {Session} session */
 function stepsCard(session) {
@@ -278,19 +281,7 @@ function stepsCard(session) {
             );
             fill(
                 place,
-                reply.stored
-                    ? h(
-                          "p.note",
-                          "stored: ",
-                          h(
-                              "a",
-                              {
-                                  href: addressOf(reply.stored, "graph")
-                              },
-                              `${reply.stored.name}, version ${reply.stored.version}`
-                          )
-                      )
-                    : null,
+                reply.stored ? h("p.note", "stored: ", linkTo(reply.stored)) : null,
                 h("p.small.soft", `${changed.size} nodes made, changed or taken away`),
                 reply.diff ? diffView(reply.diff) : h("p", "the code stays as it is")
             );

@@ -129,7 +129,7 @@ class Info(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("mode", ctypes.c_int32), ("threads", ctypes.c_int32), ("profile", ctypes.c_int32),
+    _fields_ = [("mode", ctypes.c_int32), ("precision", ctypes.c_int32), ("threads", ctypes.c_int32), ("profile", ctypes.c_int32),
                 ("seeded", ctypes.c_int32), ("seed", ctypes.c_uint64)]
 
 
@@ -188,6 +188,19 @@ def state_of_process():
     return status, locale.setlocale(locale.LC_ALL), omp.omp_get_max_threads(), dict(os.environ)
 
 
+def check_precision(lib, model, exact):
+    """Near the exact answer and not the same; the profile names the kernels."""
+    for precision, kernel in ((1, "bf16:"), (2, "int8:")):
+        result = lib.run(model, [dense(IMAGE, [1, 1, 8, 8])], precision=precision, profile=1)
+        distance = max(abs(a - b) for a, b in zip(exact, lib.numbers(result), strict=True))
+        profile = json.loads(lib.function("result_profile")(result))
+        lib.function("result_free")(result)
+        if not 1e-5 < distance < 0.2:
+            raise Failed(f"precision {precision} is {distance} away")
+        if not any((node["kernel"] or "").startswith(kernel) for node in profile["nodes"]):
+            raise Failed(f"precision {precision}: {[node['kernel'] for node in profile['nodes']]}")
+
+
 def check_ctypes(installed):
     before = state_of_process()
     lib = Library(installed.library)
@@ -206,6 +219,7 @@ def check_ctypes(installed):
         profile = json.loads(lib.function("result_profile")(result))
         expect(f"program of mode {mode}", profile["program"] is None, mode != 1)
         lib.function("result_free")(result)
+    check_precision(lib, model, installed.answer())
     lib.function("close")(model)
     expect("state of the process", state_of_process(), before)
 
@@ -221,6 +235,7 @@ def check_refusals(installed):
     wide.lanes = 4
     huge.shape = (ctypes.c_int64 * 4)(2 ** 40, 2 ** 40, 8, 8)
     cases = [([], {}, "0 inputs"), ([x, x], {}, "2 inputs"), ([x], {"mode": 3}, "no mode 3"),
+             ([x], {"precision": 3}, "no precision 3"), ([x], {"mode": 2, "precision": 1}, "eager run"),
              ([x], {"threads": -1}, "-1 threads"), ([far], {}, "CPU"), ([negative], {}, "negative stride"),
              ([odd], {}, "not aligned"), ([wide], {}, "4 lanes"), ([huge], {}, ""),
              ([dense(IMAGE, [1, 1, 4, 16])], {}, "shape")]

@@ -53,7 +53,7 @@ typedef struct fxserve_info {
 // AUTO: the first run of some input sizes goes node by node, later ones use a compiled program.
 enum { FXSERVE_AUTO = 0, FXSERVE_COMPILED = 1, FXSERVE_EAGER = 2 };
 // How products of float32 with constant weights are computed: as PyTorch does, with weights rounded
-// to bfloat16, or with weights of 8 bits. Only a compiled run can do with less than float32, so AUTO
+// to bfloat16, or with weights of 8 bits. Only compiled runs compute in less than float32: AUTO
 // means COMPILED then, and EAGER fails.
 enum { FXSERVE_F32 = 0, FXSERVE_BF16 = 1, FXSERVE_INT8 = 2 };
 typedef struct fxserve_options { // zeroed: the defaults

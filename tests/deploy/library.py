@@ -129,8 +129,8 @@ class Info(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("mode", ctypes.c_int32), ("precision", ctypes.c_int32), ("threads", ctypes.c_int32), ("profile", ctypes.c_int32),
-                ("seeded", ctypes.c_int32), ("seed", ctypes.c_uint64)]
+    _fields_ = [("mode", ctypes.c_int32), ("precision", ctypes.c_int32), ("threads", ctypes.c_int32),
+                ("profile", ctypes.c_int32), ("seeded", ctypes.c_int32), ("seed", ctypes.c_uint64)]
 
 
 class Library:

@@ -125,3 +125,22 @@ Status graph_facts(const GraphVersion *version, const Graph *graph, const Progra
                 TRY(look(version, programs, n_programs, &shown));
         return collect(graph, &shown, out);
 }
+
+Status graph_facts_now(Engine *engine, GraphVersion *version, const Graph *graph, GraphFacts *out)
+{
+        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
+        uint32_t n = engine_programs(engine, version, programs);
+        Status status = graph_facts(version, graph, programs, n, out);
+        for (uint32_t i = 0; i < n; i++)
+                program_info_deinit(&programs[i]);
+        return status;
+}
+
+Dtype fact_dtype(const TensorFact *fact)
+{
+        if (fact->kind == FACT_INT || (fact->kind == FACT_LITERAL && fact->literal.kind == VALUE_INT))
+                return DTYPE_I64;
+        if (fact->kind == FACT_LITERAL)
+                return fact->literal.kind == VALUE_BOOL ? DTYPE_BOOL : DTYPE_F64;
+        return fact->spec.dtype == DTYPE_NONE ? DTYPE_F32 : fact->spec.dtype;
+}

@@ -21,4 +21,8 @@ typedef struct GraphFacts {
 // Valid as long as graph and programs. Deinit also after a failure.
 Status graph_facts(const GraphVersion *version, const Graph *graph, const ProgramInfo *programs,
                    uint32_t n_programs, GraphFacts *out);
+// With the programs that there are.
+Status graph_facts_now(Engine *engine, GraphVersion *version, const Graph *graph, GraphFacts *out);
 void graph_facts_deinit(GraphFacts *facts);
+// What a client has to send or gets: DTYPE_F32 where that is not known, as before the first run.
+Dtype fact_dtype(const TensorFact *fact);

@@ -32,16 +32,10 @@ Status get_oip_ready(const Answer *answer)
 }
 
 // ---- one model ----
-// What a client has to send where the graph does not say: no dtype is known before the first run.
 static const char *datatype_of(const TensorFact *fact)
 {
-        if (fact->kind == FACT_INT || (fact->kind == FACT_LITERAL && fact->literal.kind == VALUE_INT))
-                return "INT64";
-        if (fact->kind == FACT_LITERAL)
-                return fact->literal.kind == VALUE_BOOL ? "BOOL" : "FP64";
-        if (fact->spec.dtype == DTYPE_NONE || dtype_info[fact->spec.dtype].oip == NULL)
-                return "FP32";
-        return dtype_info[fact->spec.dtype].oip;
+        const char *name = dtype_info[fact_dtype(fact)].oip;
+        return name == NULL ? "FP32" : name;
 }
 
 // Open sizes are -1, and so is a shape that nobody knows.
@@ -89,16 +83,6 @@ static void write_list(const char *name, const TensorFact *facts, uint32_t n,
         text_add_char(out, ']');
 }
 
-static Status facts_of(const Answer *answer, GraphFacts *out)
-{
-        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
-        uint32_t n = engine_programs(answer->context->engine, answer->version, programs);
-        Status status = graph_facts(answer->version, answer->graph, programs, n, out);
-        for (uint32_t i = 0; i < n; i++)
-                program_info_deinit(&programs[i]);
-        return status;
-}
-
 static const char *platform_of(const Graph *graph)
 {
         return graph->format == GRAPH_FX_JSON ? "pytorch_fx" : "pytorch_pt2";
@@ -118,7 +102,7 @@ Status get_oip_model(const Answer *answer)
         _cleanup_(graph_facts_deinit) GraphFacts facts = { .n_inputs = 0 };
         _cleanup_(version_list_deinit) VersionList list = { .n = 0 };
         TRY(engine_versions(answer->context->engine, answer->version->name, &list));
-        TRY(facts_of(answer, &facts));
+        TRY(graph_facts_now(answer->context->engine, answer->version, answer->graph, &facts));
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"name\": ");
         text_add_json(out, answer->version->name);
@@ -134,7 +118,7 @@ Status get_oip_model(const Answer *answer)
 Status get_oip_config(const Answer *answer)
 {
         _cleanup_(graph_facts_deinit) GraphFacts facts = { .n_inputs = 0 };
-        TRY(facts_of(answer, &facts));
+        TRY(graph_facts_now(answer->context->engine, answer->version, answer->graph, &facts));
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"name\": ");
         text_add_json(out, answer->version->name);

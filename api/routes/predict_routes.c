@@ -3,10 +3,47 @@
 // under its name.
 #include <string.h>
 #include "api/routes/answer.h"
+#include "api/routes/facts.h"
 
 static bool is_available(GraphVersion *version)
 {
         return atomic_load(&version->state) != GRAPH_STATE_DAMAGED && !atomic_load(&version->unloaded);
+}
+
+// {"models": [...]} of all graphs by name, each as `write` has it.
+static Status answer_models(const Answer *answer, void (*write)(const GraphVersion *version, Text *out))
+{
+        char after[STORE_NAME_MAX + 1] = "";
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"models\": [");
+        for (bool more = true, any = false; more;) {
+                GraphVersion *rows[LIST_MAX];
+                uint32_t n;
+                TRY(engine_list(answer->context->engine, after[0] == '\0' ? NULL : after, LIST_MAX, rows, &n,
+                                &more));
+                for (uint32_t i = 0; i < n; i++) {
+                        text_add(out, any ? ", " : "");
+                        any = true;
+                        write(rows[i], out);
+                        memcpy(after, rows[i]->name, sizeof(after));
+                        graph_version_unref(rows[i]);
+                }
+                more = more && n > 0;
+        }
+        text_add(out, "]}\n");
+        return STATUS_OK;
+}
+
+// ---- TensorFlow Serving and KServe v1 ----
+static void write_name(const GraphVersion *version, Text *out)
+{
+        text_add_json(out, version->name);
+}
+
+// KServe's: TensorFlow Serving has no list.
+Status get_tf_models(const Answer *answer)
+{
+        return answer_models(answer, write_name);
 }
 
 static void write_version(GraphVersion *version, Text *out)
@@ -44,6 +81,58 @@ Status get_tf_model(const Answer *answer)
         return STATUS_OK;
 }
 
+// TensorFlow's names of dtypes; all of core's have one.
+static const char *const tf_dtypes[DTYPE_COUNT] = {
+        [DTYPE_BOOL] = "DT_BOOL",  [DTYPE_U8] = "DT_UINT8",      [DTYPE_I8] = "DT_INT8",
+        [DTYPE_I16] = "DT_INT16",  [DTYPE_I32] = "DT_INT32",     [DTYPE_I64] = "DT_INT64",
+        [DTYPE_U16] = "DT_UINT16", [DTYPE_U32] = "DT_UINT32",    [DTYPE_U64] = "DT_UINT64",
+        [DTYPE_F16] = "DT_HALF",   [DTYPE_BF16] = "DT_BFLOAT16", [DTYPE_F32] = "DT_FLOAT",
+        [DTYPE_F64] = "DT_DOUBLE", [DTYPE_C64] = "DT_COMPLEX64", [DTYPE_C128] = "DT_COMPLEX128",
+};
+
+// A TensorInfo. Sizes are texts, as protobuf writes 64 bits in JSON; open ones are "-1".
+static void write_tensor_info(const TensorFact *fact, Text *out)
+{
+        int rank = fact->kind == FACT_TENSOR ? fact->spec.rank : 0;
+        text_add_json(out, fact->name);
+        text_addf(out, ": {\"dtype\": \"%s\", \"tensor_shape\": {\"dim\": [", tf_dtypes[fact_dtype(fact)]);
+        for (int d = 0; d < rank; d++) {
+                const SymDim *size = &fact->spec.size[d];
+                text_addf(out, "%s{\"size\": \"%lld\", \"name\": \"\"}", d == 0 ? "" : ", ",
+                          size->expr != NULL ? -1LL : (long long)size->value);
+        }
+        text_addf(out, "], \"unknown_rank\": %s}, \"name\": ", rank < 0 ? "true" : "false");
+        text_add_json(out, fact->name);
+        text_add_char(out, '}');
+}
+
+static void write_tensor_infos(const char *name, const TensorFact *facts, uint32_t n, Text *out)
+{
+        text_addf(out, "\"%s\": {", name);
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                write_tensor_info(&facts[i], out);
+        }
+        text_add(out, "}, ");
+}
+
+Status get_tf_metadata(const Answer *answer)
+{
+        _cleanup_(graph_facts_deinit) GraphFacts facts = { .n_inputs = 0 };
+        TRY(graph_facts_now(answer->context->engine, answer->version, answer->graph, &facts));
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"model_spec\": {\"name\": ");
+        text_add_json(out, answer->version->name);
+        text_addf(out,
+                  ", \"signature_name\": \"\", \"version\": \"%lld\"}, \"metadata\": {\"signature_def\": "
+                  "{\"signature_def\": {\"serving_default\": {",
+                  (long long)answer->version->stored.version);
+        write_tensor_infos("inputs", facts.inputs, facts.n_inputs, out);
+        write_tensor_infos("outputs", facts.outputs, facts.list.n, out);
+        text_add(out, "\"method_name\": \"tensorflow/serving/predict\"}}}}}\n");
+        return STATUS_OK;
+}
+
 // ---- TorchServe ----
 static void write_ts_name(const GraphVersion *version, Text *out)
 {
@@ -53,28 +142,15 @@ static void write_ts_name(const GraphVersion *version, Text *out)
                   (long long)version->stored.version, version->name);
 }
 
+static void write_ts_row(const GraphVersion *version, Text *out)
+{
+        write_ts_name(version, out);
+        text_add_char(out, '}');
+}
+
 Status get_ts_models(const Answer *answer)
 {
-        char after[STORE_NAME_MAX + 1] = "";
-        Text *out = answer_begin(answer, json_type);
-        text_add(out, "{\"models\": [");
-        for (bool more = true, any = false; more;) {
-                GraphVersion *rows[LIST_MAX];
-                uint32_t n;
-                TRY(engine_list(answer->context->engine, after[0] == '\0' ? NULL : after, LIST_MAX, rows, &n,
-                                &more));
-                for (uint32_t i = 0; i < n; i++) {
-                        text_add(out, any ? ", " : "");
-                        any = true;
-                        write_ts_name(rows[i], out);
-                        text_add_char(out, '}');
-                        memcpy(after, rows[i]->name, sizeof(after));
-                        graph_version_unref(rows[i]);
-                }
-                more = more && n > 0;
-        }
-        text_add(out, "]}\n");
-        return STATUS_OK;
+        return answer_models(answer, write_ts_row);
 }
 
 // Every worker runs every model.

@@ -19,6 +19,10 @@ const MIN_SCALE = 0.02,
 /** @param {number} value @param {number} low @param {number} high */
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 
+const newWorker = () => new Worker(new URL("layout_worker.js", import.meta.url), {type: "module"});
+/** @type {Worker | null} made before there is something to lay out */
+let ready = newWorker();
+
 export class Board {
     /** @param {HTMLElement} host @param {Listener} listener */
     constructor(host, listener) {
@@ -57,7 +61,8 @@ export class Board {
         this.number = 0;
         this.frame = 0;
         this.layoutMs = 0;
-        this.worker = new Worker(new URL("layout_worker.js", import.meta.url), {type: "module"});
+        this.worker = ready || newWorker();
+        ready = null;
         this.worker.onmessage = (event) => {
             const done = this.waiting.get(event.data.id);
             this.waiting.delete(event.data.id);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happens on the server, from GET /v1/events. By fetch, so that the token goes in a header and
-// not in an address. One stream while a view listens; little is kept of it.
+// not in an address. One stream while a view listens and its page is seen: a browser has six
+// connections to a server, and pages in the background must not hold them.
 import {ApiError, stream} from "./api.js";
 
 /** @typedef {{kind: string, data: any}} Happening */
@@ -35,6 +36,19 @@ const pause = (ms, signal) =>
         signal.addEventListener("abort", () => (clearTimeout(timer), resolve(null)), {once: true});
     });
 
+/** Until the page is seen. @param {AbortSignal} signal */
+const seen = (signal) =>
+    new Promise((resolve) => {
+        const done = () => {
+            if (document.hidden && !signal.aborted) return;
+            document.removeEventListener("visibilitychange", done);
+            resolve(null);
+        };
+        document.addEventListener("visibilitychange", done);
+        signal.addEventListener("abort", done, {once: true});
+        done();
+    });
+
 /** @param {AbortSignal} signal @param {(one: Happening) => void} take @param {() => void} begun */
 async function readStream(signal, take, begun) {
     const reply = await stream("/v1/events", signal),
@@ -59,11 +73,24 @@ async function readStream(signal, take, begun) {
 export function follow(take, tell) {
     const end = new AbortController(),
         {signal} = end;
+    let one = new AbortController(); // of the stream that is read now
+    const leave = () => one.abort(),
+        hidden = () => document.hidden && leave();
+    document.addEventListener("visibilitychange", hidden);
+    window.addEventListener("pagehide", leave);
+    signal.addEventListener("abort", () => {
+        document.removeEventListener("visibilitychange", hidden);
+        window.removeEventListener("pagehide", leave);
+        leave();
+    });
     const work = async () => {
         for (let ms = 1000; !signal.aborted; ms = Math.min(2 * ms, LONGEST_PAUSE)) {
+            await seen(signal);
+            if (signal.aborted) return;
             tell("connecting");
+            one = new AbortController();
             try {
-                await readStream(signal, take, () => {
+                await readStream(one.signal, take, () => {
                     ms = 500;
                     tell("live");
                 });

@@ -22,17 +22,18 @@ const MAX_DEPTH = 64;
 /** Names of nodes that an argument refers to, in order, each once.
  * @param {any} value @returns {string[]} */
 export function references(value) {
-    const found = new Set(),
+    const found = /** @type {string[]} */ ([]),
         waiting = [value];
     while (waiting.length) {
         const at = waiting.pop();
         if (typeof at === "string") {
-            if (at.startsWith("%") && !at.startsWith("%%")) found.add(at.slice(1));
+            if (at[0] === "%" && at[1] !== "%") found.push(at.slice(1));
         } else if (at && typeof at === "object") {
-            for (const part of Object.values(at).reverse()) waiting.push(part);
+            const parts = Array.isArray(at) ? at : Object.values(at);
+            for (let i = parts.length - 1; i >= 0; i--) waiting.push(parts[i]);
         }
     }
-    return [...found];
+    return found.length > 1 ? [...new Set(found)] : found;
 }
 
 /**

@@ -21,16 +21,32 @@ export const pathOf = (of) =>
     `/v1/graphs/${encodeURIComponent(of.name)}` +
     (of.version ? `/versions/${encodeURIComponent(of.version)}` : "");
 
+/** @param {string} path of a graph @returns {Promise<[any, Graph]>} what is known of it, and itself */
+const read = (path) =>
+    Promise.all([get(path, {quiet: true}), get(`${path}/text?form=json`).then((json) => readGraph(json))]);
+
+/** @type {{path: string, answer: Promise<[any, Graph]>} | null} */
+let early = null;
+
+/** Begins to read a graph that will be opened. @param {string} name @param {string} version */
+export function askEarly(name, version) {
+    const path = pathOf({name, version});
+    early = {path, answer: read(path)};
+    early.answer.catch(() => {}); // whoever opens the graph asks again
+}
+
 /** @param {string} name @param {string} version @returns {Promise<Session>} */
 export async function openSession(name, version) {
-    const path = pathOf({name, version});
-    const [info, json] = await Promise.all([get(path, {quiet: true}), get(`${path}/text?form=json`)]);
+    const path = pathOf({name, version}),
+        begun = early && early.path === path ? early.answer : null;
+    early = null;
+    const [info, graph] = await (begun ? begun.catch(() => read(path)) : read(path));
     /** @type {Session} */
     const session = {
         name,
         version,
         info,
-        graph: readGraph(json),
+        graph,
         report: null,
         profile: null,
         inputs: null,

@@ -348,7 +348,7 @@ def page(_):
                  if path.startswith("web/") and path not in built]
     # The page asks for all of its modules at once; the report, the worker and what it reads come later.
     preloaded = set(re.findall(r'modulepreload" href="([^"]+)"', read("web/index.html")))
-    later = {"web/main.js", "web/report.js", "web/layout.js", "web/layout_worker.js"}
+    later = {"web/early.js", "web/main.js", "web/report.js", "web/layout.js", "web/layout_worker.js"}
     findings += [f"web/index.html does not preload {path}" for _, path in files
                  if path not in preloaded | later]
     if len(files) < 5 or len(functions) < 50:

@@ -498,7 +498,7 @@ def side_by_side(visit):
     chrome.wait_text("The results are close", ".page")
     row = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) => e.innerText)"
                      ".find((t) => t.startsWith('conv2d_1'))")
-    if row.count("µs") < 2 or "of " not in row or "close" not in row:
+    if "–" in row or "of " not in row or "close" not in row:
         raise Failed(f"a row of the table: {row}")
     chrome.run("document.querySelector('table.values').scrollIntoView()")
     visit.shot("side-by-side")
@@ -512,7 +512,7 @@ def side_by_side(visit):
     chrome.click("button", "Compare their times")
     chrome.wait_text("b: run ", ".page")
     cells = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) => e.innerText)")
-    if len(cells) < 9 or any(row.count("µs") < 2 for row in cells if row.startswith("conv2d")):
+    if len(cells) < 9 or any("–" in row for row in cells if row.startswith("conv2d")):
         raise Failed(f"times of two runs: {cells}")
 
 
@@ -520,7 +520,7 @@ def live_events(visit):
     """Runs and uploads of others appear without a reload; little is kept; the stream comes back."""
     chrome, server = visit.chrome, visit.server
     visit.go("#/")
-    chrome.wait_text("Nothing has happened", ".page")
+    chrome.wait("document.querySelector('.live')?.parentElement.innerText.match(/Nothing|µs/)", "a stream")
     body = model_file("digits_images.json")
     for _ in range(40):
         server.call("POST", "/v1/graphs/digits/run", body)
@@ -544,6 +544,15 @@ def live_events(visit):
     chrome.run("location.hash = '#/g/digits/time'")
     chrome.wait("asked >= 3", "a stream that begins again", 8)
     chrome.run("window.fetch = window.real")
+    many_pages(visit)
+
+
+def many_pages(visit):
+    """Pages that nobody sees hold no connection: after a dozen of them the next one works."""
+    for _ in range(12):
+        visit.go("#/g/digits/time")
+        visit.chrome.wait_text("All runs", ".page")
+    visit.chrome.wait_text("99 %", ".page")
 
 
 def open_report(visit, name, page):
@@ -626,7 +635,7 @@ def check_drawn_texts(visit):
 
 
 def check_markup(visit):
-    own = "[src=\"web/main.js\"], body > #data, body > #data + script"
+    own = "[src=\"web/main.js\"], [src=\"web/early.js\"], body > #data, body > #data + script"
     found = visit.chrome.run(f"[...document.querySelectorAll('script:not({own}), img, iframe,"
                              " object, [onerror], [onclick]')].map((e) => e.outerHTML)")
     expect(found, [], "elements made of texts")

@@ -8,6 +8,7 @@ import {fill, h, number, us} from "./dom.js";
 import {failure, toast} from "./main.js";
 import {needs} from "./scopes.js";
 import {current, inputsOf, pathOf} from "./session.js";
+import {showSides} from "./side_by_side.js";
 
 /** @typedef {import("./session.js").Session} Session */
 
@@ -257,6 +258,27 @@ const linkTo = (info) =>
         `${info.name}, version ${info.version}`
     );
 
+/** What was stored, and what it is worth beside the graph that it was made of.
+ * @param {Session} session @param {{name: string, version: number}} stored */
+function storedNote(session, stored) {
+    const place = h("div"),
+        {name, info} = session;
+    const before = {graph: name, version: info.version, mode: "compiled"},
+        after = {graph: stored.name, version: stored.version, mode: "compiled"};
+    const compare = () => showSides(session, before, after, place),
+        words = `Compare with version ${info.version}`;
+    return [
+        h(
+            "p.note",
+            "stored: ",
+            linkTo(stored),
+            " ",
+            needs("run", h("button.small", {onclick: compare}, words))
+        ),
+        place
+    ];
+}
+
 /** @param {Session} session */
 function stepsCard(session) {
     const area = h("textarea", {
@@ -281,7 +303,7 @@ function stepsCard(session) {
             );
             fill(
                 place,
-                reply.stored ? h("p.note", "stored: ", linkTo(reply.stored)) : null,
+                reply.stored ? storedNote(session, reply.stored) : null,
                 h("p.small.soft", `${changed.size} nodes made, changed or taken away`),
                 reply.diff ? diffView(reply.diff) : h("p", "the code stays as it is")
             );

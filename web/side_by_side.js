@@ -37,8 +37,14 @@ async function timesOf(session, side) {
     return timesIn((await post(path, body)).profile);
 }
 
-/** @param {Session} session @param {any} a @param {any} b @param {HTMLElement} place */
-async function show(session, a, b, place) {
+/**
+ * Runs both sides: what differs, and the times of each node.
+ * @param {Session} session whose inputs are taken
+ * @param {any} a graph, version, mode and precision
+ * @param {any} b
+ * @param {HTMLElement} place
+ */
+export async function showSides(session, a, b, place) {
     fill(place, h("p.soft", "running both …"));
     try {
         const reply = await post("/v1/compare", {a, b, nodes: true, inputs: await inputsOf(session)}),
@@ -110,7 +116,7 @@ export function sideBySide(session) {
         b = choice("side b", texts, at(1)),
         place = h("div"),
         runs = runsRow(session, place);
-    const start = () => show(session, sides[Number(a.value)], sides[Number(b.value)], place);
+    const start = () => showSides(session, sides[Number(a.value)], sides[Number(b.value)], place);
     return {
         element: h(
             "div.card",

@@ -14,19 +14,27 @@
 static const Media json_object[] = { { "application/json", OBJECT }, { NULL, NULL } };
 static const Media graph_info[] = { { "application/json", "{\"$ref\": \"#/components/schemas/GraphInfo\"}" },
                                     { NULL, NULL } };
-static const Media run_reply[] = { { "application/json", "{}" },
-                                   { "application/x-npy", "{}" },
-                                   { "application/x-npz", "{}" },
-                                   { "application/x-safetensors", "{}" },
-                                   { NULL, NULL } };
-static const Media run_media[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
-                                   { "application/x-npy", "{}" },
-                                   { "application/x-npz", "{}" },
-                                   { "application/x-safetensors", "{}" },
-                                   { "multipart/form-data", OBJECT },
-                                   { "image/jpeg", "{}" },
-                                   { "image/png", "{}" },
-                                   { NULL, NULL } };
+#define ARRAY_FORMS                                                                                          \
+        { "application/x-npy", "{}" }, { "application/x-npz", "{}" },                                        \
+        {                                                                                                    \
+                "application/x-safetensors", "{}"                                                            \
+        }
+#define RUN_FORMS                                                                                            \
+        { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" }, ARRAY_FORMS,                 \
+                { "multipart/form-data", OBJECT }, { "image/jpeg", "{}" },                                   \
+        {                                                                                                    \
+                "image/png", "{}"                                                                            \
+        }
+#define CSV_FORM                                                                                             \
+        {                                                                                                    \
+                "text/csv", "{\"type\": \"string\"}"                                                         \
+        }
+static const Media run_reply[] = { { "application/json", "{}" }, ARRAY_FORMS, { NULL, NULL } };
+static const Media run_media[] = { RUN_FORMS, { NULL, NULL } };
+static const Media invocations_reply[] = {
+        { "application/json", "{}" }, ARRAY_FORMS, CSV_FORM, { NULL, NULL }
+};
+static const Media invocations_media[] = { RUN_FORMS, CSV_FORM, { NULL, NULL } };
 static const Media inline_media[] = { { "application/json", "{\"$ref\": \"#/components/schemas/RunBody\"}" },
                                       { "multipart/form-data", OBJECT },
                                       { NULL, NULL } };
@@ -157,6 +165,7 @@ static const Media weights_reply[] = { { "application/x-safetensors", "{}" },
 static const RouteBody no_body = { NULL, ENVELOPE_LIMITS };
 static const RouteBody change_body = { change_media, ENVELOPE_LIMITS };
 static const RouteBody run_body = { run_media, RUN_LIMITS };
+static const RouteBody invocations_body = { invocations_media, RUN_LIMITS };
 static const RouteBody oip_body = { oip_media, RUN_LIMITS };
 static const RouteBody oip_load = { options_media, RUN_LIMITS };
 static const RouteBody oip_options = { options_media, ENVELOPE_LIMITS };

@@ -349,7 +349,7 @@ static Status count_rows(const OutputList *list, int64_t *out_n)
         return STATUS_OK;
 }
 
-static Status write_row(RunCall *run, const Tensor *tensor, int64_t row, Text *out)
+Status run_write_row(RunCall *run, const Tensor *tensor, int64_t row, Text *out)
 {
         _cleanup_(tensor_unrefp) Tensor *view = NULL;
         TensorMeta meta = tensor->meta;
@@ -371,7 +371,7 @@ static Status write_rows(RunCall *run, const OutputList *list, Text *out)
                         text_add(out, i == 0 ? "" : ", ");
                         text_add_json(out, list->leaves[i].name);
                         text_add(out, ": ");
-                        TRY(write_row(run, list->leaves[i].value.tensor, row, out));
+                        TRY(run_write_row(run, list->leaves[i].value.tensor, row, out));
                 }
         }
         text_add(out, n == 0 ? "]" : "}]");

@@ -77,6 +77,8 @@ static Status take_as(RunCall *run)
         int as = -1;
         TRY(param_choice(run->call, PARAM_RUN_AS, &as));
         run->replies = codec_of_route(run->call->route);
+        if (run->replies == NULL && as < 0 && csv_accepted(run->call))
+                run->replies = &csv_codec;
         if (run->replies == NULL)
                 run->replies = codec_for_route(run->call->route,
                                                as < 0 ? codec_accepted(run->call->accept) : codec_at(as));

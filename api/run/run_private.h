@@ -76,6 +76,11 @@ Status run_output_array(const OutputLeaf *leaf, Budget *budget, Tensor **out_ten
 // without such a form.
 Status run_write_plain(Value value, Text *out);
 
+// The numbers of one row of a tensor as JSON (predict.c).
+Status run_write_row(RunCall *run, const Tensor *tensor, int64_t row, Text *out);
+// Whether the route writes text/csv and the request asks for that rather than JSON (csv.c).
+bool csv_accepted(const ApiCall *call);
+
 // `, "data": ...` or `, "b64": ...`, in the encoding that the reply has.
 Status run_write_data(RunCall *run, const Tensor *tensor, Text *out);
 

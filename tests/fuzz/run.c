@@ -3,7 +3,7 @@
 // the Open Inference Protocol: Inference-Header-Content-Length), the rest the body. The graph is
 // one of three; the body is decoded, bound, run eagerly, and the reply written.
 #include "api/readers/fx_json.h"
-#include "api/run/run.h"
+#include "api/run/codec.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
 #include "tests/fuzz/fuzz.h"
@@ -71,7 +71,7 @@ static void request(const char *target, const char *type, const uint8_t *body, s
         memset(&call, 0, sizeof(call));
         Status status = route_parse("POST", target, &call, allow);
         bool oip = call.route == &routes[ROUTE_OIP_INFER];
-        bool predict = route_has(call.route, AS_TFSERVING) || route_has(call.route, AS_TORCHSERVE);
+        bool predict = route_has(call.route, AS_TFSERVING) || codec_is_bare(call.route);
         if (status == STATUS_OK &&
             (oip || (predict && route_is(call.route, KIND_RUN)) || call.route == &routes[ROUTE_RUN])) {
                 snprintf(oip ? call.header_length : call.content_type, sizeof(call.content_type), "%s", type);

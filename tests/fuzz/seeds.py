@@ -238,6 +238,7 @@ def runs():
     found["named_rows"] = predict % b"a" + b'{"instances": [{"x": [1, 2], "i": 3}, {"i": 5, "x": [6, 7]}]}'
     found["columns"] = predict % b"a" + b'{"inputs": {"x": [[1, 2]], "i": [3]}}'
     found["torchserve"] = b"/predictions/c/1\n\n[[1, 2.5], [3, 4]]"
+    found["csv"] = b"/invocations\ntext/csv\n1,2.5\n-3, nan\r\n"
     found["torchserve_data"] = b"/predictions/c\n\n{\"data\": [[1, 2.5]], \"x\": null}"
     found["npz"] = run % (1, b"?as=npz") + b"application/x-npz\n" + out.getvalue()
     return found

@@ -8,12 +8,14 @@ import {pathOf} from "./session.js";
 
 /** @typedef {import("./session.js").Session} Session */
 
-const FORMS = ["code", "readable", "graph"],
+const FORMS = ["code", "readable", "graph", "tabular"],
     MOST = 1500;
 
-/** The node that a line makes, or null. @param {Session} session @param {string} line */
+/** The node that a line makes or lists, or null. @param {Session} session @param {string} line */
 function nodeOf(session, line) {
-    const found = /^\s*%?([A-Za-z_]\w*)\s*(?::[^=]*)?=/.exec(line);
+    const found =
+        /^\s*%?([A-Za-z_]\w*)\s*(?::[^=]*)?=/.exec(line) ||
+        /^(?:placeholder|get_attr|call_\w+|output)\s+(\w+)\s/.exec(line); // a row of a table
     return found && session.graph.byName.has(found[1]) ? found[1] : null;
 }
 

@@ -42,6 +42,11 @@ class Visit:
         self.go(f"#/g/{name}/graph{more}")
         self.chrome.wait(READY, f"the drawing of {name}")
 
+    def heap(self):
+        """Bytes in use after the garbage went."""
+        self.chrome.send("HeapProfiler.collectGarbage")
+        return self.chrome.send("Runtime.getHeapUsage")["usedSize"]
+
     def shot(self, name):
         if self.shots:
             self.chrome.screenshot(os.path.join(self.shots, f"{name}.png"))
@@ -415,6 +420,15 @@ def code_beside(visit):
     chrome.click(".line.link", "max_pool2d = ")
     chrome.wait("board.selected === 'n max_pool2d'", "the node of the line")
     chrome.wait("document.querySelector('.line[aria-current]')?.textContent.includes('max_pool2d = ')")
+    chrome.run("(() => { const s = document.querySelector('select[aria-label=\"form of the code\"]');"
+               " s.value = 'tabular'; s.dispatchEvent(new Event('change')); })()")
+    chrome.wait("/^call_function +max_pool2d /.test(document.querySelector('.line[aria-current]')"
+                "?.textContent)", "the row of the table")
+    chrome.click(".line.link", "call_function  flatten")
+    chrome.wait("board.selected === 'n flatten'", "the node of the row")
+    chrome.click(".line.link", "call_function  max_pool2d")
+    chrome.wait("board.selected === 'n max_pool2d'", "the node of the other row")
+    chrome.run("sessionStorage.removeItem('fxserve-code')")
     chrome.key("k")
     chrome.wait_text("MaxPool2d 2×2", "aside.side h2")
 
@@ -709,6 +723,15 @@ def ten_thousand(visit):
     picture = chrome.run("performance.getEntriesByName('picture').at(-1).startTime")
     print(f"10,000 nodes: the first picture {picture:.0f} ms after the address was entered, {shapes} shapes "
           f"laid out in {milliseconds:.0f} ms, a module opened in {opened:.0f} ms")
+    before = visit.heap()
+    for _ in range(8):
+        chrome.run("(async () => { for (const s of [...board.graph.scopes.values()].filter((s) => s.depth))"
+                   " board.open.add(s.id); await board.update(); board.open = new Set(['']);"
+                   " await board.update(); })()")
+    grown = visit.heap() - before
+    print(f"all opened and closed 8 times: the page's memory grew by {grown / 2**20:.1f} MiB")
+    if grown > 64 * 2**20:
+        raise Failed(f"the page keeps {grown} bytes of what it closed")
     chrome.run("board.open = new Set(board.graph.scopes.keys()), board.update().then(() => board.fit())")
     with open(os.path.join(HERE, "page_frames.js"), encoding="utf-8") as file:
         times = chrome.run(file.read())

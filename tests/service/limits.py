@@ -465,6 +465,18 @@ def untaken(binary):
     return ""
 
 
+def be_quick(server, name, body):
+    """Runs a graph until its program is built and known to be quick: the first runs are eager, and
+    one that the kernel has interrupted counts in the next ones' prediction."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        demand(problem(server, run(name, body), 200))
+        programs = json.loads(server.call("GET", f"/v1/graphs/{name}").body)["programs"]
+        if programs and programs[0]["runs"] >= 8 and programs[0]["run_us"] < 50:
+            return
+    raise Failed(f"{name} has no quick program: {programs}")
+
+
 def inline(binary):
     """A run of 4,096 bytes is answered while the only worker is busy; one more byte, and it waits
     for it."""
@@ -473,19 +485,18 @@ def inline(binary):
         demand(problem(server, graph("long", products(2000)), 201))
         demand(problem(server, graph("m", fx(X, call("torch.relu", "%x"), out())), 201))
         small = '{"inputs": {"x": [1.0]}}'
-        for _ in range(4):
-            demand(problem(server, run("m", small), 200))
+        be_quick(server, "m", small)
         with server.connect(60) as busy, server.connect(60) as waiting:
-            busy.request("POST", "/v1/graphs/long/run?mode=eager&deadline_ms=3000",
-                         b'{"inputs": {"x": [[0.001]]}}')
+            busy.request("POST", "/v1/graphs/long/run?mode=eager", b'{"inputs": {"x": [[0.001]]}}')
             until(server, "running", 1)
             demand(problem(server, run("m", padded(small, 4096)), 200))
             waiting.request("POST", "/v1/graphs/m/run", padded(small, 4097).encode())
             until(server, "queue_depth", 1)
             if figures(server, "running") != [1]:
                 return "the long run ended before the other one was answered"
-            if (busy.reply().status, waiting.reply().status) != (504, 200):
-                return "the long run did not end at its deadline, or the other one not well"
+            busy.close()
+            if waiting.reply().status != 200:
+                return "the run that waited was not answered once the client of the long one had left"
     finally:
         server.clean_up()
     return ""

@@ -180,8 +180,10 @@ def check_wheel(packages):
 def check_deb(packages):
     path, place = packages.path(r".*\.deb"), os.path.join(packages.folder, "deb")
     output("dpkg-deb", "-x", path, place)
-    for name in ("usr/bin/fxserve", "usr/lib/systemd/system/fxserve.service", "usr/share/man/man1/fxserve.1",
-                 "usr/share/bash-completion/completions/fxserve", "usr/share/doc/fxserve/copyright"):
+    for name in ("usr/bin/fxserve", "usr/lib/systemd/system/fxserve.service",
+                 "usr/share/man/man1/fxserve.1.gz", "usr/share/bash-completion/completions/fxserve",
+                 "usr/share/doc/fxserve/copyright", "usr/share/doc/fxserve/CHANGELOG.md.gz",
+                 "usr/share/doc/fxserve/changelog.gz"):
         if not os.path.isfile(os.path.join(place, name)):
             raise Failed(f"no {name}")
     if b"ExecStart=/usr/bin/fxserve serve" not in read(
@@ -204,6 +206,8 @@ def check_bill(packages):
     for word in ("libc6", "libdnnl", "libmicrohttpd", "libgnutls", "libjansson", "libuv", "zlib"):
         if word not in names:
             raise Failed(f"{word} is not in the bill")
+    if bare := [part["name"] for part in bill["components"] if not part["licenses"]]:
+        raise Failed(f"the bill names no licence of {bare}")
     binary = read(os.path.join(packages.unpacked(), "libexec", "fxserve"))
     if bill["metadata"]["component"]["hashes"][0]["content"] != hashlib.sha256(binary).hexdigest():
         raise Failed("the bill is another program's")

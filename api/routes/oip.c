@@ -15,7 +15,8 @@ Status get_oip_server(const Answer *answer)
 {
         text_addf(answer_begin(answer, json_type),
                   "{\"name\": \"fxserve\", \"version\": \"%s\", \"extensions\": [\"binary_tensor_data\", "
-                  "\"model_configuration\", \"model_repository\", \"parameters\", \"statistics\"]}\n",
+                  "\"model_configuration\", \"model_repository\", \"parameters\", \"sequence\", "
+                  "\"statistics\"]}\n",
                   answer->context->facts->version);
         return STATUS_OK;
 }

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/base/arena.h"
 
-enum { OIP_MAX_OUTPUTS = 1024 };
+enum { OIP_MAX_OUTPUTS = 1024, OIP_SEQUENCE_MAX = 128 };
 
 typedef struct OipWanted {
         const char *name;
@@ -21,6 +21,9 @@ typedef struct OipRun {
         size_t blob_at;  // where the bytes of the next binary input begin in the body
         bool has_header; // the body is not JSON alone
         bool has_inputs; // even if the list is empty
+        // "i" or "s", which tells numbers from texts, and sequence_id; NULL: none
+        const char *sequence;
+        bool starts, ends;
 } OipRun;
 
 OipRun *oip_run_free(OipRun *oip); // NULL-safe, returns NULL

@@ -229,21 +229,51 @@ static Status read_output(JsonReader *reader, RunCall *run)
 }
 
 // ---- the request ----
-static Status read_sequence(JsonReader *reader, const char *name)
+// 0 and "" stand for none. Numbers reach beyond 63 bits.
+static Status read_sequence_id(JsonReader *reader, OipRun *oip)
 {
-        JsonType type = json_peek(reader);
-        bool asks = type == JSON_TRUE || type == JSON_STRING || type == JSON_NUMBER;
-        int64_t number = 1;
-        const char *text = "1";
-        if (type == JSON_NUMBER)
-                TRY(read_count(reader, name, &number));
-        else if (type == JSON_STRING)
-                TRY(json_read_string(reader, &text, NULL));
-        else
-                TRY(json_skip(reader));
-        if (asks && number != 0 && text[0] != '\0')
-                return fail(STATUS_UNSUPPORTED, "sequences are not supported: every request stands alone");
+        const char *text = "";
+        size_t n = 0, digits = 0;
+        bool is_text = json_peek(reader) == JSON_STRING;
+        if (is_text)
+                TRY(json_read_string(reader, &text, &n));
+        else if (json_peek(reader) == JSON_NUMBER)
+                TRY(json_read_raw(reader, &text, &n));
+        while (!is_text && digits < n && text[digits] >= '0' && text[digits] <= '9')
+                digits++;
+        if (is_text ? n > OIP_SEQUENCE_MAX : n == 0 || digits != n || n > 20)
+                return fail(
+                        STATUS_VALUE,
+                        "parameter \"sequence_id\" is a whole number of up to 64 bits, or a text of up to %d "
+                        "bytes",
+                        OIP_SEQUENCE_MAX);
+        if (n == 0 || (!is_text && n == 1 && text[0] == '0'))
+                return STATUS_OK;
+        oip->sequence = arena_format(&oip->arena, "%s%.*s", is_text ? "s" : "i", (int)n, text);
+        return oip->sequence == NULL ? fail_memory() : STATUS_OK;
+}
+
+static Status read_sequence(JsonReader *reader, const char *name, OipRun *oip, bool *out_known)
+{
+        if (strcmp(name, "sequence_id") == 0)
+                return read_sequence_id(reader, oip);
+        if (strcmp(name, "sequence_start") == 0)
+                return read_flag(reader, name, &oip->starts);
+        if (strcmp(name, "sequence_end") == 0)
+                return read_flag(reader, name, &oip->ends);
+        *out_known = false;
         return STATUS_OK;
+}
+
+static Status settle_sequence(RunCall *run)
+{
+        const OipRun *oip = run->oip;
+        if (oip->sequence != NULL)
+                return run_take_sequence(run, oip->sequence, oip->starts, oip->ends);
+        if (!oip->starts && !oip->ends)
+                return STATUS_OK;
+        return fail(STATUS_VALUE,
+                    "\"sequence_start\" and \"sequence_end\" need a \"sequence_id\" that is not 0");
 }
 
 // `timeout` is in microseconds.
@@ -283,7 +313,7 @@ static Status read_request_parameter(void *context, JsonReader *reader, const ch
                 return run_take_choice(run, id, text);
         }
         if (strncmp(name, "sequence_", 9) == 0)
-                return read_sequence(reader, name);
+                return read_sequence(reader, name, run->oip, out_known);
         if (strncmp(name, "triton_", 7) == 0)
                 return fail(STATUS_VALUE, "parameter \"%.64s\": names that begin with triton_ are reserved",
                             name);
@@ -450,7 +480,7 @@ static Status oip_decode(RunCall *run)
         if (oip->blob_at != run->call->body->n_bytes)
                 return fail(STATUS_INPUT, "the body has %zu bytes more than its inputs take",
                             run->call->body->n_bytes - oip->blob_at);
-        return STATUS_OK;
+        return settle_sequence(run);
 }
 
 const Codec oip_codec = { .decode = oip_decode, .encode = oip_encode };

@@ -19,6 +19,7 @@ void run_call_init(RunCall *run)
 
 void run_call_deinit(RunCall *run)
 {
+        run_end_sequence(run);
         run_task_deinit(&run->task);
         string_map_deinit(&run->names);
         session_unref(run->session);
@@ -176,56 +177,6 @@ Status run_bind(RunCall *run)
                 TRY(run_task_mutations(task));
         Status status = run_task_bind(task);
         return status == STATUS_OK ? status : run_add_hints(run, status);
-}
-
-// ---- sessions ----
-Status run_take_session(RunCall *run, const char *id)
-{
-        const GraphVersion *version = run->task.version;
-        _cleanup_(session_unrefp) Session *session = NULL;
-        if (run->session != NULL && strcmp(session_id(run->session), id) != 0)
-                return fail(STATUS_VALUE, "the path and the body name different sessions");
-        if (run->session != NULL)
-                return STATUS_OK;
-        if (version == NULL)
-                return fail(STATUS_VALUE, "a graph that comes along with the request has no sessions");
-        TRY(sessions_find(engine_sessions(run->recipe.engine), id, run->call->caller, &session));
-        const GraphVersion *of = session_version(session);
-        if (strcmp(of->name, version->name) != 0 || of->stored.version != version->stored.version ||
-            memcmp(&of->key, &version->key, sizeof(of->key)) != 0)
-                return fail(
-                        STATUS_CONFLICT,
-                        "the session is one of graph '%s' version %lld: POST /v1/sessions/%s/run runs that",
-                        of->name, (long long)of->stored.version, id);
-        run->session = take_ptr(session);
-        return STATUS_OK;
-}
-
-Status run_enter(RunCall *run, Ticket *ticket, bool *out_entered)
-{
-        *out_entered = true;
-        if (run->session == NULL || run->entered)
-                return STATUS_OK;
-        TRY(session_enter(run->session, ticket, out_entered));
-        if (!*out_entered)
-                return STATUS_OK;
-        run->entered = true;
-        return run_task_enter(&run->task, run->session);
-}
-
-Status run_commit(RunCall *run)
-{
-        return run->session == NULL ? STATUS_OK : run_task_commit(&run->task, run->session);
-}
-
-Ticket *run_leave(RunCall *run)
-{
-        if (!run->entered)
-                return NULL;
-        run_state_clear(&run->task.state);
-        run->task.ctx.state = NULL;
-        run->entered = false;
-        return session_leave(run->session);
 }
 
 Status run_execute(RunCall *run, Frame *frame)

@@ -38,6 +38,8 @@ typedef struct RunCall {
         Graph **called_graphs; // decoded; counted, NULL: not yet
         Session *session;      // that the run is in, counted; NULL: none
         bool entered;          // nobody else is in it
+        bool opened, ends;     // the run begins a sequence, or is the last of one
+        bool committed;        // what the run wrote is in the session
         StringMap names;       // what the task's inputs may be called; filled at the first look
         // for the hints of messages
         RunSent sent;
@@ -73,6 +75,11 @@ Status run_check_pages(const ApiContext *context, const RunCall *run);
 Status run_bind(RunCall *run);
 // "session": the run is in this one, of the task's version.
 Status run_take_session(RunCall *run, const char *id);
+// The session that the caller began under this id (whose first character tells kinds of ids apart),
+// of the task's version. STATUS_VALUE: none. `starts`: a new one. `ends`: this run is its last.
+Status run_take_sequence(RunCall *run, const char *id, bool starts, bool ends);
+// Ends a sequence that ended or did not begin; called with run_leave and run_call_deinit.
+void run_end_sequence(RunCall *run);
 // Waits for the session, if there is one: *out_entered, or the ticket is parked (session_enter).
 Status run_enter(RunCall *run, Ticket *ticket, bool *out_entered);
 // Of a run that succeeded, after its reply was made.

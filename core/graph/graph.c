@@ -70,6 +70,7 @@ Graph *graph_unref(Graph *graph)
         namespace_deinit(&graph->names);
         if (graph->free_labels != NULL)
                 graph->free_labels(atomic_load(&graph->labels));
+        free(atomic_load(&graph->state_numbers));
         arena_deinit(&graph->arena);
         free(graph);
         return NULL;

@@ -227,6 +227,9 @@ struct Graph {
         // RunLabels of eager runs (profile/labels.c), made by the first one; freed with the graph
         _Atomic(void *) labels;
         void (*free_labels)(void *labels);
+        // numbers of its state by storage (core/eval/state.c), made when they are first asked for;
+        // one block, freed with the graph
+        _Atomic(void *) state_numbers;
         RuleTrace *rules; // of a graph that was derived by rules, one entry per rule
         uint32_t n_rules;
         InlinedCall *inlined; // of a graph that was derived with "leaf"; in the arena

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// session.c: one mutex for the table, who is in which session, and the tickets that wait. It is
-// held for look-ups and exchanges of pointers only.
+// session.c: one mutex for the tables, who is in which session, and the tickets that wait. It is
+// held for look-ups and exchanges of pointers only. Sessions that nobody is in form a list, the one
+// that was used longest ago first, so that ending idle ones looks at no other.
 #include "core/session/session.h"
 #include <pthread.h>
 #include <string.h>
@@ -12,7 +13,9 @@
 struct Sessions {
         TicketDesk desk; // the first member: of all sessions
         pthread_mutex_t mutex;
-        StringMap by_id; // -> Session *, counted
+        StringMap by_id;       // -> Session *, counted
+        StringMap by_sequence; // -> Session * of those that have one; also in by_id
+        Session *idlest, *busiest;
         size_t bytes;
         uint64_t opened, expired;
 };
@@ -27,7 +30,8 @@ struct Session {
         Generator generator;
         // under the mutex:
         bool entered, removed;
-        Ticket *first, **last; // waiting
+        Session *idler, *busier; // in the list, unless it is entered or removed
+        Ticket *first, **last;   // waiting
         uint32_t n_waiting;
         int64_t used_ns;
         SessionFigures figures;
@@ -100,6 +104,7 @@ Sessions *sessions_close(Sessions *sessions)
                 if (sessions->by_id.entries[i].key != NULL)
                         session_unref(sessions->by_id.entries[i].value);
         string_map_deinit(&sessions->by_id);
+        string_map_deinit(&sessions->by_sequence);
         pthread_mutex_destroy(&sessions->mutex);
         free(sessions);
         return NULL;
@@ -119,21 +124,73 @@ static Status make_id(char out_id[SESSION_ID_CHARS + 1])
         return STATUS_OK;
 }
 
-static Status insert(Sessions *sessions, Session *session)
+// ---- the list and the tables, under the mutex ----
+static void unlist(Session *session)
 {
-        if (sessions->by_id.n_live >= (uint32_t)limits.max_sessions)
+        Sessions *sessions = session->sessions;
+        *(session->idler == NULL ? &sessions->idlest : &session->idler->busier) = session->busier;
+        *(session->busier == NULL ? &sessions->busiest : &session->busier->idler) = session->idler;
+        session->idler = session->busier = NULL;
+}
+
+static void list(Session *session)
+{
+        Sessions *sessions = session->sessions;
+        session->used_ns = clock_ns();
+        session->idler = sessions->busiest;
+        *(session->idler == NULL ? &sessions->idlest : &session->idler->busier) = session;
+        sessions->busiest = session;
+}
+
+static Session *use(Session *session)
+{
+        if (!session->entered) {
+                unlist(session);
+                list(session);
+        }
+        return session_ref(session);
+}
+
+// The table's reference is the caller's.
+static void take_out(Sessions *sessions, Session *session)
+{
+        const char *sequence = session->subject.sequence;
+        if (!session->entered)
+                unlist(session);
+        session->removed = true;
+        sessions->bytes -= session->figures.bytes;
+        string_map_remove(&sessions->by_id, session->id);
+        if (string_map_get(&sessions->by_sequence, sequence) == session)
+                string_map_remove(&sessions->by_sequence, sequence);
+}
+
+// *out_before: the caller's; the session that had this sequence, or NULL.
+static Status insert(Sessions *sessions, Session *session, Session **out_before)
+{
+        const char *sequence = session->subject.sequence;
+        Session *before = string_map_get(&sessions->by_sequence, sequence);
+        uint32_t n = sessions->by_id.n_live - (before != NULL);
+        if (n >= (uint32_t)limits.max_sessions)
                 return fail(STATUS_BUSY,
                             "%lld sessions are open (--max-sessions); DELETE one, or wait until an idle one "
                             "ends (--session-idle-s)",
                             (long long)limits.max_sessions);
-        TRY(string_map_set(&sessions->by_id, session->id, session, NULL));
+        TRY(string_map_reserve(&sessions->by_id));
+        TRY(string_map_reserve(&sessions->by_sequence));
+        if (before != NULL)
+                take_out(sessions, before);
+        *out_before = before;
+        (void)string_map_set(&sessions->by_id, session->id, session, NULL);
+        if (sequence[0] != '\0')
+                (void)string_map_set(&sessions->by_sequence, sequence, session, NULL);
+        list(session);
         sessions->opened++;
         return STATUS_OK;
 }
 
 Status sessions_add(Sessions *sessions, const SessionSubject *subject, Session **out_session)
 {
-        Session *session = calloc(1, sizeof(*session));
+        Session *session = calloc(1, sizeof(*session)), *before = NULL;
         if (session == NULL) {
                 subject->unref(subject->version);
                 return fail_memory();
@@ -145,18 +202,18 @@ Status sessions_add(Sessions *sessions, const SessionSubject *subject, Session *
         session->n = state_count(subject->graph);
         session->now = new_array(session->n, sizeof(*session->now));
         session->last = &session->first;
-        session->used_ns = clock_ns();
         generator_init(&session->generator);
         if (subject->seeded)
                 generator_seed(&session->generator, subject->seed);
         Status status = session->now == NULL ? fail_memory() : make_id(session->id);
         if (status == STATUS_OK) {
                 pthread_mutex_lock(&sessions->mutex);
-                status = insert(sessions, session);
+                status = insert(sessions, session, &before);
                 if (status == STATUS_OK)
                         session_ref(session);
                 pthread_mutex_unlock(&sessions->mutex);
         }
+        session_unref(before);
         if (status != STATUS_OK)
                 session_unref(session);
         else
@@ -171,10 +228,8 @@ Status sessions_find(Sessions *sessions, const char *id, const char *owner, Sess
         Session *session = string_map_get(&sessions->by_id, id);
         if (session != NULL && strcmp(session->subject.owner, owner) != 0)
                 session = NULL;
-        if (session != NULL) {
-                session_ref(session);
-                session->used_ns = clock_ns();
-        }
+        if (session != NULL)
+                use(session);
         pthread_mutex_unlock(&sessions->mutex);
         if (session == NULL)
                 return fail(
@@ -186,12 +241,17 @@ Status sessions_find(Sessions *sessions, const char *id, const char *owner, Sess
         return STATUS_OK;
 }
 
-// Under the mutex. The table's reference is the caller's.
-static void take_out(Sessions *sessions, Session *session)
+Status sessions_find_sequence(Sessions *sessions, const char *sequence, Session **out_session)
 {
-        session->removed = true;
-        sessions->bytes -= session->figures.bytes;
-        string_map_remove(&sessions->by_id, session->id);
+        pthread_mutex_lock(&sessions->mutex);
+        Session *session = string_map_get(&sessions->by_sequence, sequence);
+        if (session != NULL)
+                use(session);
+        pthread_mutex_unlock(&sessions->mutex);
+        *out_session = session;
+        return session != NULL ? STATUS_OK
+                               : fail(STATUS_NOT_FOUND, "no such sequence is under way; it may have ended "
+                                                        "(--session-idle-s)");
 }
 
 void sessions_remove(Sessions *sessions, Session *session)
@@ -205,16 +265,17 @@ void sessions_remove(Sessions *sessions, Session *session)
                 session_unref(session);
 }
 
+void session_end(Session *session)
+{
+        sessions_remove(session->sessions, session);
+}
+
 static Session *take_idle(Sessions *sessions, int64_t before_ns)
 {
-        Session *idle = NULL;
         pthread_mutex_lock(&sessions->mutex);
-        for (uint32_t i = 0; i < sessions->by_id.n && idle == NULL; i++) {
-                Session *session = sessions->by_id.entries[i].value;
-                bool there = sessions->by_id.entries[i].key != NULL;
-                if (there && !session->entered && session->used_ns < before_ns)
-                        idle = session;
-        }
+        Session *idle = sessions->idlest;
+        if (idle != NULL && idle->used_ns >= before_ns)
+                idle = NULL;
         if (idle != NULL) {
                 take_out(sessions, idle);
                 sessions->expired++;
@@ -305,9 +366,10 @@ Status session_enter(Session *session, Ticket *ticket, bool *out_entered)
         *out_entered = !session->removed && !session->entered;
         if (session->removed)
                 status = fail(STATUS_NOT_FOUND, "the session '%s' has ended", session->id);
-        else if (!session->entered)
+        else if (!session->entered) {
+                unlist(session);
                 session->entered = true;
-        else if (ticket != NULL)
+        } else if (ticket != NULL)
                 status = park(session, ticket);
         pthread_mutex_unlock(&session->sessions->mutex);
         return status;
@@ -317,7 +379,8 @@ Ticket *session_leave(Session *session)
 {
         pthread_mutex_lock(&session->sessions->mutex);
         session->entered = false;
-        session->used_ns = clock_ns();
+        if (!session->removed)
+                list(session);
         Ticket *tickets = session->first;
         for (Ticket *at = tickets; at != NULL; at = at->next)
                 ticket_settle(at, session_ref(session), NULL);

@@ -13,7 +13,7 @@
 
 typedef struct Sessions Sessions;
 typedef struct Session Session;
-enum { SESSION_ID_CHARS = 32, SESSION_OWNER_MAX = 64 };
+enum { SESSION_ID_CHARS = 32, SESSION_OWNER_MAX = 64, SESSION_SEQUENCE_MAX = 320 };
 
 Status sessions_open(Sessions **out_sessions);
 Sessions *sessions_close(Sessions *sessions); // NULL-safe; no session is in use
@@ -26,13 +26,18 @@ typedef struct SessionSubject {
         uint64_t seed;
         bool seeded; // its random numbers begin with `seed`; else with one of the system's
         char owner[SESSION_OWNER_MAX + 1]; // whose it is: the name of a token, "" without tokens
+        // a name that the caller found for it, by which sessions_find_sequence finds it; "": none
+        char sequence[SESSION_SEQUENCE_MAX + 1];
 } SessionSubject;
-// Takes subject->version, also on failure. STATUS_BUSY: there are limits.max_sessions.
+// Takes subject->version, also on failure. An older session with the same `sequence` is removed.
+// STATUS_BUSY: there are limits.max_sessions.
 Status sessions_add(Sessions *sessions, const SessionSubject *subject, Session **out_session);
 // Counted. STATUS_NOT_FOUND: there is none with this id, or it is somebody else's.
 Status sessions_find(Sessions *sessions, const char *id, const char *owner, Session **out_session);
+Status sessions_find_sequence(Sessions *sessions, const char *sequence, Session **out_session);
 // Nobody finds it from now on. A run that is in it ends, and what it writes is dropped.
 void sessions_remove(Sessions *sessions, Session *session);
+void session_end(Session *session); // the same
 // Removes those that nobody used for limits.session_idle_s.
 void sessions_expire(Sessions *sessions, int64_t now_ns);
 typedef struct SessionUse {

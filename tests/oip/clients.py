@@ -133,8 +133,11 @@ class Clients:
             "digits", rows, outputs=[triton.InferRequestedOutput("z")]), "no output \"z\"")
         self.fails("triton: wrong shape", lambda: client.infer(
             "digits", [self.input_of(x[:, :, :4], "FP32", True)]), "")
-        self.fails("triton: a sequence", lambda: client.infer("digits", rows, sequence_id=4,
-                                                              sequence_start=True), "sequences")
+        self.fails("triton: a sequence without its start",
+                   lambda: client.infer("digits", rows, sequence_id=4), "no sequence 4 of 'digits'")
+        self.same("triton: a sequence", client.infer("digits", rows, sequence_id="a", sequence_start=True,
+                                                     sequence_end=True).as_numpy("logits"),
+                  client.infer("digits", rows).as_numpy("logits"))
 
     def triton_repository(self, client):
         client.unload_model("digits")

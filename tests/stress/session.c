@@ -97,6 +97,25 @@ static void look(Session *session)
         storage_unref(now);
 }
 
+static void no_version(void *version)
+{
+        (void)version;
+}
+
+// Sequences begin, begin again and end meanwhile.
+static void use_sequences(unsigned *seed)
+{
+        SessionSubject subject = { .graph = graph, .unref = no_version, .owner = "me" };
+        _cleanup_(session_unrefp) Session *session = NULL;
+        snprintf(subject.sequence, sizeof(subject.sequence), "s%d", rand_r(seed) % N_SESSIONS);
+        if (rand_r(seed) % 2 == 0 && sessions_add(sessions, &subject, &session) != STATUS_OK)
+                complain("a sequence does not begin");
+        else if (session == NULL &&
+                 sessions_find_sequence(sessions, subject.sequence, &session) == STATUS_OK &&
+                 rand_r(seed) % 2 == 0)
+                session_end(session);
+}
+
 static void *work(void *argument)
 {
         unsigned seed = (unsigned)(uintptr_t)argument;
@@ -111,6 +130,8 @@ static void *work(void *argument)
                         complain("a session is gone");
                 if (rand_r(&seed) % 8 == 0)
                         look(session);
+                if (rand_r(&seed) % 8 == 0)
+                        use_sequences(&seed);
                 if (session_enter(session, &waiter.ticket, &entered) != STATUS_OK)
                         complain("entering failed");
                 if (entered) {
@@ -127,11 +148,6 @@ static void *work(void *argument)
         pthread_mutex_destroy(&waiter.mutex);
         pthread_cond_destroy(&waiter.woken);
         return NULL;
-}
-
-static void no_version(void *version)
-{
-        (void)version;
 }
 
 static Session *open_session(void)
@@ -160,6 +176,31 @@ static void open_all(void)
         }
 }
 
+// Those that were not used since then end, wherever they stand among the others.
+static void check_expiry(void)
+{
+        int64_t idle_ns = limits.session_idle_s * 1000000000;
+        uint64_t before = sessions_use(sessions).expired;
+        Session *first = open_session(), *second = open_session(), *found = NULL;
+        int64_t since_ns = clock_ns();
+        while (clock_ns() <= since_ns) {
+        }
+        if (sessions_find(sessions, session_id(first), "me", &found) != STATUS_OK)
+                complain("a session is gone");
+        session_unref(found);
+        sessions_expire(sessions, since_ns + idle_ns);
+        if (sessions_find(sessions, session_id(first), "me", &found) != STATUS_OK ||
+            sessions_find(sessions, session_id(second), "me", &found) != STATUS_NOT_FOUND)
+                complain("another session ended than the idle one");
+        session_unref(found);
+        sessions_expire(sessions, clock_ns() + idle_ns + 1000000000);
+        session_unref(first);
+        session_unref(second);
+        SessionUse use = sessions_use(sessions);
+        if (use.n != 0 || use.bytes != 0 || use.expired < before + 2)
+                complain("sessions remain");
+}
+
 // Alone again: what is there counts all commits; ended sessions take nothing more.
 static void check_end(void)
 {
@@ -180,11 +221,7 @@ static void check_end(void)
                         complain("an ended session was entered");
                 session_unref(session);
         }
-        session_unref(open_session());
-        sessions_expire(sessions, clock_ns() + (limits.session_idle_s + 1) * 1000000000);
-        SessionUse use = sessions_use(sessions);
-        if (use.n != 0 || use.bytes != 0 || use.expired != 1)
-                complain("sessions remain");
+        check_expiry();
 }
 
 int main(int argc, char **argv)

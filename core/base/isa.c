@@ -24,19 +24,10 @@ Isa isa_machine(void)
             __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
             __builtin_cpu_supports("avx512vl"))
                 isa = ISA_AVX512;
-        if (isa == ISA_AVX512 && __builtin_cpu_supports("avx512bf16"))
+        if (isa == ISA_AVX512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni"))
                 isa = ISA_AVX512_BF16;
 #endif
         return isa;
-}
-
-bool isa_has_vnni(void)
-{
-#if defined(__x86_64__)
-        return isa_level() >= ISA_AVX512 && __builtin_cpu_supports("avx512vnni");
-#else
-        return false;
-#endif
 }
 
 void isa_cpu(char out[ISA_CPU_BYTES])

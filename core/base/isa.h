@@ -12,13 +12,14 @@ typedef enum Isa {
         ISA_PORTABLE,    // what the compiler's target has anyway; also: no products by oneDNN
         ISA_AVX2,        // AVX2, FMA, BMI 1 and 2: x86-64-v3 as far as kernels care
         ISA_AVX512,      // AVX-512 F, BW, CD, DQ, VL: x86-64-v4
-        ISA_AVX512_BF16, // ... and BF16
+        ISA_AVX512_BF16, // ... and BF16, VNNI
         ISA_COUNT
 } Isa;
 
 // For __attribute__((target(...))): what functions of a set may use.
-#define ISA_AVX2_FEATURES   "avx2,fma"
-#define ISA_AVX512_FEATURES "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"
+#define ISA_AVX2_FEATURES        "avx2,fma"
+#define ISA_AVX512_FEATURES      "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"
+#define ISA_AVX512_BF16_FEATURES ISA_AVX512_FEATURES ",avx512bf16,avx512vnni"
 
 enum { ISA_CPU_BYTES = 24 };
 
@@ -37,7 +38,5 @@ Status isa_check(void);
 void isa_use(Isa isa);
 // "portable", "avx2", "avx512", "avx512_bf16".
 const char *isa_name(Isa isa);
-// AVX-512 VNNI (8-bit products): some CPUs with ISA_AVX512 have it. False below ISA_AVX512.
-bool isa_has_vnni(void);
 // Maker and model, "AuthenticAMD a00f11"; "" where the instruction set has no word for it.
 void isa_cpu(char out[ISA_CPU_BYTES]);

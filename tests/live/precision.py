@@ -4,8 +4,9 @@
     .venv/bin/python tests/live/precision.py build/fxserve [--cases N] [--seed N]
 
 Random linear layers (shapes, batches, transposed and shared weights, biases, what follows them) are run
-as f32, bf16 and int8. A bf16 run must equal PyTorch's on weights rounded to bfloat16; an int8 run must
-stay within half a step of each weight and each row of the exact result. A row's bits must not depend on
+as f32, bf16 and int8. A bf16 run must equal PyTorch's on weights rounded to bfloat16, and inputs where the
+CPU multiplies bfloat16; an int8 run must stay within half a step of each weight and each row of the exact
+result. A row's bits must not depend on
 its batch. Then a transformer, a convolutional network and an LSTM: how far the whole is from float32, in
 decibels. Needs torch 2.13 and numpy. The last line is `N passed, N failed`.
 """
@@ -95,16 +96,18 @@ class Layer(nn.Module):
         return self.finish(self.product(x, self.matrix()), x)
 
 
-def steps_of(matrix):
-    """What half a step of each weight and of each row is worth: (per row of the matrix, steps of a row)."""
-    return matrix.abs().amax(1) / 127, min((2 ** 31 - 1) // 127 // matrix.shape[1], 32767)
+def row_steps(rows, eight_bits):
+    """What a step of each row is worth: 255 between its least and greatest number, or as many of 16 bits
+    as exact sums allow."""
+    if eight_bits:
+        return (rows.amax(-1, keepdim=True) - rows.amin(-1, keepdim=True)) / 255
+    return rows.abs().amax(-1, keepdim=True) / min((2 ** 31 - 1) // 127 // rows.shape[-1], 32767)
 
 
-def int8_bound(layer, x):
+def int8_bound(layer, x, eight_bits):
     """How far each result of the product may be from the exact one."""
     matrix, rows = layer.matrix().double(), x.double()
-    column, most = steps_of(matrix)
-    row = rows.abs().amax(-1, keepdim=True) / most
+    column, row = matrix.abs().amax(1) / 127, row_steps(rows, eight_bits)
     return ((rows.abs().sum(-1, keepdim=True) + row * matrix.shape[1]) * column / 2
             + matrix.abs().sum(1) * row / 2) * 1.001 + 1e-5
 
@@ -123,11 +126,13 @@ def check_layer(server, chance):
         got, kernels = run(server, "layer", x, precision)
         if (precision != "f32") != any(kernel.startswith(precision) for kernel in kernels):
             raise Failed(f"{words}: kernels of {precision}: {kernels}")
-        matrix = layer.matrix().double()
+        matrix, rows = layer.matrix().double(), x.double()
         if precision == "bf16":
             matrix = layer.matrix().bfloat16().double()
+        if "bf16:avx512_bf16" in kernels:
+            rows = x.bfloat16().double()
         if precision == "int8":
-            bound = int8_bound(layer, x)
+            bound = int8_bound(layer, x, "int8:avx512_vnni" in kernels)
             low, high = (layer.finish(exact + sign * bound, x.double()) for sign in (-1, 1))
             if layer.after == "gelu":  # not monotonous, slope at most 1.13
                 low, high = (layer.finish(exact, x.double()) + sign * 1.13 * bound for sign in (-1, 1))
@@ -135,7 +140,7 @@ def check_layer(server, chance):
             if not bool(((got >= low - slack) & (got <= high + slack)).all()):
                 raise Failed(f"{words}: int8 is further from the exact result than its steps explain")
         else:
-            want = layer.finish(layer.product(x.double(), matrix), x.double())
+            want = layer.finish(layer.product(rows, matrix), x.double())
             limit = 3e-6 * n_in ** 0.5 * max(1e-3, float(exact.abs().max()))
             if not float((got - want).abs().max()) <= limit:
                 raise Failed(f"{words}: {precision} is {float((got - want).abs().max()):.3g} away, "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// narrow.c: as packed.c, with panels of two bytes per step and column. Rows of int8 are rounded
-// first, all of them, in scratch.
+// narrow.c: as packed.c, with panels of fewer bytes per step and column. Where the instructions
+// want rounded rows, all of them are rounded first, in scratch.
 #include "core/kernels/product/narrow.h"
 
 #include <math.h>
@@ -10,8 +10,7 @@
 
 // Smaller factors cost more to prepare than they save.
 enum { LEAST_TERMS = 16, LEAST_COLUMNS = 8 };
-// Steps of a row, so that the largest sum fits 32 bits; with fewer it is better left alone.
-enum { MOST_STEPS = 32767, LEAST_STEPS = 1024, WEIGHT_STEPS = 127 };
+enum { WEIGHT_STEPS = 127 };
 
 const char *const precision_names[PRECISION_COUNT] = {
         [PRECISION_F32] = "f32", [PRECISION_BF16] = "bf16", [PRECISION_INT8] = "int8"
@@ -26,22 +25,17 @@ Precision precision_named(const char *name)
 }
 
 struct NarrowMatmul {
-        const NarrowIsa *isa;
+        const NarrowKind *kind;
         Precision precision;
         DirectClamp clamp;
         int64_t n_rows, n_k, n_columns, a_step, out_step;
-        int64_t n_steps, n_panels; // steps of a sum: pairs of terms, or terms
-        int most;                  // steps that a row is rounded to
+        int64_t n_steps, n_panels, width; // steps of a sum; columns of a panel
+        int most;                         // steps that a row is rounded to
         int64_t group, n_groups, n_chunks;
-        Storage *storage; // counted: scales of columns, then panels; maybe shared
+        Storage *storage; // counted: scales and sums of columns, then panels; maybe shared
         float *bias;      // padded with zeros
         char name[32];
 };
-
-static int64_t width_of(const NarrowIsa *isa)
-{
-        return DIRECT_VECTORS * isa->lanes;
-}
 
 // ---- packing ----
 static uint16_t bf16_of(float x)
@@ -63,10 +57,23 @@ static float factor_at(const Factor *factor, int64_t k, int64_t column)
         return factor->data[k * factor->row + column * factor->column];
 }
 
-static void pack_column(const Factor *factor, int64_t column, float *scale, uint8_t *to)
+// Where the panels begin, behind two floats per column.
+static size_t header_bytes(const NarrowMatmul *matmul)
+{
+        return (size_t)(matmul->n_panels * matmul->width) * 2 * sizeof(float);
+}
+
+// Bytes of a column's numbers in one step.
+static int64_t cell_bytes(const NarrowKind *kind)
+{
+        return kind->terms * kind->weight_bytes;
+}
+
+static void pack_column(const Factor *factor, int64_t column, float *scale, float *weight, uint8_t *to)
 {
         const NarrowMatmul *matmul = factor->matmul;
-        int64_t step = 2 * width_of(matmul->isa);
+        const NarrowKind *kind = matmul->kind;
+        int64_t step = cell_bytes(kind) * matmul->width, sum = 0;
         float peak = 0.0f;
         for (int64_t k = 0; k < matmul->n_k; k++)
                 peak = fmaxf(peak, fabsf(factor_at(factor, k, column)));
@@ -74,30 +81,33 @@ static void pack_column(const Factor *factor, int64_t column, float *scale, uint
         float steps = *scale < 1e-37f ? 0.0f : 1.0f / *scale;
         for (int64_t k = 0; k < matmul->n_k; k++) {
                 float x = factor_at(factor, k, column);
+                uint8_t *at = to + k / kind->terms * step + k % kind->terms * kind->weight_bytes;
                 if (matmul->precision == PRECISION_INT8) {
                         int8_t number = (int8_t)lrintf(x * steps);
-                        memcpy(to + k / 2 * step + k % 2, &number, sizeof(number));
+                        sum += number;
+                        memcpy(at, &number, sizeof(number));
                 } else {
                         uint16_t number = bf16_of(x);
-                        memcpy(to + k * step, &number, sizeof(number));
+                        memcpy(at, &number, sizeof(number));
                 }
         }
+        *weight = (float)sum * *scale;
 }
 
 static Status make_panels(void *context, Storage **out_storage)
 {
         const Factor *factor = context;
         const NarrowMatmul *matmul = factor->matmul;
-        int64_t width = width_of(matmul->isa);
-        size_t n_columns = (size_t)(matmul->n_panels * width);
+        int64_t width = matmul->width, n_columns = matmul->n_panels * width, cell = cell_bytes(matmul->kind);
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TRY(storage_new(n_columns * (sizeof(float) + 2 * (size_t)matmul->n_steps), true, NULL, &storage));
-        float *scales = (float *)storage->data;
-        uint8_t *panels = storage->data + n_columns * sizeof(float);
+        TRY(storage_new(header_bytes(matmul) + (size_t)(n_columns * matmul->n_steps * cell), true, NULL,
+                        &storage));
+        float *scales = (float *)storage->data, *weights = scales + n_columns;
+        uint8_t *panels = storage->data + header_bytes(matmul);
         Work work = { .ctx = factor->poll };
         for (int64_t c = 0; c < matmul->n_columns && !work_stops(&work, 2 * matmul->n_k); c++)
-                pack_column(factor, c, scales + c,
-                            panels + (c / width * matmul->n_steps * width + c % width) * 2);
+                pack_column(factor, c, scales + c, weights + c,
+                            panels + (c / width * matmul->n_steps * width + c % width) * cell);
         if (work.stops)
                 return run_poll(factor->poll);
         *out_storage = take_ptr(storage);
@@ -116,7 +126,7 @@ static bool is_finite(const Factor *factor)
 static Status pack(const DnnlMatmul *from, NarrowMatmul *matmul)
 {
         Factor factor = { matmul, from->b_data, from->b.stride[0], from->b.stride[1], from->share.poll };
-        int64_t width = matmul->n_panels * width_of(matmul->isa);
+        int64_t width = matmul->n_panels * matmul->width;
         char format[160];
         if (!is_finite(&factor))
                 return STATUS_OK;
@@ -146,24 +156,27 @@ static bool fits(const DnnlMatmul *matmul)
 
 static void plan(const DnnlMatmul *from, Precision precision, NarrowMatmul *matmul)
 {
-        bool int8 = precision == PRECISION_INT8;
+        const NarrowIsa *isa = narrow_isa();
+        const NarrowKind *kind = precision == PRECISION_INT8 ? &isa->int8 : &isa->bf16;
+        matmul->kind = kind;
+        matmul->width = DIRECT_VECTORS * isa->lanes;
         matmul->precision = precision;
         matmul->n_rows = from->a.size[0];
         matmul->n_k = from->a.size[1];
         matmul->n_columns = from->out.size[1];
         matmul->a_step = from->a.stride[0];
         matmul->out_step = from->out.stride[0];
-        matmul->n_steps = int8 ? (matmul->n_k + 1) / 2 : matmul->n_k;
-        matmul->n_panels = (matmul->n_columns + width_of(matmul->isa) - 1) / width_of(matmul->isa);
-        matmul->most = (int)MIN(INT32_MAX / WEIGHT_STEPS / matmul->n_k, (int64_t)MOST_STEPS);
+        matmul->n_steps = (matmul->n_k + kind->terms - 1) / kind->terms;
+        matmul->n_panels = (matmul->n_columns + matmul->width - 1) / matmul->width;
+        // so that the largest sum fits 32 bits
+        matmul->most = (int)MIN(INT32_MAX / WEIGHT_STEPS / matmul->n_k, (int64_t)kind->most_steps);
         matmul->group =
                 MAX(PANELS_GROUP_BYTES / 4 / matmul->n_steps / NARROW_MAX_ROWS, (int64_t)1) * NARROW_MAX_ROWS;
         matmul->n_groups = (matmul->n_rows + matmul->group - 1) / matmul->group;
         matmul->n_chunks = from->n_threads > 1 && matmul->n_groups < 4 * from->n_threads
                                    ? MIN(matmul->n_panels, 4 * (int64_t)from->n_threads)
                                    : 1;
-        snprintf(matmul->name, sizeof(matmul->name), "%s:%s", precision_names[precision],
-                 isa_name(matmul->isa->isa));
+        snprintf(matmul->name, sizeof(matmul->name), "%s:%s", precision_names[precision], kind->name);
 }
 
 Status narrow_matmul_new(const DnnlMatmul *from, Precision precision, const DirectClamp *clamp,
@@ -175,11 +188,10 @@ Status narrow_matmul_new(const DnnlMatmul *from, Precision precision, const Dire
         NarrowMatmul *matmul = calloc(1, sizeof(*matmul));
         if (matmul == NULL)
                 return fail_memory();
-        matmul->isa = narrow_isa();
         matmul->clamp = *clamp;
         plan(from, precision, matmul);
         Status status = STATUS_OK;
-        if (precision == PRECISION_BF16 || matmul->most >= LEAST_STEPS)
+        if (matmul->most >= matmul->kind->least_steps) // with fewer it is better left alone
                 status = pack(from, matmul);
         if (matmul->storage == NULL) {
                 narrow_matmul_free(matmul);
@@ -204,17 +216,17 @@ const char *narrow_matmul_name(const NarrowMatmul *matmul)
 }
 
 // ---- running ----
-static size_t scales_bytes(const NarrowMatmul *matmul)
+// Scales and offsets of rows, in front of the rounded ones.
+static size_t rows_bytes(const NarrowMatmul *matmul)
 {
-        return (size_t)(matmul->n_rows + 15) / 16 * 16 * sizeof(float);
+        return (size_t)(matmul->n_rows + 15) / 16 * 16 * 2 * sizeof(float);
 }
 
 size_t narrow_matmul_scratch(const NarrowMatmul *matmul)
 {
-        return matmul->precision == PRECISION_INT8
-                       ? scales_bytes(matmul) +
-                                 (size_t)(matmul->n_rows * matmul->n_steps) * 2 * sizeof(int16_t)
-                       : 0;
+        return matmul->kind->round == NULL
+                       ? 0
+                       : rows_bytes(matmul) + (size_t)(matmul->n_rows * matmul->n_steps) * 4;
 }
 
 typedef struct NarrowRun {
@@ -222,8 +234,8 @@ typedef struct NarrowRun {
         const NarrowMatmul *matmul;
         const float *a, *residual;
         float *out;
-        float *scales;    // of rows that were rounded
-        int16_t *rounded; // [row][2 * n_steps]; NULL: rows are read as they are
+        float *scales, *offsets; // of rows that were rounded
+        char *rounded;           // [row][4 * n_steps]; NULL: rows are read as they are
 } NarrowRun;
 
 static void round_rows(void *argument, int64_t begin, int64_t end)
@@ -232,30 +244,34 @@ static void round_rows(void *argument, int64_t begin, int64_t end)
         const NarrowMatmul *matmul = run->matmul;
         Work work = { .ctx = run->ctx };
         for (int64_t row = begin; row < end && !work_stops(&work, matmul->n_k); row++) {
-                int16_t *to = run->rounded + row * 2 * matmul->n_steps;
-                to[2 * matmul->n_steps - 1] = 0; // behind an odd number of terms
-                matmul->isa->round(run->a + row * matmul->a_step, matmul->n_k, matmul->most, to,
-                                   run->scales + row);
+                char *to = run->rounded + row * 4 * matmul->n_steps;
+                memset(to + 4 * (matmul->n_steps - 1), 0, 4); // terms behind the last one
+                NarrowRow rounded =
+                        matmul->kind->round(run->a + row * matmul->a_step, matmul->n_k, matmul->most, to);
+                run->scales[row] = rounded.scale;
+                run->offsets[row] = rounded.offset;
         }
 }
 
 static void use_rows(const NarrowRun *run, int64_t first, int64_t panel, NarrowTile *tile)
 {
         const NarrowMatmul *matmul = run->matmul;
-        int64_t to = first * matmul->out_step + panel * width_of(matmul->isa);
-        tile->in = run->rounded != NULL ? (const char *)(run->rounded + first * 2 * matmul->n_steps)
+        int64_t to = first * matmul->out_step + panel * matmul->width;
+        tile->in = run->rounded != NULL ? run->rounded + first * 4 * matmul->n_steps
                                         : (const char *)(run->a + first * matmul->a_step);
         tile->row_scale = run->scales == NULL ? NULL : run->scales + first;
+        tile->row_offset = run->offsets == NULL ? NULL : run->offsets + first;
         tile->to.out = run->out + to;
         tile->to.residual = run->residual == NULL ? NULL : run->residual + to;
 }
 
 static void use_panel(const NarrowMatmul *matmul, int64_t panel, NarrowTile *tile)
 {
-        int64_t width = width_of(matmul->isa), column = panel * width;
+        int64_t width = matmul->width, column = panel * width;
         tile->column_scale = (const float *)matmul->storage->data + column;
-        tile->weights = matmul->storage->data + (size_t)(matmul->n_panels * width) * sizeof(float) +
-                        panel * matmul->n_steps * width * 2;
+        tile->column_weight = tile->column_scale + matmul->n_panels * width;
+        tile->weights = matmul->storage->data + header_bytes(matmul) +
+                        panel * matmul->n_steps * width * cell_bytes(matmul->kind);
         tile->to.bias = matmul->bias + column;
         tile->to.n_valid = (int)MIN(matmul->n_columns - column, width);
 }
@@ -266,9 +282,8 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
         int64_t begin = group * matmul->group, n_rows = MIN(matmul->n_rows - begin, matmul->group);
         int64_t n_parts = (n_rows + NARROW_MAX_ROWS - 1) / NARROW_MAX_ROWS;
         use_panel(matmul, panel, tile);
-        int vectors = tile->to.n_valid <= matmul->isa->lanes ? 1 : DIRECT_VECTORS;
-        NarrowLoop *const *loops =
-                (matmul->precision == PRECISION_INT8 ? matmul->isa->int8 : matmul->isa->bf16)[vectors - 1];
+        int vectors = 2 * tile->to.n_valid <= matmul->width ? 1 : DIRECT_VECTORS;
+        NarrowLoop *const *loops = matmul->kind->loops[vectors - 1];
         for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * NARROW_MAX_ROWS); part++) {
                 int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
                 use_rows(run, first, panel, tile);
@@ -280,8 +295,7 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
 {
         const NarrowRun *run = argument;
         const NarrowMatmul *matmul = run->matmul;
-        NarrowTile tile = { .in_step = run->rounded != NULL ? matmul->n_steps * 2 * (int64_t)sizeof(int16_t)
-                                                            : matmul->a_step * (int64_t)sizeof(float),
+        NarrowTile tile = { .in_step = 4 * (run->rounded != NULL ? matmul->n_steps : matmul->a_step),
                             .n_steps = matmul->n_steps,
                             .to = { .out_step = matmul->out_step,
                                     .clamps = matmul->clamp.on,
@@ -301,9 +315,10 @@ Status narrow_matmul_run(const NarrowMatmul *matmul, const RunContext *ctx, cons
                          const float *residual, float *out, void *scratch)
 {
         NarrowRun run = { .ctx = ctx, .matmul = matmul, .a = a, .residual = residual, .out = out };
-        if (matmul->precision == PRECISION_INT8) {
+        if (matmul->kind->round != NULL) {
                 run.scales = scratch;
-                run.rounded = (int16_t *)(void *)((char *)scratch + scales_bytes(matmul));
+                run.offsets = run.scales + rows_bytes(matmul) / sizeof(float) / 2;
+                run.rounded = (char *)scratch + rows_bytes(matmul);
                 TRY(parallel_for(ctx, matmul->n_rows, MAX(16384 / matmul->n_k, (int64_t)1), round_rows,
                                  &run));
         }

@@ -8,7 +8,7 @@
 
 #if defined(__x86_64__)
 #include "core/kernels/conv/direct_avx512.h"
-#define NARROW_ISA           ISA_AVX512
+#define NARROW_NAME          "avx512"
 #define NARROW_INTS          __m512i
 #define NARROW_ZERO()        _mm512_setzero_si512()
 #define NARROW_ADD(a, b)     _mm512_add_epi32((a), (b))
@@ -19,7 +19,7 @@
         _mm512_castsi512_ps(_mm512_slli_epi32(                                                               \
                 _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(from))), 16))
 #include "core/kernels/product/narrow_tile.inc"
-#undef NARROW_ISA
+#undef NARROW_NAME
 #undef NARROW_INTS
 #undef NARROW_ZERO
 #undef NARROW_ADD
@@ -30,7 +30,7 @@
 #include "core/kernels/conv/direct_off.h"
 
 #include "core/kernels/conv/direct_avx2.h"
-#define NARROW_ISA           ISA_AVX2
+#define NARROW_NAME          "avx2"
 #define NARROW_INTS          __m256i
 #define NARROW_ZERO()        _mm256_setzero_si256()
 #define NARROW_ADD(a, b)     _mm256_add_epi32((a), (b))
@@ -45,6 +45,7 @@
 static const KernelVariant narrow_variants[] = {
         { DTYPE_F32, ISA_AVX2, &avx2_narrow },
         { DTYPE_F32, ISA_AVX512, &avx512_narrow },
+        { DTYPE_F32, ISA_AVX512_BF16, &narrow_dot },
 };
 const KernelFamily narrow_family = { "narrow", ARRAY_LENGTH(narrow_variants), narrow_variants };
 #else

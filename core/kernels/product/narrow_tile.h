@@ -1,34 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loops of products whose constant factor is stored in fewer bits: 8-bit integers or
 // bfloat16. A few rows times a panel of two vectors of columns, held in registers over the whole
-// sum. Sums of integers are exact, and those of bfloat16 are one chain of fused multiply-adds: AVX2
-// and AVX-512 give the same bits, and no row depends on its neighbours.
+// sum. A step of the sum reads four bytes of a row: one float, two bfloat16 or int16, four uint8.
+// Sums of integers are exact, and no row depends on its neighbours.
+//
+//                 AVX2, AVX-512                       AVX-512 with BF16 and VNNI
+//   int8          rows of int16, vpmaddwd             rows of uint8 with an offset, vpdpbusd
+//   bfloat16      rows of float, fused multiply-add   rows of bfloat16, vdpbf16ps
 #pragma once
 #include "core/kernels/conv/direct_tile.h"
 
 enum { NARROW_MAX_ROWS = 6 };
 
 typedef struct NarrowTile {
-        DirectTile to;             // bias, out, residual, out_step, n_valid and the clamp; no more
-        const char *in;            // of the first row: int16 in pairs, or float
-        int64_t in_step;           // bytes between rows
-        int64_t n_steps;           // pairs of elements, or elements
-        const uint8_t *weights;    // [step][column], 2 bytes each: int8 in pairs, or bfloat16
-        const float *row_scale;    // integers only: what a step of each row is worth
-        const float *column_scale; // ... and of each column
+        DirectTile to;              // bias, out, residual, out_step, n_valid and the clamp; no more
+        const char *in;             // of the first row
+        int64_t in_step;            // bytes between rows
+        int64_t n_steps;            // of the sum
+        const uint8_t *weights;     // [step][column][term]
+        const float *row_scale;     // integers only: what a step of each row is worth
+        const float *row_offset;    // ... what its zero stands for; NULL: zero
+        const float *column_scale;  // ... what a step of each column is worth
+        const float *column_weight; // ... the sum of each column
 } NarrowTile;
 
 typedef void NarrowLoop(const NarrowTile *tile);
-// to[k] = from[k] in steps of *out_scale, at most `most` of them; NaN for a row that is not finite.
-typedef void NarrowRounding(const float *from, int64_t n, int most, int16_t *to, float *out_scale);
+typedef struct NarrowRow {
+        float scale, offset;
+} NarrowRow;
+// from[k] = row.scale * to[k] + row.offset, rounded to `most` steps; NaN for a row that is not
+// finite. `to` holds numbers of 4 / terms bytes.
+typedef NarrowRow NarrowRounding(const float *from, int64_t n, int most, void *to);
+
+typedef struct NarrowKind {
+        const char *name;                            // of the instructions
+        int terms;                                   // of a row in a step of four bytes
+        int weight_bytes;                            // of a number of the factor
+        int most_steps, least_steps;                 // that a row is rounded to; zero for bfloat16
+        NarrowRounding *round;                       // NULL: rows are read as they are
+        NarrowLoop *const (*loops)[NARROW_MAX_ROWS]; // [vectors of the panel - 1][rows - 1]
+} NarrowKind;
+
 typedef struct NarrowIsa {
-        Isa isa;
         int lanes;
-        NarrowRounding *round;
-        NarrowLoop *int8[DIRECT_VECTORS][NARROW_MAX_ROWS]; // [vectors of the panel - 1][rows - 1]
-        NarrowLoop *bf16[DIRECT_VECTORS][NARROW_MAX_ROWS];
+        NarrowKind int8, bf16;
 } NarrowIsa;
 
 extern const KernelFamily narrow_family;
+extern const NarrowIsa narrow_dot; // AVX-512 with BF16 and VNNI
 // NULL without fused multiply-add (ISA_PORTABLE).
 const NarrowIsa *narrow_isa(void);
+
+// ---- for the tiles' sources ----
+// Row i of those that begin at `at`, `step` bytes apart; `three` and `five` are multiples of it.
+#define NARROW_ROW(i)                                                                                        \
+        (at + ((i) == 0   ? 0                                                                                \
+               : (i) == 1 ? step                                                                             \
+               : (i) == 2 ? step * 2                                                                         \
+               : (i) == 3 ? three                                                                            \
+               : (i) == 4 ? step * 4                                                                         \
+                          : five))
+#define NARROW_INLINE DIRECT_TARGET static inline __attribute__((always_inline))
+// 1.5 * 2^23: a number added to it has no bits left behind the point.
+#define NARROW_WHOLE      12582912.0f
+#define NARROW_WHOLE_BITS 0x4b400000

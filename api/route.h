@@ -105,7 +105,7 @@ typedef enum RouteId {
         ROUTE_COUNT
 } RouteId;
 
-enum { ROUTE_MAX_STATUSES = 3, ROUTE_MAX_PARAMETERS = 10 };
+enum { ROUTE_MAX_STATUSES = 3, ROUTE_MAX_PARAMETERS = 11 };
 
 typedef struct Answer Answer;
 typedef Status (*RouteHandler)(const Answer *answer);

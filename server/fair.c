@@ -5,7 +5,18 @@
 #include "server/fair.h"
 #include "server/workers.h"
 
-static const int64_t MOST_AHEAD_NS = 50000000;
+static const int64_t MOST_AHEAD_NS = 50000000, LEVEL_AGE_NS = 1000000000;
+
+static int level_of(const Task *task)
+{
+        return task->level == 0 ? FAIR_LEVEL : task->level;
+}
+
+// What the flow is charged for such a time.
+static int64_t weighed(int64_t ns, int level)
+{
+        return level >= FAIR_LEVEL ? ns << (level - FAIR_LEVEL) : ns >> (FAIR_LEVEL - level);
+}
 
 FairFlow *fair_flow(FairQueue *queue, uint64_t kind)
 {
@@ -33,64 +44,134 @@ static void unlink_flow(FairQueue *queue, FairFlow *flow)
 void fair_add(FairQueue *queue, Task *task)
 {
         FairFlow *flow = fair_flow(queue, task->kind);
-        if (flow->head == NULL)
+        FairLevel *level = &flow->levels[level_of(task)];
+        if (flow->n_queued == 0)
                 link_flow(queue, flow);
         task->next = NULL;
-        task->previous = flow->tail;
-        *(flow->tail != NULL ? &flow->tail->next : &flow->head) = task;
-        flow->tail = task;
+        task->previous = level->tail;
+        *(level->tail != NULL ? &level->tail->next : &level->head) = task;
+        level->tail = task;
+        level->n_queued++;
         flow->n_queued++;
         flow->n_requests += task->is_request;
         queue->n_queued++;
+        queue->n_held += task->hold_ns != 0;
 }
 
 void fair_remove(FairQueue *queue, Task *task)
 {
         FairFlow *flow = fair_flow(queue, task->kind);
-        *(task->previous != NULL ? &task->previous->next : &flow->head) = task->next;
-        *(task->next != NULL ? &task->next->previous : &flow->tail) = task->previous;
+        FairLevel *level = &flow->levels[level_of(task)];
+        *(task->previous != NULL ? &task->previous->next : &level->head) = task->next;
+        *(task->next != NULL ? &task->next->previous : &level->tail) = task->previous;
         task->next = task->previous = NULL;
+        level->n_queued--;
         flow->n_queued--;
         flow->n_requests -= task->is_request;
         queue->n_queued--;
-        if (flow->head == NULL)
+        queue->n_held -= task->hold_ns != 0;
+        if (flow->n_queued == 0)
                 unlink_flow(queue, flow);
 }
 
+// ---- the next one ----
+// As if it had come at this time.
+static int64_t order_of(const Task *task)
+{
+        return task->queued_ns + (level_of(task) - FAIR_LEVEL) * LEVEL_AGE_NS;
+}
+
+static bool is_held(const FairFlow *flow, const Task *task, int64_t now_ns)
+{
+        return task->hold_ns > now_ns && flow->n_requests < task->hold_for;
+}
+
+static Task *first_of(const FairFlow *flow, int64_t now_ns)
+{
+        Task *first = NULL;
+        for (int i = 1; i <= FAIR_LEVELS; i++) {
+                Task *task = flow->levels[i].head;
+                if (task != NULL && !is_held(flow, task, now_ns) &&
+                    (first == NULL || order_of(task) < order_of(first)))
+                        first = task;
+        }
+        return first;
+}
+
 // Of two that have used as much, the one whose task came first.
-Task *fair_next(const FairQueue *queue)
+Task *fair_next(const FairQueue *queue, int64_t now_ns)
 {
-        const FairFlow *least = queue->first;
-        for (const FairFlow *flow = least; flow != NULL; flow = flow->next)
-                if (flow->used_ns < least->used_ns ||
-                    (flow->used_ns == least->used_ns && flow->head->queued_ns < least->head->queued_ns))
-                        least = flow;
-        return least == NULL ? NULL : least->head;
+        const FairFlow *least = NULL;
+        Task *next = NULL;
+        for (const FairFlow *flow = queue->first; flow != NULL; flow = flow->next) {
+                if (least != NULL && flow->used_ns > least->used_ns)
+                        continue;
+                Task *task = first_of(flow, now_ns);
+                if (task == NULL ||
+                    (least != NULL && flow->used_ns == least->used_ns && order_of(task) >= order_of(next)))
+                        continue;
+                least = flow;
+                next = task;
+        }
+        return next;
 }
 
-int64_t fair_begin(FairQueue *queue, uint64_t kind)
+int64_t fair_due_ns(const FairQueue *queue)
 {
-        FairFlow *flow = fair_flow(queue, kind);
+        int64_t due_ns = INT64_MAX;
+        for (const FairFlow *flow = queue->n_held == 0 ? NULL : queue->first; flow != NULL; flow = flow->next)
+                for (int i = 1; i <= FAIR_LEVELS; i++)
+                        if (flow->levels[i].head != NULL)
+                                due_ns = MIN(due_ns, flow->levels[i].head->hold_ns);
+        return due_ns;
+}
+
+Task *fair_walk(FairQueue *queue, uint64_t kind, FairPlaces *places)
+{
+        const FairFlow *flow = fair_flow(queue, kind);
+        int first = 0;
+        for (int i = 1; i <= FAIR_LEVELS; i++) {
+                if (!places->begun)
+                        places->at[i] = flow->levels[i].head;
+                if (places->at[i] != NULL &&
+                    (first == 0 || order_of(places->at[i]) < order_of(places->at[first])))
+                        first = i;
+        }
+        places->begun = true;
+        Task *task = places->at[first];
+        if (task != NULL)
+                places->at[first] = task->next;
+        return task;
+}
+
+// ---- time ----
+int64_t fair_begin(FairQueue *queue, const Task *task)
+{
+        FairFlow *flow = fair_flow(queue, task->kind);
+        int64_t charge_ns = weighed(flow->mean_ns, level_of(task));
         queue->now_ns = MAX(queue->now_ns, flow->used_ns);
-        flow->used_ns += flow->mean_ns;
-        return flow->mean_ns;
+        flow->used_ns += charge_ns;
+        return charge_ns;
 }
 
-void fair_end(FairQueue *queue, uint64_t kind, int64_t charged_ns, int64_t took_ns, uint32_t n_tasks)
+void fair_end(FairQueue *queue, const FairDone *done)
 {
-        FairFlow *flow = fair_flow(queue, kind);
-        int64_t each_ns = took_ns / MAX(n_tasks, 1u);
-        flow->used_ns += (n_tasks == 0 ? MIN(took_ns, MOST_AHEAD_NS) : took_ns) - charged_ns;
-        if (n_tasks == 0)
+        FairFlow *flow = fair_flow(queue, done->kind);
+        int64_t took_ns = done->n_tasks == 0 ? MIN(done->took_ns, MOST_AHEAD_NS) : done->took_ns;
+        int64_t each_ns = done->took_ns / MAX(done->n_tasks, 1u);
+        flow->used_ns += weighed(took_ns, done->level == 0 ? FAIR_LEVEL : done->level) - done->charged_ns;
+        if (done->n_tasks == 0)
                 return;
         flow->mean_ns = flow->mean_ns == 0 ? each_ns : flow->mean_ns + (each_ns - flow->mean_ns) / 4;
 }
 
-int64_t fair_end_ns(const FairQueue *queue, uint64_t kind, int n_workers)
+int64_t fair_end_ns(const FairQueue *queue, uint64_t kind, int level, int n_workers)
 {
         const FairFlow *own = &queue->flows[kind % FAIR_FLOWS];
-        int64_t own_ns, ahead_ns = 0;
-        if (__builtin_mul_overflow(own->n_queued, own->mean_ns, &own_ns))
+        int64_t own_ns, ahead_ns = 0, n_before = 0;
+        for (int i = 1; i <= (level == 0 ? FAIR_LEVEL : level); i++)
+                n_before += own->levels[i].n_queued;
+        if (__builtin_mul_overflow(n_before, own->mean_ns, &own_ns))
                 return INT64_MAX;
         for (const FairFlow *flow = queue->first; flow != NULL; flow = flow->next) {
                 int64_t ns; // others get as much time as this one, if they have work for so long

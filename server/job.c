@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/engine/batch.h"
 #include "server/job_private.h"
 
 static void reply_with_failure(Job *job);
@@ -67,7 +68,7 @@ static int64_t deadline_of(const Job *job)
 
 static Status too_late(const Job *job)
 {
-        double seconds = (double)workers_wait_ns(job->workers, job->task.kind) / 1e9;
+        double seconds = (double)workers_wait_ns(job->workers, &job->task) / 1e9;
         fail(STATUS_BUSY,
              "runs of this graph wait already: this one would end after about %.3g s, which is after its "
              "deadline; try again",
@@ -77,11 +78,39 @@ static Status too_late(const Job *job)
         return failure_members(STATUS_BUSY, members, (size_t)n);
 }
 
+// Its place in the queue, by what the request says or else its graph. A body that was not read yet
+// says nothing, but its query does.
+static void settle_place(Job *job)
+{
+        Task *task = &job->task;
+        int64_t level = job->run.priority;
+        BatchPolicy policy = { .max_size = 0 };
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        task->n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
+        task->kind = job_kind(job);
+        task->deadline_ns = deadline_of(job);
+        if (!job->is_run)
+                return;
+        if (job->version != NULL)
+                version = graph_version_ref(job->version);
+        else if (route_has(job->call.route, NEEDS_VERSION) && !route_has(job->call.route, NEEDS_SESSION))
+                (void)api_find_version(job->context.engine, &job->call, &version);
+        if (version != NULL)
+                policy = batch_policy(version);
+        if (level == 0 && param_text(&job->call, PARAM_PRIORITY) != NULL)
+                (void)param_int(&job->call, PARAM_PRIORITY, &level);
+        task->level = (uint8_t)(level == 0 ? policy.priority : level);
+        if (policy.max_delay_us == 0 || atomic_load(&version->unbatched) || job->run.session != NULL)
+                return;
+        // half of what is left until the deadline is for the run itself
+        int64_t now_ns = clock_ns();
+        task->hold_ns = now_ns + MIN(policy.max_delay_us * 1000, (task->deadline_ns - now_ns) / 2);
+        task->hold_for = batch_policy_enough(&policy);
+}
+
 Status job_submit(Job *job)
 {
-        job->task.n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
-        job->task.kind = job_kind(job);
-        job->task.deadline_ns = deadline_of(job);
+        settle_place(job);
         switch (workers_submit(job->workers, &job->task)) {
         case SUBMITTED:
                 return STATUS_OK;

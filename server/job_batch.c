@@ -75,7 +75,11 @@ static void run_group(Group *group, const Drive *drive)
 
 void job_run_alike(const Drive *drive)
 {
-        uint32_t most = drive->job->task.kind < KIND_FIRST_GRAPH ? 1 : batch_most(&drive->job->run.task);
+        const RunTask *task = &drive->job->run.task;
+        uint32_t most = drive->job->task.kind < KIND_FIRST_GRAPH ? 1 : batch_most(task);
+        if (task->version != NULL && task->plan.program != NULL &&
+            atomic_load_explicit(&task->version->unbatched, memory_order_relaxed) != (most <= 1))
+                atomic_store_explicit(&task->version->unbatched, most <= 1, memory_order_relaxed);
         if (most <= 1) {
                 job_end(drive);
                 return;

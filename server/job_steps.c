@@ -6,6 +6,7 @@
 #include "api/formats/inflate.h"
 #include "core/engine/describe.h"
 #include "core/base/limits.h"
+#include "core/engine/batch.h"
 #include "server/job_private.h"
 
 static Status find_session(Job *job)
@@ -162,6 +163,8 @@ static bool is_brief(const RunCall *run)
                 return false;
         if (run->top > 0) // labels may have to be read from disk
                 return false;
+        if (run->task.version != NULL && batch_policy(run->task.version).max_delay_us > 0)
+                return false; // it is to wait for others
         int64_t ns = engine_predict_ns(plan);
         return ns >= 0 && ns <= INLINE_RUN_NS && engine_result_values(plan) <= INLINE_VALUES;
 }

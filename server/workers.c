@@ -75,7 +75,8 @@ static void append_task(Workers *workers, Task *task)
 
 static Task *next_task(Workers *workers)
 {
-        Task *idle = workers->idle, *task = fair_next(&workers->queue);
+        int64_t now_ns = workers->queue.n_held == 0 ? INT64_MAX : clock_ns();
+        Task *idle = workers->idle, *task = fair_next(&workers->queue, now_ns);
         if (task != NULL)
                 return task;
         return workers->idle_running || idle == NULL || idle->due_ns > clock_ns() ? NULL : idle;
@@ -123,7 +124,8 @@ static void sleep_until_filled(Workers *workers)
         const Task *idle = workers->idle_running ? NULL : workers->idle;
         uint64_t n_taken = workers->n_taken;
         workers->n_waiting++;
-        int64_t trim_ns = trim_due(workers), until_ns = idle == NULL ? trim_ns : MIN(trim_ns, idle->due_ns);
+        int64_t trim_ns = trim_due(workers), until_ns = MIN(trim_ns, fair_due_ns(&workers->queue));
+        until_ns = idle == NULL ? until_ns : MIN(until_ns, idle->due_ns);
         struct timespec until = { .tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000 };
         if (until_ns == INT64_MAX)
                 pthread_cond_wait(&workers->filled, &workers->mutex);
@@ -150,15 +152,16 @@ static Submitted room_for(Workers *workers, const Task *task)
                 return SUBMITTED;
         if (flow->n_requests >= limits.max_queue_per_graph)
                 return KIND_FULL;
-        bool late = task->deadline_ns != 0 && fair_end_ns(&workers->queue, task->kind, workers->n_threads) >
-                                                      task->deadline_ns - clock_ns();
+        bool late = task->deadline_ns != 0 &&
+                    fair_end_ns(&workers->queue, task->kind, task->level, workers->n_threads) >
+                            task->deadline_ns - clock_ns();
         return late ? TOO_LATE : SUBMITTED;
 }
 
-int64_t workers_wait_ns(Workers *workers, uint64_t kind)
+int64_t workers_wait_ns(Workers *workers, const Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
-        int64_t ns = fair_end_ns(&workers->queue, kind, workers->n_threads);
+        int64_t ns = fair_end_ns(&workers->queue, task->kind, task->level, workers->n_threads);
         pthread_mutex_unlock(&workers->mutex);
         return ns;
 }
@@ -167,8 +170,9 @@ int64_t workers_wait_ns(Workers *workers, uint64_t kind)
 static void run_next(Workers *workers, Worker *worker, Task *task)
 {
         bool is_request = task->is_request, is_idle = task->is_idle;
-        uint64_t kind = task->kind;
-        int64_t charged_ns = is_request ? fair_begin(&workers->queue, kind) : 0, start_ns = clock_ns();
+        FairDone done = { .kind = task->kind, .level = task->level };
+        done.charged_ns = is_request ? fair_begin(&workers->queue, task) : 0;
+        int64_t start_ns = clock_ns();
         unlink_task(workers, task);
         worker->n_taken = 1;
         workers->n_taken++;
@@ -178,14 +182,17 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         if (workers->queue.n_queued > 0 && workers->n_waiting == 0 && workers->idle_running)
                 // this thread still counted as free when that task was queued
                 stop_idle_task(workers);
+        if (workers->queue.n_held > 0 && workers->n_waiting > 0)
+                pthread_cond_signal(&workers->filled); // somebody else looks when a held task is due
         pthread_mutex_unlock(&workers->mutex);
         task->run(task, worker); // may be gone now
         atomic_store_explicit(&worker->beat_ns, 0, memory_order_relaxed);
         frame_trim(&worker->frame, FRAME_KEPT_BYTES);
         pthread_mutex_lock(&workers->mutex);
+        done.took_ns = clock_ns() - start_ns;
+        done.n_tasks = is_request ? worker->n_taken : 0;
         if (!is_idle)
-                fair_end(&workers->queue, kind, charged_ns, clock_ns() - start_ns,
-                         is_request ? worker->n_taken : 0);
+                fair_end(&workers->queue, &done);
         workers->n_running -= is_request;
         worker->is_idle_task = false;
         if (is_idle) {
@@ -222,9 +229,11 @@ uint32_t worker_take_alike(Worker *worker, uint64_t kind, uint32_t most, Task **
         Workers *workers = worker->pool;
         uint32_t n = 0, looked = 0;
         pthread_mutex_lock(&workers->mutex);
-        for (Task *task = fair_flow(&workers->queue, kind)->head, *next;
-             task != NULL && n < most && looked < MOST_LOOKED_AT; task = next, looked++) {
-                next = task->next;
+        FairPlaces places = { .begun = false };
+        for (Task *task; n < most && looked < MOST_LOOKED_AT; looked++) {
+                task = fair_walk(&workers->queue, kind, &places);
+                if (task == NULL)
+                        break;
                 if (!task->is_request || task->kind != kind)
                         continue;
                 unlink_task(workers, task);
@@ -334,7 +343,7 @@ Workers *workers_stop(Workers *workers)
         for (int i = 0; i < workers->n_threads; i++)
                 pthread_join(workers->threads[i], NULL);
         Task *task;
-        while ((task = fair_next(&workers->queue)) != NULL || (task = workers->idle) != NULL) {
+        while ((task = fair_next(&workers->queue, INT64_MAX)) != NULL || (task = workers->idle) != NULL) {
                 unlink_task(workers, task);
                 task->drop(task); // may queue others
         }
@@ -362,6 +371,7 @@ Submitted workers_submit(Workers *workers, Task *task)
 
 void workers_resubmit(Workers *workers, Task *task)
 {
+        task->hold_ns = 0;
         pthread_mutex_lock(&workers->mutex);
         append_task(workers, task);
         pthread_mutex_unlock(&workers->mutex);

@@ -28,6 +28,10 @@ struct Task {
         int64_t queued_ns;        // when it was queued last
         bool is_request;
         uint64_t kind; // tasks of one kind keep their order and share their turns (fair.h)
+        uint8_t level; // 1 is first (fair.h); 0: that of most tasks
+        // not run before that (clock_ns()) unless so many requests of its kind wait; 0: at once
+        int64_t hold_ns;
+        uint32_t hold_for;
         // runs only while nothing else waits, one at a time; told to stop when a request finds no
         // free worker
         bool is_idle;
@@ -56,9 +60,9 @@ typedef enum Submitted {
         IDLE_TASK_WAITS,  // one is enough; its due time is the earlier of both
 } Submitted;
 Submitted workers_submit(Workers *workers, Task *task);
-// How long a further task of this kind would take from now on, waiting included, by what such tasks
-// took of late. Any thread.
-int64_t workers_wait_ns(Workers *workers, uint64_t kind);
+// How long a task like this one would take from now on, waiting included, by what such tasks took
+// of late. Any thread.
+int64_t workers_wait_ns(Workers *workers, const Task *task);
 // For builds, and for tasks that were accepted before: never refused. Any thread.
 void workers_resubmit(Workers *workers, Task *task);
 // For a running task: where a 1 is stored when it should stop (the pool ends, or it is an idle task

@@ -6,6 +6,7 @@
 #include "api/routes/answer.h"
 #include "api/run/condition.h"
 #include "api/run/example.h"
+#include "api/routes/batching.h"
 #include "api/run/image_settings.h"
 #include "api/routes/info.h"
 #include "api/run/samples.h"
@@ -310,8 +311,8 @@ Status delete_graph(const Answer *answer)
 
 // ---- the default version, aliases ----
 #define CHANGE_FORM                                                                                          \
-        "{\"default_version\": 2}, {\"aliases\": {\"prod\": 3}}, {\"image\": {...}} or {\"precision\": "     \
-        "\"int8\"}"
+        "{\"default_version\": 2}, {\"aliases\": {\"prod\": 3}}, {\"image\": {...}}, {\"precision\": "       \
+        "\"int8\"} or {\"batching\": {...}}"
 
 typedef struct Change {
         HeadChange head;
@@ -321,7 +322,8 @@ typedef struct Change {
         bool has_image;
         bool takes_images; // `image` says how; else they are taken no more
         ImageSettings image;
-        Text image_text;
+        Text image_text, batching_text;
+        bool has_batching;
 } Change;
 
 static Status read_version(JsonReader *reader, const char *what, int64_t *out_version)
@@ -388,6 +390,21 @@ static Status read_image(JsonReader *reader, Change *change)
                        : json_read_null(reader);
 }
 
+static Status read_batching(JsonReader *reader, Change *change)
+{
+        BatchPolicy policy = { .max_size = 0 };
+        if (json_peek(reader) == JSON_NULL)
+                TRY(json_read_null(reader));
+        else
+                TRY(failure_at_argument(batching_read(reader, &policy), "batching"));
+        batch_policy_write(&policy, &change->batching_text);
+        TRY(text_status(&change->batching_text));
+        change->has_batching = true;
+        change->head.settings[SETTING_BATCHING] =
+                change->batching_text.n == 0 ? "" : change->batching_text.data;
+        return STATUS_OK;
+}
+
 static Status read_change(JsonReader *reader, Change *change)
 {
         const char *key;
@@ -405,14 +422,16 @@ static Status read_change(JsonReader *reader, Change *change)
                         TRY(read_image(reader, change));
                 else if (strcmp(key, "precision") == 0)
                         TRY(read_precision(reader, change));
+                else if (strcmp(key, "batching") == 0)
+                        TRY(read_batching(reader, change));
                 else
                         return fail(STATUS_UNKNOWN_MEMBER,
                                     "unknown member \"%.64s\"; what can be changed is: default_version, "
-                                    "aliases, image, precision",
+                                    "aliases, image, precision, batching",
                                     key);
         }
         if (change->head.default_version == 0 && change->head.n_aliases == 0 && !change->has_image &&
-            !change->has_precision)
+            !change->has_precision && !change->has_batching)
                 return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
         return json_finish(reader);
 }
@@ -441,7 +460,7 @@ static Status settle_settings(const Answer *answer, Change *change)
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         const Input *input;
         Graph *graph = NULL;
-        if (!change->has_image && !change->has_precision)
+        if (!change->has_image && !change->has_precision && !change->has_batching)
                 return STATUS_OK;
         TRY(engine_find(engine, answer->call->name, change->head.default_version, &version));
         change->head.set_version = version->stored.version;
@@ -486,6 +505,7 @@ Status patch_graph(const Answer *answer)
                 status = apply_change(answer, &change.head);
         free(change.aliases);
         text_deinit(&change.image_text);
+        text_deinit(&change.batching_text);
         return status;
 }
 

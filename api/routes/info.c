@@ -310,24 +310,43 @@ static void write_versions(const VersionList *list, Text *out)
         text_add_char(out, '}');
 }
 
-// {"sizes": [2, 4]}, {"sizes": [], "why": "..."}; nothing as long as no two runs met.
-static void write_batching(const BatchFacts *facts, Text *out)
+static void write_sizes(uint32_t sizes, const char *name, Text *out)
 {
         bool first = true;
-        if (facts->sizes == 0 && facts->why[0] == '\0')
-                return;
-        text_add(out, ", \"batching\": {\"sizes\": [");
+        text_addf(out, "\"%s\": [", name);
         for (uint32_t k = 1; k <= BATCH_SIZES; k++) {
-                if ((facts->sizes >> k & 1) == 0)
+                if ((sizes >> k & 1) == 0)
                         continue;
                 text_addf(out, "%s%u", first ? "" : ", ", 1u << k);
                 first = false;
         }
         text_add_char(out, ']');
+}
+
+// {"sizes": [2, 4]}, {"sizes": [], "why": "..."}, and what PATCH said; nothing as long as no two
+// runs met and nothing was said.
+static void write_batching(const BatchFacts *facts, const BatchPolicy *policy, Text *out)
+{
+        _cleanup_(text_deinit) Text said = { 0 };
+        batch_policy_write(policy, &said);
+        if (facts->sizes == 0 && facts->why[0] == '\0' && said.n == 0)
+                return;
+        text_add(out, ", \"batching\": {");
+        write_sizes(facts->sizes, "sizes", out);
         if (facts->why[0] != '\0') {
                 text_add(out, ", \"why\": ");
                 text_add_json(out, facts->why);
         }
+        if (policy->max_size != 0)
+                text_addf(out, ", \"max_size\": %u", policy->max_size);
+        if (policy->max_delay_us != 0)
+                text_addf(out, ", \"max_delay_us\": %lld", (long long)policy->max_delay_us);
+        if (policy->preferred != 0) {
+                text_add(out, ", ");
+                write_sizes(policy->preferred, "preferred", out);
+        }
+        if (policy->priority != 0)
+                text_addf(out, ", \"priority\": %u", policy->priority);
         text_add_char(out, '}');
 }
 
@@ -344,8 +363,9 @@ Status info_write(const InfoOf *of, Text *out)
                           graph->weights_bytes);
                 TRY(write_ops(graph, out));
                 write_programs(of->programs, of->n_programs, graph, out);
-                write_batching(&of->batching, out);
         }
+        BatchPolicy policy = batch_policy(of->version);
+        write_batching(&of->batching, &policy, out);
         if (of->derivation != NULL) {
                 text_add(out, ", \"derived\": ");
                 text_add_n(out, of->derivation->data, of->derivation->n);

@@ -5,6 +5,7 @@
 #include "api/routes/answer.h"
 #include "api/run/run.h"
 #include "api/run/top.h"
+#include "core/engine/batch.h"
 #include "core/base/limits.h"
 #include "core/graph/print.h"
 
@@ -67,7 +68,13 @@ static const Media change_media[] = {
           "\"layout\": {\"enum\": [\"NCHW\", \"NHWC\"]}, "
           "\"colour\": {\"enum\": [\"RGB\", \"BGR\", \"grey\"]}}}, "
           "\"precision\": {\"description\": \"of runs that name none\", "
-          "\"enum\": [\"f32\", \"bf16\", \"int8\"]}}}" },
+          "\"enum\": [\"f32\", \"bf16\", \"int8\"]}, "
+          "\"batching\": {\"description\": \"how runs are run as one; null removes\", "
+          "\"type\": [\"object\", \"null\"], \"properties\": {"
+          "\"max_size\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 128}, "
+          "\"max_delay_us\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 1000000}, "
+          "\"preferred\": {\"type\": \"array\", \"items\": {\"enum\": [2, 4, 8, 16, 32, 64, 128]}}, "
+          "\"priority\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 9}}}}}" },
         { NULL, NULL }
 };
 static const Media pass_media[] = {
@@ -227,7 +234,7 @@ const Parameter parameters[PARAM_COUNT] = {
 #define PARAMETERS(...) (__VA_ARGS__)
 #define RUN_PARAMETERS                                                                                       \
         (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_PRECISION, PARAM_DEADLINE_MS, PARAM_SEED,           \
-         PARAM_TOP, PARAM_ENCODING, PARAM_REPLY, PARAM_RUN_AS)
+         PARAM_TOP, PARAM_PRIORITY, PARAM_ENCODING, PARAM_REPLY, PARAM_RUN_AS)
 #define LIST(...)                                                                                            \
         {                                                                                                    \
                 __VA_ARGS__                                                                                  \

@@ -113,6 +113,8 @@ static Status read_number(JsonReader *reader, ParameterId id, RunCall *run)
                 run_take_seed(run, value);
         else if (id == PARAM_TOP)
                 run->top = value;
+        else if (id == PARAM_PRIORITY)
+                run->priority = value;
         else
                 run->task.deadline_ms = value;
         return STATUS_OK;

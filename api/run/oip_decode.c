@@ -9,6 +9,7 @@
 #include "api/run/oip.h"
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
+#include "core/engine/batch.h"
 
 #define OIP_INPUTS_WANTED "a request needs \"inputs\": a list, which may be empty"
 
@@ -298,8 +299,11 @@ static Status read_request_parameter(void *context, JsonReader *reader, const ch
                 return read_flag(reader, name, &run->profile_in_reply);
         if (strcmp(name, "timeout") == 0)
                 return read_timeout(reader, name, run);
-        if (strcmp(name, "priority") == 0)
-                return read_count(reader, name, &number);
+        if (strcmp(name, "priority") == 0) {
+                TRY(read_count(reader, name, &number));
+                run->priority = MIN(number, (int64_t)BATCH_PRIORITIES);
+                return STATUS_OK;
+        }
         if (strcmp(name, "seed") == 0) {
                 TRY(read_count(reader, name, &number));
                 run_take_seed(run, number);

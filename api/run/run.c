@@ -101,6 +101,7 @@ static Status take_query(RunCall *run)
         TRY(param_int(call, PARAM_DEADLINE_MS, &run->task.deadline_ms));
         TRY(param_int(call, PARAM_SEED, &seed));
         TRY(param_int(call, PARAM_TOP, &run->top));
+        TRY(param_int(call, PARAM_PRIORITY, &run->priority));
         if (seed >= 0)
                 run_take_seed(run, seed);
         for (size_t i = 0; i < ARRAY_LENGTH(choices); i++)

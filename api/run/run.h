@@ -26,7 +26,8 @@ typedef struct RunCall {
         bool has_precision; // the request names one
         RunEncoding encoding;
         bool bare;
-        int64_t top; // of each output's rows the so many greatest values; 0: all of its data
+        int64_t priority; // 1 to BATCH_PRIORITIES; 0: as the graph's runs are
+        int64_t top;      // of each output's rows the so many greatest values; 0: all of its data
         int64_t encode_began_ns;
         Recipe recipe;         // of the graph that the body asks for; without text: its base
         Recipe given;          // values of "initial_env", before they are part of the recipe

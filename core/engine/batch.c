@@ -52,10 +52,45 @@ static int64_t sent_bytes(const RunTask *task)
         return bytes;
 }
 
+// Bit k: batches of 2^k runs may be used.
+static uint32_t sizes_of(const RunTask *task)
+{
+        BatchPolicy policy = { .max_size = 0 };
+        if (task->version != NULL)
+                policy = batch_policy(task->version);
+        return batch_policy_sizes(&policy);
+}
+
+static uint32_t log2_up(uint32_t n)
+{
+        uint32_t k = 0;
+        while ((1u << k) < n)
+                k++;
+        return k;
+}
+
+static uint32_t largest_of(uint32_t sizes)
+{
+        uint32_t k = BATCH_SIZES;
+        while (k > 0 && (sizes >> k & 1) == 0)
+                k--;
+        return k;
+}
+
+// The smallest of the sizes that holds so many runs; else the largest.
+static uint32_t size_for(uint32_t sizes, uint32_t n)
+{
+        for (uint32_t k = log2_up(n); k <= BATCH_SIZES; k++)
+                if ((sizes >> k & 1) != 0)
+                        return k;
+        return largest_of(sizes);
+}
+
 uint32_t batch_most(const RunTask *task)
 {
         const PlannedRun *plan = &task->plan;
-        if (limits.max_batch <= 1 || plan->program == NULL || task->authored != NULL || task->n_kept > 0 ||
+        uint32_t sizes = sizes_of(task);
+        if (sizes == 0 || plan->program == NULL || task->authored != NULL || task->n_kept > 0 ||
             task->keeps_state || task->n_mutated > 0 || task->n_watched > 0 || task->ctx.halt != NULL)
                 return 1;
         CachedProgram *cached = plan->program;
@@ -67,23 +102,7 @@ uint32_t batch_most(const RunTask *task)
                 return 1;
         // Runs of much data gain nothing by going together, and would hold it all at once.
         int64_t fit = MAX(BATCH_BYTES / MAX(sent_bytes(task), (int64_t)1), (int64_t)1);
-        return (uint32_t)MIN(fit, MIN(limits.max_batch, (int64_t)1 << BATCH_SIZES));
-}
-
-static uint32_t log2_up(uint32_t n)
-{
-        uint32_t k = 0;
-        while ((1u << k) < n)
-                k++;
-        return k;
-}
-
-static uint32_t largest_size(void)
-{
-        uint32_t k = 0;
-        while (k < BATCH_SIZES && (2ll << k) <= limits.max_batch)
-                k++;
-        return k;
+        return (uint32_t)MIN(fit, (int64_t)1 << largest_of(sizes));
 }
 
 // ---- choosing ----
@@ -112,12 +131,14 @@ static bool pays(const CachedProgram *cached, BatchSize *size, uint32_t n)
 }
 
 // How many of `n` runs to do next, and as what size; 0: no batch is worth it.
-static uint32_t choose(CachedProgram *cached, uint32_t n, uint32_t *out_k)
+static uint32_t choose(CachedProgram *cached, uint32_t sizes, uint32_t n, uint32_t *out_k)
 {
         Batches *batches = atomic_load(&cached->batches);
-        for (uint32_t k = MIN(log2_up(n), largest_size()); k > 0; k--) {
+        for (uint32_t k = size_for(sizes, n); k > 0; k--) {
                 BatchSize *size = &batches->sizes[k];
                 uint32_t members = MIN(n, 1u << k);
+                if ((sizes >> k & 1) == 0)
+                        continue;
                 if (atomic_load(&size->state) == BATCH_PROVED && pays(cached, size, members)) {
                         *out_k = k;
                         return members;
@@ -430,12 +451,12 @@ void batch_run(Engine *engine, RunTask *const *tasks, uint32_t n, Frame *frame, 
 {
         CachedProgram *cached = tasks[0]->plan.program;
         Batches *batches = batches_of(cached);
-        uint32_t k = 0, members;
+        uint32_t k = 0, members, sizes = sizes_of(tasks[0]);
         *out_work = NULL;
-        if (batches == NULL || n < 2)
+        if (batches == NULL || n < 2 || sizes == 0)
                 return;
-        want_build(engine, cached, MIN(log2_up(n), largest_size()), false, out_work);
-        for (; n >= 2 && (members = choose(cached, n, &k)) >= 2; tasks += members, n -= members) {
+        want_build(engine, cached, size_for(sizes, n), false, out_work);
+        for (; n >= 2 && (members = choose(cached, sizes, n, &k)) >= 2; tasks += members, n -= members) {
                 Batch batch = { .tasks = tasks,
                                 .n = members,
                                 .k = k,

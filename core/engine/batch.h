@@ -10,7 +10,28 @@
 #pragma once
 #include "core/engine/task.h"
 
-enum { BATCH_SIZES = 7 }; // up to 128 runs
+enum {
+        BATCH_SIZES = 7,
+        BATCH_LARGEST = 1 << BATCH_SIZES,
+        BATCH_MAX_DELAY_US = 1000000,
+        BATCH_PRIORITIES = 9
+};
+
+// What PATCH says of a version's batches; zeroed: nothing.
+typedef struct BatchPolicy {
+        uint32_t max_size;    // 0: --max-batch, which it cannot exceed; 1: no batches
+        uint32_t preferred;   // bit k: 2^k runs, and no other sizes; 0: all
+        uint32_t priority;    // of its runs that name none, 1 first; 0: the usual one
+        int64_t max_delay_us; // a run may wait so long for others to join it
+} BatchPolicy;
+BatchPolicy batch_policy(const GraphVersion *version);
+uint32_t batch_policy_sizes(const BatchPolicy *policy); // bit k: batches of 2^k runs may be used
+// So many waiting runs need not wait for others: the smallest size that is preferred, or the
+// largest.
+uint32_t batch_policy_enough(const BatchPolicy *policy);
+// As the text of SETTING_BATCHING; "" for a zeroed one.
+void batch_policy_write(const BatchPolicy *policy, Text *out);
+void batch_policy_take(GraphVersion *version, const char *line); // that text
 
 // How many runs like this one, which is bound and planned, may be one; 1: it runs alone.
 uint32_t batch_most(const RunTask *task);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/engine/batch.h"
 #include "core/engine/private.h"
 
 static bool is_content_id(const char *name)
@@ -233,6 +234,8 @@ void engine_read_settings(EngineGraph *graph)
                 const char *text =
                         store_head_setting(&graph->head, SETTING_PRECISION, version->stored.version);
                 atomic_store(&version->precision, (int)precision_named(text));
+                batch_policy_take(
+                        version, store_head_setting(&graph->head, SETTING_BATCHING, version->stored.version));
         }
 }
 

@@ -10,6 +10,7 @@
 //   alias prod 3                   (by name)
 //   attribute image 3 TEXT         (from version 3 on; by version)
 //   attribute precision 3 TEXT     (likewise)
+//   attribute batching 3 TEXT      (likewise)
 //   attribute KEY VALUE...         (others are kept, whatever they say)
 //
 // A version:
@@ -34,7 +35,7 @@
 #include "core/store/lines.h"
 
 const char *const setting_names[SETTING_KINDS] = {
-        [SETTING_IMAGE] = "image", [SETTING_PRECISION] = "precision"
+        [SETTING_IMAGE] = "image", [SETTING_PRECISION] = "precision", [SETTING_BATCHING] = "batching"
 };
 const char *const store_role_names[STORE_ROLES] = { "graph", "weights", "samples", "labels", "recipe" };
 

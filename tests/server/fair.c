@@ -11,6 +11,7 @@ enum { TASKS = 400 };
 typedef struct Load { // tasks of one kind that always wait, each of which takes `ns`
         uint64_t kind;
         int64_t ns, served_ns;
+        uint8_t level;
         Task tasks[TASKS];
         int next;
 } Load;
@@ -33,20 +34,25 @@ TestSuite(fair, .init = start, .fini = end);
 static void add(Load *load)
 {
         Task *task = &load->tasks[load->next];
-        *task = (Task){ .kind = load->kind, .is_request = true, .queued_ns = load->next++ };
+        *task = (Task){
+                .kind = load->kind, .level = load->level, .is_request = true, .queued_ns = load->next++
+        };
         fair_add(queue, task);
 }
 
 static Load *serve(Load *loads, int n)
 {
-        Task *task = fair_next(queue);
+        Task *task = fair_next(queue, INT64_MAX);
         cr_assert_not_null(task);
         for (int i = 0; i < n; i++) {
                 if (loads[i].kind != task->kind)
                         continue;
-                int64_t charged = fair_begin(queue, task->kind);
+                FairDone done = {
+                        .kind = task->kind, .level = task->level, .took_ns = loads[i].ns, .n_tasks = 1
+                };
+                done.charged_ns = fair_begin(queue, task);
                 fair_remove(queue, task);
-                fair_end(queue, task->kind, charged, loads[i].ns, 1);
+                fair_end(queue, &done);
                 loads[i].served_ns += loads[i].ns;
                 return &loads[i];
         }
@@ -60,10 +66,10 @@ Test(fair, tasks_of_one_kind_keep_their_order)
         for (int i = 0; i < 5; i++)
                 add(&load);
         for (int i = 0; i < 5; i++) {
-                cr_assert_eq(fair_next(queue), &load.tasks[i]);
+                cr_assert_eq(fair_next(queue, INT64_MAX), &load.tasks[i]);
                 serve(&load, 1);
         }
-        cr_assert_null(fair_next(queue));
+        cr_assert_null(fair_next(queue, INT64_MAX));
         cr_assert_eq(queue->n_queued, 0);
 }
 
@@ -115,19 +121,80 @@ Test(fair, one_long_task_does_not_lock_its_kind_out)
 Test(fair, the_end_of_a_further_task_follows_from_what_waits)
 {
         static Load loads[2] = { { .kind = 4, .ns = 1000 }, { .kind = 5, .ns = 1000 } };
-        cr_expect_eq(fair_end_ns(queue, 4, 1), 0);
+        cr_expect_eq(fair_end_ns(queue, 4, 0, 1), 0);
         add(&loads[0]);
         serve(loads, 2);
-        cr_expect_eq(fair_end_ns(queue, 4, 1), 1000);
+        cr_expect_eq(fair_end_ns(queue, 4, 0, 1), 1000);
         for (int i = 0; i < 10; i++)
                 add(&loads[0]);
-        cr_expect_eq(fair_end_ns(queue, 4, 1), 11000);
-        cr_expect_eq(fair_end_ns(queue, 4, 2), 6000);
+        cr_expect_eq(fair_end_ns(queue, 4, 0, 1), 11000);
+        cr_expect_eq(fair_end_ns(queue, 4, 0, 2), 6000);
         add(&loads[1]);
         serve(loads, 2); // one of either
         serve(loads, 2);
         for (int i = 0; i < 30; i++)
                 add(&loads[1]);
-        int64_t ns = fair_end_ns(queue, 4, 1);
+        int64_t ns = fair_end_ns(queue, 4, 0, 1);
         cr_expect(ns >= 19000 && ns <= 21000, "as long as both take turns: %lld", (long long)ns);
+}
+
+static Task *waiting(Task *task, uint8_t level, int64_t queued_ns)
+{
+        *task = (Task){ .kind = 7, .level = level, .is_request = true, .queued_ns = queued_ns };
+        fair_add(queue, task);
+        return task;
+}
+
+Test(fair, a_level_counts_as_much_as_a_second_of_waiting)
+{
+        Task late, usual, first, old;
+        waiting(&old, 5, 5000000000);
+        waiting(&usual, 0, 10000000000);
+        waiting(&late, 9, 10000000000);
+        waiting(&first, 1, 10000000001);
+        Task *order[] = { &old, &first, &usual, &late };
+        FairPlaces places = { .begun = false };
+        for (int i = 0; i < 4; i++)
+                cr_assert_eq(fair_walk(queue, 7, &places), order[i], "place %d", i);
+        cr_assert_null(fair_walk(queue, 7, &places));
+        for (int i = 0; i < 4; i++) {
+                cr_assert_eq(fair_next(queue, INT64_MAX), order[i], "place %d", i);
+                fair_remove(queue, order[i]);
+        }
+}
+
+Test(fair, a_better_level_of_one_kind_gets_more_time_and_leaves_some_to_the_other)
+{
+        static Load loads[2] = { { .kind = 4, .ns = 1000, .level = 3 }, { .kind = 5, .ns = 1000 } };
+        for (int k = 0; k < 2; k++)
+                for (int i = 0; i < TASKS; i++)
+                        add(&loads[k]);
+        for (int i = 0; i < 200; i++)
+                serve(loads, 2);
+        cr_expect_geq(loads[0].served_ns, 150000); // of 200,000, four times as much as the other
+        cr_expect_geq(loads[1].served_ns, 30000);
+}
+
+Test(fair, a_held_task_goes_when_it_is_due_or_others_have_joined_it)
+{
+        Task held[3], other = { .kind = 8, .is_request = true, .queued_ns = 9 };
+        for (int i = 0; i < 2; i++) {
+                held[i] = (Task){
+                        .kind = 7, .is_request = true, .queued_ns = i + 1, .hold_ns = 100 + i, .hold_for = 3
+                };
+                fair_add(queue, &held[i]);
+        }
+        cr_assert_null(fair_next(queue, 50));
+        cr_assert_eq(fair_due_ns(queue), 100);
+        fair_add(queue, &other);
+        cr_assert_eq(fair_next(queue, 50), &other);
+        fair_remove(queue, &other);
+        cr_assert_eq(fair_next(queue, 100), &held[0]);
+        held[2] = (Task){ .kind = 7, .is_request = true, .queued_ns = 3, .hold_ns = 102, .hold_for = 3 };
+        fair_add(queue, &held[2]);
+        cr_assert_eq(fair_next(queue, 50), &held[0]);
+        for (int i = 0; i < 3; i++)
+                fair_remove(queue, &held[i]);
+        cr_assert_eq(queue->n_held, 0);
+        cr_assert_eq(fair_due_ns(queue), INT64_MAX);
 }

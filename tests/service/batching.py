@@ -10,6 +10,7 @@ metrics and graphs say about it.
 import base64
 import json
 import random
+import re
 import struct
 import sys
 import threading
@@ -206,6 +207,53 @@ def check_answers(tally, together, alone):
                 "" if statuses == {200, 400} else str(statuses))
 
 
+def at_once(server, name, n):
+    """The replies to n runs that are sent together."""
+    connections = [server.connect(60) for _ in range(n)]
+    for connection in connections:
+        connection.request("POST", f"/v1/graphs/{name}/run?mode=compiled", body(name, 1))
+    replies = [connection.reply() for connection in connections]
+    for connection in connections:
+        connection.close()
+    return replies
+
+
+def queued_ms(reply):
+    return float(dict(re.findall(r"(\w+);dur=([0-9.]+)", reply.header("Server-Timing")))["queue"])
+
+
+def patch(server, name, **batching):
+    reply = server.call("PATCH", f"/v1/graphs/{name}", json.dumps({"batching": batching}).encode())
+    if reply.status != 200:
+        raise Failed(reply.short())
+
+
+def check_settings(tally, server):
+    """What PATCH says is done, with nobody else about. Times are asked for at their lower end, or tried
+    again."""
+    patch(server, "mlp", max_delay_us=300000, preferred=[4])
+    lone = at_once(server, "mlp", 1)[0]
+    tally.check("a lone run waits for others as long as its graph was told to",
+                "" if queued_ms(lone) >= 290 else f"{queued_ms(lone)} ms")
+    for _ in range(50):
+        n = counted(server, "fxserve_batches_total")
+        together = at_once(server, "mlp", 4)
+        if counted(server, "fxserve_batches_total") > n and max(map(queued_ms, together)) < 290:
+            break
+    else:
+        raise Failed("four runs never went together before their wait was over")
+    tally.check("runs that wait go when there are as many as are preferred", "")
+    patch(server, "mixing", max_delay_us=1000000)
+    tally.check("a graph that is not batched does not wait",
+                "" if min(queued_ms(at_once(server, "mixing", 1)[0]) for _ in range(5)) < 900 else "it waits")
+    patch(server, "mlp", max_size=1)
+    n = counted(server, "fxserve_batches_total")
+    for _ in range(5):
+        at_once(server, "mlp", 8)
+    tally.check("max_size 1 runs one by one",
+                "" if counted(server, "fxserve_batches_total") == n else "it had batches")
+
+
 def main():
     binary, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 300
     tally = Tally()
@@ -227,6 +275,7 @@ def main():
         tally.check("runs were run as one", "" if n_runs >= 2 * n_batches > 0 else f"{n_runs} in {n_batches}")
         check_answers(tally, clients, alone)
         check_facts(tally, server)
+        check_settings(tally, server)
         tally.check("--max-batch 1 runs one by one",
                     "" if counted(alone, "fxserve_batches_total") == 0 else "it had batches")
         print(f"{n_runs} runs in {n_batches} batches")

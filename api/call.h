@@ -105,6 +105,7 @@ typedef struct ServerFacts {
         int64_t n_connections, n_queued, n_running;
         int64_t body_bytes;
         uint64_t n_log_dropped;
+        uint64_t n_traces_sent, n_traces_dropped;
         bool ready;
         int64_t data_bytes, data_free_bytes; // of the data folder and its disk; negative: not known
         int64_t certificate_expires_s;       // since 1970; 0: there is none

@@ -5,6 +5,7 @@
 #include <uv.h>
 #include "server/door.h"
 #include "server/events.h"
+#include "server/otlp.h"
 #include "server/usage.h"
 #include "server/job.h"
 #include "server/workers.h"
@@ -20,6 +21,7 @@ typedef struct HttpOptions {
         Auth *auth;                           // NULL: no tokens are required
         const Door *door;                     // for /metrics, like the next member
         Usage *usage;
+        Otlp *otlp; // NULL: no spans are sent
         bool quiet;
         RouteCodecs codecs;
         bool inline_runs; // short runs with small bodies are done on the loop thread

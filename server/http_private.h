@@ -205,7 +205,7 @@ Status http_events_open(Exchange *exchange); // a stream
 // http_reply.c
 // The server's facts that the route shows.
 ServerFacts facts_now(Http *http, const Route *route);
-// Takes traceparent if it is there once and well-formed.
+// Takes traceparent if it is there once and well-formed; else the request may begin a trace.
 void take_trace(Exchange *exchange);
 // Counts and logs a request whose client left before it was answered, as 499.
 void count_unanswered(Exchange *exchange);

@@ -28,6 +28,7 @@ ServerFacts facts_now(Http *http, const Route *route)
         workers_counts(http->options.workers, &facts.n_queued, &facts.n_running);
         facts.body_bytes = (int64_t)atomic_load(&http->bodies.used);
         facts.n_log_dropped = log_dropped();
+        otlp_counts(http->options.otlp, &facts.n_traces_sent, &facts.n_traces_dropped);
         process_read(&http->process);
         facts.process = &http->process;
         facts.metrics = &http->metrics;
@@ -51,16 +52,45 @@ static void find_trace(void *context, const char *key, const char *value)
         }
 }
 
+static void print_id(Http *http, char out[17])
+{
+        uint64_t id = random_next(http);
+        snprintf(out, 17, "%016llx", (unsigned long long)(id == 0 ? 1 : id));
+}
+
 void take_trace(Exchange *exchange)
 {
+        Http *http = exchange->http;
         TraceIds *trace = &exchange->job->call.trace;
         TraceHeader header = { .n = 0 };
         transport_each_header(exchange->connection, find_trace, &header);
-        if (header.n != 1 || header.value == NULL || !trace_parse(header.value, trace))
+        if (header.n != 1 || header.value == NULL || !trace_parse(header.value, trace)) {
+                if (http->options.otlp == NULL || !otlp_draws(http->options.otlp, random_next(http)))
+                        return;
+                trace->sampled = true;
+                print_id(http, trace->trace_id);
+                print_id(http, trace->trace_id + 16);
+        }
+        print_id(http, trace->span_id);
+}
+
+static void trace_exchange(const Exchange *exchange, int status, const char *code, int64_t took_ns)
+{
+        const Job *job = exchange->job;
+        if (exchange->http->options.otlp == NULL || !job->call.trace.sampled ||
+            route_is(job->call.route, KIND_PROBE))
                 return;
-        uint64_t span = random_next(exchange->http);
-        snprintf(trace->span_id, sizeof(trace->span_id), "%016llx",
-                 (unsigned long long)(span == 0 ? 1 : span));
+        otlp_add(exchange->http->options.otlp, &(OtlpRequest){ .trace = &job->call.trace,
+                                                               .method = exchange->method,
+                                                               .route = route_template(job->call.route),
+                                                               .graph = job->call.name,
+                                                               .request_id = job->call.request_id,
+                                                               .code = code,
+                                                               .version = job->call.version,
+                                                               .status = status,
+                                                               .took_ns = took_ns,
+                                                               .queue_ns = job->queue_ns,
+                                                               .step_ns = job->step_ns });
 }
 
 // ---- counting and logging ----
@@ -112,6 +142,7 @@ static void count(Exchange *exchange, int status, const char *code, size_t n_sen
                 return;
         exchange->counted = true;
         tell_ended(exchange, status, code, took_ns);
+        trace_exchange(exchange, status, code, took_ns);
         metrics_count_request(metrics, job->call.route, status, (double)took_ns / 1e9);
         if (job->queue_ns > 0)
                 metrics_count_wait(metrics, (double)job->queue_ns / 1e9);

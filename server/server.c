@@ -48,6 +48,7 @@ typedef struct Server {
         Engine *engine;
         Door door;
         Usage *usage; // of the data folder
+        Otlp *otlp;   // NULL: no spans are sent
         Models *models;
         Phase phase;
         bool forced; // requests under way were told to stop, if there were any
@@ -323,6 +324,7 @@ static Status start(Server *server, const Options *options)
         TRY(door_open(options, address.host, address.is_loopback, &server->door));
         if (address.is_file && server->door.tls != NULL)
                 return fail(STATUS_USAGE, "--listen unix:PATH is not encrypted: leave out --tls-cert");
+        TRY(otlp_start(options->otlp_endpoint, options->otlp_sample, &server->otlp));
         TRY(events_new(&server->events));
         TRY(open_engine(options, server));
         TRY(preload(server, options));
@@ -341,6 +343,7 @@ static Status start(Server *server, const Options *options)
                              .auth = server->door.auth,
                              .door = &server->door,
                              .usage = server->usage,
+                             .otlp = server->otlp,
                              .tls_callback = server->door.tls == NULL ? NULL : tls_callback(),
                              .codecs = codecs,
                              .inline_runs = options->no_inline[0] == '\0',
@@ -410,6 +413,7 @@ int server_main(const Options *options)
                 events_free(server.events);
                 door_deinit(&server.door);
                 usage_free(server.usage);
+                otlp_stop(server.otlp);
                 return status == STATUS_USAGE || status == STATUS_CONFLICT ? 2 : 1;
         }
         uv_run(&server.loop, UV_RUN_DEFAULT);
@@ -424,6 +428,7 @@ int server_main(const Options *options)
         events_free(server.events);
         door_deinit(&server.door);
         usage_free(server.usage);
+        otlp_stop(server.otlp);
         uv_loop_close(&server.loop);
         log_line("stopped");
         log_stop();

@@ -3,10 +3,12 @@
 // Version 00 has exactly this length; later versions may continue after a further "-". Ids of zeros
 // only are invalid.
 #include "server/trace.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { VERSION_DIGITS = 2, TRACE_DIGITS = 32, PARENT_DIGITS = 16, FLAG_DIGITS = 2 };
 enum { HEADER_DIGITS = VERSION_DIGITS + TRACE_DIGITS + PARENT_DIGITS + FLAG_DIGITS + 3 };
+enum { SAMPLED = 1 };
 
 static bool take(const char **at, size_t n, char *out_digits)
 {
@@ -43,6 +45,7 @@ bool trace_parse(const char *header, TraceIds *out_trace)
         if (strcmp(version, "ff") == 0 || !ends_well || zeros_only(trace.trace_id) ||
             zeros_only(trace.parent_id))
                 return false;
+        trace.sampled = (strtoul(flags, NULL, 16) & SAMPLED) != 0;
         *out_trace = trace;
         return true;
 }

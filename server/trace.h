@@ -3,6 +3,6 @@
 #pragma once
 #include "core/profile/profile.h"
 
-// Fills trace_id and parent_id from a traceparent header. False, and nothing is written, if it is
-// malformed (then it must be ignored).
+// Fills trace_id, parent_id and sampled from a traceparent header. False, and nothing is written,
+// if it is malformed (then it must be ignored).
 bool trace_parse(const char *header, TraceIds *out_trace);

@@ -82,8 +82,11 @@ void profile_write_json(const RunProfile *profile, Text *out)
         text_add(out, "{\"id\": ");
         text_add_json(out, profile->id);
         if (profile->trace.trace_id[0] != '\0')
-                text_addf(out, ", \"trace_id\": \"%s\", \"parent_id\": \"%s\", \"span_id\": \"%s\"",
-                          profile->trace.trace_id, profile->trace.parent_id, profile->trace.span_id);
+                text_addf(out, ", \"trace_id\": \"%s\"", profile->trace.trace_id);
+        if (profile->trace.parent_id[0] != '\0')
+                text_addf(out, ", \"parent_id\": \"%s\"", profile->trace.parent_id);
+        if (profile->trace.span_id[0] != '\0')
+                text_addf(out, ", \"span_id\": \"%s\"", profile->trace.span_id);
         text_add(out, ", \"graph\": ");
         if (profile->graph_name[0] == '\0')
                 text_add(out, "null");

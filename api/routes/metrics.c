@@ -288,6 +288,11 @@ static void add_server(const ServerFacts *facts, Text *out)
         gauge(out, "fxserve_ready", "1 while new requests are taken, as /readyz says.", facts->ready);
         counter(out, "fxserve_log_dropped_total", "Log lines lost because their reader was too slow.",
                 facts->n_log_dropped);
+        counter(out, "fxserve_traces_sent_total", "Requests whose spans a collector has taken.",
+                facts->n_traces_sent);
+        counter(out, "fxserve_traces_dropped_total",
+                "Traced requests whose spans were lost: no room, or a collector that did not take them.",
+                facts->n_traces_dropped);
         gauge(out, "fxserve_uptime_seconds", "Time since start.", (double)facts->uptime_ns / 1e9);
 }
 

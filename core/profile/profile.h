@@ -12,7 +12,8 @@ enum { PROFILE_ID_MAX = 64, PROFILE_WINDOW = 128, PROFILE_MAX_SIGNATURES = 16, P
 // The caller's trace (W3C Trace Context), and the span this run is within it; "": the caller has
 // none.
 typedef struct TraceIds {
-        char trace_id[33], parent_id[17], span_id[17];
+        char trace_id[33], parent_id[17], span_id[17]; // parent_id "": the trace begins here
+        bool sampled;                                  // its spans are to be sent
 } TraceIds;
 
 // What the rows of runs print, copied: profiles and statistics keep neither graphs nor programs

@@ -18,6 +18,7 @@ import batching
 import malformed_graphs
 from malformed_graphs import X, call, out
 from service import HERE, ROOT, Failed, Server, Tally
+import tracing
 
 SCENARIOS = {
     "max_upload": "70-limits-bodies", "max_run_body": "70-limits-bodies", "max_node_flops": "74-node-limits",
@@ -529,6 +530,7 @@ CASES = {
     "max_reply_budget": untaken,
     "drain_s": drained,
     "max_inline_body": inline,
+    "max_traces": tracing.room,
 }
 
 

@@ -157,6 +157,8 @@ STEPS = [
     ("service", "service scenarios (ASan, UBSan)", python("tests/service/run.py", SANITIZED_SERVER)),
     ("operations", "metrics, logs, signals (ASan, UBSan)",
      python("tests/service/operations.py", SANITIZED_SERVER)),
+    ("tracing", "spans for a collector, and collectors that fail (ASan, UBSan)",
+     python("tests/service/tracing.py", SANITIZED_SERVER)),
     ("probes", "raw HTTP probes, alone and behind nginx",
      python("tests/service/probes.py", SANITIZED_SERVER)),
     ("unix", "a socket in the file system (ASan, UBSan)",

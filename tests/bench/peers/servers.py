@@ -72,9 +72,9 @@ def kserve(port):
         def predict(self, payload, headers=None, response_headers=None):
             y = arrays(self.name, payload.inputs[0].as_numpy())
             out = InferOutput(name="y", shape=list(y.shape), datatype="FP32")
-            binary = bool(payload.parameters and payload.parameters.get("binary_data_output"))
-            out.set_data_from_numpy(y, binary_data=binary)
-            return InferResponse(response_id="", model_name=self.name, infer_outputs=[out])
+            out.set_data_from_numpy(y, binary_data=payload.use_binary_outputs)
+            return InferResponse(response_id="", model_name=self.name, infer_outputs=[out],
+                                 use_binary_outputs=payload.use_binary_outputs)
 
     models = [Peer(name) for name in MODELS]
     ModelServer(http_port=port, enable_grpc=False, access_log_format="").start(models)

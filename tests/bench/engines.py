@@ -14,11 +14,12 @@ rounds. Whatever else the machine does meets all of them alike; where it is busy
 turn's processor time instead of the clock's (mean of its runs), in which waiting for the core does
 not count.
 
-With --precision, fxserve and its peers compute with less: PyTorch and ONNX Runtime with their dynamic
-8-bit linear layers, OpenVINO as it is, in float32, and with the weights and activations of its linear
-layers in 8 bits (nncf, calibrated on the input). Then no result is refused; each has its
-signal-to-noise ratio against float32, in dB, behind its time. Rows of random weights say little about
-what a real network loses.
+With --precision, fxserve and its peers compute with less. int8: PyTorch and ONNX Runtime with their
+dynamic 8-bit linear layers, OpenVINO as it is, in float32, and with the weights and activations of its
+linear layers in 8 bits (nncf, calibrated on the input). bf16: PyTorch in an autocast region, OpenVINO
+in float32 and in bf16, which is what it takes unasked where the CPU multiplies bfloat16. Then no result
+is refused; each has its signal-to-noise ratio against float32, in dB, behind its time. Rows of random
+weights say little about what a real network loses.
 
 Needs torch 2.13 and the program bench_models (ninja tests/bench/bench_models). A peer that is not
 installed is left out with a line that says so (pip install onnxruntime openvino onnx onnxscript).
@@ -255,11 +256,12 @@ class OnnxRuntime:
 
 class OpenVino:
     name = "openvino"
+    hint = "f32"
 
     def __init__(self, module, x, folder):
         import openvino
         core = openvino.Core()
-        config = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32",
+        config = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": self.hint,
                   "PERFORMANCE_HINT": "LATENCY"}
         compiled = core.compile_model(self.model(core, module, x, folder), "CPU", config)
         self.request = compiled.create_infer_request()
@@ -273,6 +275,25 @@ class OpenVino:
 
     def turn(self, n):
         return median_us(self.request.infer, n)
+
+
+class TorchBf16(Torch):
+    name = "torch bf16"
+
+    def __init__(self, module, x, _folder):
+        self.module, self.x = module, x
+        with torch.inference_mode(), torch.autocast("cpu"):
+            self.result = module(x).float().numpy()
+
+    def turn(self, n):
+        with torch.autocast("cpu"):
+            return super().turn(n)
+
+
+class OpenVinoBf16(OpenVino):
+    """What OpenVINO does unasked on CPUs that multiply bfloat16."""
+    name = "openvino bf16"
+    hint = "bf16"
 
 
 class TorchInt8(Torch):
@@ -366,9 +387,12 @@ def turns(engines):
 
 
 def kinds():
-    less = ARGS.precision is not None
-    return ([Torch] + [TorchInt8] * less + [OnnxRuntimeInt8 if less else OnnxRuntime] * HAS_ORT
-            + [OpenVino] * HAS_OPENVINO + [OpenVinoInt8] * (less and HAS_OPENVINO and HAS_NNCF) + [Ours])
+    ort, vino, nncf = [OnnxRuntime] * HAS_ORT, [OpenVino] * HAS_OPENVINO, HAS_OPENVINO and HAS_NNCF
+    if ARGS.precision == "bf16":
+        return [Torch, TorchBf16, *vino, *[OpenVinoBf16] * HAS_OPENVINO, Ours]
+    if ARGS.precision == "int8":
+        return [Torch, TorchInt8, *[OnnxRuntimeInt8] * HAS_ORT, *vino, *[OpenVinoInt8] * nncf, Ours]
+    return [Torch, *ort, *vino, Ours]
 
 
 def measure(name):
@@ -395,14 +419,14 @@ def main():
     if not HAS_OPENVINO:
         print("OpenVINO is left out: openvino, onnx or onnxscript is not installed")
     names = [kind.name for kind in kinds()]
-    print(f"{'us, one thread, ' + (ARGS.precision or 'f32'):26}" + "".join(f"{name:>13}" for name in names)
+    print(f"{'us, one thread, ' + (ARGS.precision or 'f32'):26}" + "".join(f"{name:>14}" for name in names)
           + f"{'best peer / ours':>18}{'aim':>7}")
     for row in ARGS.rows or ROWS:
         medians, ratio, aim, decibels = measure(row)
-        print(f"{row:26}" + "".join(f"{medians[name]:13.2f}" for name in names)
+        print(f"{row:26}" + "".join(f"{medians[name]:14.2f}" for name in names)
               + f"{ratio:17.2f}x{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}", flush=True)
         if ARGS.precision:
-            print(f"{'  dB':39}" + "".join(f"{decibels[name]:13.1f}" for name in names[1:]), flush=True)
+            print(f"{'  dB':40}" + "".join(f"{decibels[name]:14.1f}" for name in names[1:]), flush=True)
     sys.stdout.flush()
 
 

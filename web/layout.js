@@ -352,8 +352,27 @@ function gathered(net, rows, x) {
         }
 }
 
-/** @param {Item[]} items @param {number[]} layer */
-function tops(items, layer) {
+/**
+ * The first result leaves the module below the place where its first input enters, as far as the
+ * module is wide there. Else each of many modules in a row would stand beside the one above it.
+ * @param {Item[]} items
+ * @param {number[]} x
+ * @returns {number} how far results moved
+ */
+function alignPins(items, x) {
+    const into = items.findIndex((item) => item.pin === "top"),
+        results = items.map((_, i) => i).filter((i) => items[i].pin === "bottom");
+    if (into < 0 || results.length === 0) return 0;
+    const all = items.map((item, i) => ({low: x[i] - item.w / 2, high: x[i] + item.w / 2})),
+        low = least(all.map((place) => place.low)) - least(results.map((i) => all[i].low)),
+        high = least(results.map((i) => -all[i].high)) - least(all.map((place) => -place.high));
+    const shift = Math.max(low, Math.min(high, x[into] - x[results[0]]));
+    for (const i of results) x[i] += shift;
+    return Math.abs(shift);
+}
+
+/** @param {Item[]} items @param {number[]} layer @param {boolean} bent edges to the last layer go aside */
+function tops(items, layer, bent) {
     const height = [];
     items.forEach((item, i) => {
         height[layer[i]] = Math.max(height[layer[i]] || 0, item.h);
@@ -362,7 +381,8 @@ function tops(items, layer) {
     let y = 0;
     for (let r = 0; r < height.length; r++) {
         top.push(y);
-        const bare = !height[r] || (r + 1 < height.length && !height[r + 1]);
+        const last = r + 2 === height.length,
+            bare = (!height[r] || (r + 1 < height.length && !height[r + 1])) && !(bent && last);
         y += (height[r] || 0) + (r + 1 < height.length ? (bare ? GAP_Y / 2 : GAP_Y) : 0);
     }
     return {top, height, total: y};
@@ -379,7 +399,8 @@ export function layout(items, edges) {
     const rows = ordered(net, up, down),
         x = middles(net, rows, up, down);
     gathered(net, rows, x);
-    const {top, height, total} = tops(items, layer);
+    const aside = alignPins(items, x),
+        {top, height, total} = tops(items, layer, aside > GAP_X);
     let left = Infinity,
         right = -Infinity;
     x.forEach((value, i) => {

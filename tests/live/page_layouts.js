@@ -61,5 +61,18 @@ import("/web/layout.js").then(({layout}) => {
         const parents = row.sort((a, b) => t.x[a] - t.x[b]).map((i) => t.x[(i - 1) >> 1]);
         if (parents.some((x, i) => i && x < parents[i - 1])) problems.push("edges of a tree cross");
     }
+    const node = {w: 80, h: 40},
+        pin = (where) => ({w: 8, h: 0, pin: where}),
+        aside = layout(
+            [pin("top"), node, node, node, pin("bottom")],
+            [
+                {from: 0, to: 1},
+                {from: 1, to: 2},
+                {from: 1, to: 3},
+                {from: 3, to: 4}
+            ]
+        );
+    if (Math.abs(aside.x[0] - aside.x[4]) > 0.5)
+        problems.push("a result leaves its module beside the input: many in a row are a staircase");
     return problems.slice(0, 5);
 });

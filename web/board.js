@@ -11,10 +11,15 @@ import {themeNow} from "./theme.js";
  * @typedef {{select: (shape: Shape | null) => void, opened: () => void}} Listener
  */
 
-const MIN_SCALE = 0.02,
+const MIN_SCALE = 0.02, // or what shows the whole of a large graph
     MAX_SCALE = 3,
+    OVERHANG = 220, // how far texts and outlines reach beyond their shapes
     TOP = 46, // what lies over the picture, in pixels: buttons, and the legend
     BOTTOM = 48;
+
+const STEP = 90; // pixels that an arrow key moves the picture
+/** @type {Record<string, number[]>} */
+const STEPS = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
 
 /** @param {number} value @param {number} low @param {number} high */
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -36,7 +41,7 @@ export class Board {
             "drawing of the graph; arrow keys walk along its edges, Enter opens a module"
         );
         host.append(this.canvas);
-        this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
+        this.context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d", {alpha: false}));
         this.x = this.y = 0;
         this.scale = 1;
         this.top = TOP;
@@ -61,6 +66,9 @@ export class Board {
         this.number = 0;
         this.frame = 0;
         this.layoutMs = 0;
+        /** @type {{x: number, y: number, k: number} | null} where the picture on the canvas
+         * stands, in its pixels; null: it is not what should be seen */
+        this.painted = null;
         this.worker = ready || newWorker();
         ready = null;
         this.worker.onmessage = (event) => {
@@ -112,7 +120,15 @@ export class Board {
             box = this.host.getBoundingClientRect();
         this.canvas.width = Math.max(1, Math.round(box.width * ratio));
         this.canvas.height = Math.max(1, Math.round(box.height * ratio));
+        this.painted = null;
         this.paint();
+    }
+
+    /** The least scale: that of the whole graph, if it is a large one. */
+    least() {
+        const {width, height} = this.host.getBoundingClientRect(),
+            {w, h} = this.scene || {w: 1, h: 1};
+        return Math.min(MIN_SCALE, width / (w + 20), (height - this.top - this.bottom) / h);
     }
 
     /** All of it; with `first` not smaller than what can be read: then its beginning.
@@ -124,18 +140,31 @@ export class Board {
         const room = height - this.top - this.bottom,
             whole = Math.min(width / (w + 20), room / h, 1.15);
         const readable = Math.max(0.5, Math.min(0.62, width / (w + 20)));
-        this.scale = clamp(first ? Math.max(whole, readable) : whole, MIN_SCALE, MAX_SCALE);
+        this.scale = clamp(first ? Math.max(whole, readable) : whole, this.least(), MAX_SCALE);
         this.x = w / 2 - width / 2 / this.scale;
         this.y = this.scale > whole ? -this.top / this.scale : h / 2 - (this.top + room / 2) / this.scale;
         this.draw();
     }
 
+    /** Draws all of it anew with the next frame. */
     draw() {
+        this.painted = null;
+        this.soon();
+    }
+
+    soon() {
         if (!this.frame)
             this.frame = requestAnimationFrame(() => {
                 this.frame = 0;
                 this.paint();
             });
+    }
+
+    /** Moves the picture. @param {number} dx @param {number} dy in pixels of the page */
+    pan(dx, dy) {
+        this.x += dx / this.scale;
+        this.y += dy / this.scale;
+        this.soon();
     }
 
     theme() {
@@ -165,23 +194,50 @@ export class Board {
         };
     }
 
+    /** What is still right of the picture stays and moves; the rest is drawn. */
     paint() {
-        const c = this.context,
-            ratio = window.devicePixelRatio || 1,
-            {width, height} = this.canvas;
+        const ratio = window.devicePixelRatio || 1,
+            {width, height} = this.canvas,
+            k = this.scale * ratio,
+            x = Math.round(this.x * k),
+            y = Math.round(this.y * k),
+            old = this.painted;
+        this.painted = {x, y, k};
+        const dx = old ? x - old.x : width,
+            dy = old ? y - old.y : height;
+        if (!old || old.k !== k || Math.abs(dx) >= width || Math.abs(dy) >= height)
+            return this.paintPart(0, 0, width, height);
+        if (dx === 0 && dy === 0) return;
+        const c = this.context;
         c.setTransform(1, 0, 0, 1, 0, 0);
+        c.globalCompositeOperation = "copy";
+        c.drawImage(this.canvas, -dx, -dy);
+        c.globalCompositeOperation = "source-over";
+        if (dx) this.paintPart(dx > 0 ? width - dx : 0, 0, Math.abs(dx), height);
+        if (dy) this.paintPart(0, dy > 0 ? height - dy : 0, width, Math.abs(dy));
+    }
+
+    /** @param {number} left @param {number} top @param {number} width @param {number} height of a
+     * part of the canvas, in its pixels */
+    paintPart(left, top, width, height) {
+        const c = this.context,
+            {x, y, k} = /** @type {{x: number, y: number, k: number}} */ (this.painted);
+        c.save();
+        c.setTransform(1, 0, 0, 1, 0, 0);
+        c.beginPath();
+        c.rect(left, top, width, height);
+        c.clip();
         c.fillStyle = this.theme().paper;
-        c.fillRect(0, 0, width, height);
-        if (!this.scene) return;
-        const k = this.scale * ratio;
-        c.setTransform(k, 0, 0, k, -this.x * k, -this.y * k);
+        c.fillRect(left, top, width, height);
+        c.setTransform(k, 0, 0, k, -x, -y);
         const view = {
-            x0: this.x - 4,
-            y0: this.y - 4,
-            x1: this.x + width / k + 4,
-            y1: this.y + height / k + 4
+            x0: (left + x) / k - OVERHANG,
+            y0: (top + y) / k - OVERHANG / 4,
+            x1: (left + width + x) / k + OVERHANG / 4,
+            y1: (top + height + y) / k + OVERHANG / 4
         };
-        paint(canvasPen(c), this.scene, this.look(this.scale, view));
+        if (this.scene) paint(canvasPen(c), this.scene, this.look(this.scale, view));
+        c.restore();
     }
 
     selectedShape() {
@@ -233,14 +289,21 @@ export class Board {
         this.reveal(`n ${name}`);
     }
 
-    /** @param {string} id */
+    /** Selects a shape and brings it to the middle, if it cannot be seen. @param {string} id */
     reveal(id) {
         const shape = this.scene && this.scene.byId.get(id);
         if (!shape) return;
-        const {width, height} = this.host.getBoundingClientRect();
-        if (this.scale < 0.5) this.scale = 0.9;
-        this.x = shape.x + shape.w / 2 - width / 2 / this.scale;
-        this.y = shape.y + Math.min(shape.h, 200) / 2 - height / 2 / this.scale;
+        const {width, height} = this.host.getBoundingClientRect(),
+            left = (shape.x - this.x) * this.scale,
+            top = (shape.y - this.y) * this.scale,
+            right = left + shape.w * this.scale,
+            low = top + Math.min(shape.h, 200) * this.scale;
+        const seen = left > 0 && right < width && top > this.top && low < height - this.bottom;
+        if (!seen || this.scale < 0.4) {
+            if (this.scale < 0.5) this.scale = 0.9;
+            this.x = shape.x + shape.w / 2 - width / 2 / this.scale;
+            this.y = shape.y + Math.min(shape.h, 200) / 2 - height / 2 / this.scale;
+        }
         this.select(shape);
     }
 
@@ -253,7 +316,7 @@ export class Board {
         const box = this.canvas.getBoundingClientRect();
         const cx = px === undefined ? box.width / 2 : px - box.left,
             cy = py === undefined ? box.height / 2 : py - box.top;
-        const next = clamp(this.scale * factor, MIN_SCALE, MAX_SCALE);
+        const next = clamp(this.scale * factor, this.least(), MAX_SCALE);
         this.x += cx / this.scale - cx / next;
         this.y += cy / this.scale - cy / next;
         this.scale = next;
@@ -286,14 +349,9 @@ export class Board {
             (event) => {
                 event.preventDefault();
                 const unit = event.deltaMode === 1 ? 16 : 1;
-                if (event.shiftKey) this.x += ((event.deltaY + event.deltaX) * unit) / this.scale;
-                else
-                    this.zoom(
-                        Math.exp(-clamp(event.deltaY * unit, -240, 240) * 0.0018),
-                        event.clientX,
-                        event.clientY
-                    );
-                this.draw();
+                if (event.shiftKey) return this.pan((event.deltaY + event.deltaX) * unit, 0);
+                const factor = Math.exp(-clamp(event.deltaY * unit, -240, 240) * 0.0018);
+                this.zoom(factor, event.clientX, event.clientY);
             },
             {passive: false}
         );
@@ -307,11 +365,9 @@ export class Board {
         if (!drag.moved && Math.abs(dx) + Math.abs(dy) < 4) return;
         drag.moved = true;
         this.canvas.classList.add("dragging");
-        this.x -= dx / this.scale;
-        this.y -= dy / this.scale;
         drag.x = event.clientX;
         drag.y = event.clientY;
-        this.draw();
+        this.pan(-dx, -dy);
     }
 
     /** @param {PointerEvent} event */
@@ -351,21 +407,17 @@ export class Board {
 
     /** @param {KeyboardEvent} event */
     key(event) {
-        const shape = this.selectedShape(),
-            step = 90 / this.scale;
+        const shape = this.selectedShape();
         if (event.ctrlKey || event.metaKey || event.altKey) return;
         if (event.key === "Enter" && shape && shape.scope) this.toggle(shape.scope);
         else if (event.key === "+" || event.key === "=") this.zoom(1.25);
         else if (event.key === "-") this.zoom(0.8);
         else if (event.key === "0") this.fit();
         else if (event.key.startsWith("Arrow")) {
-            if (event.shiftKey || !shape) {
-                this.x += event.key === "ArrowLeft" ? -step : event.key === "ArrowRight" ? step : 0;
-                this.y += event.key === "ArrowUp" ? -step : event.key === "ArrowDown" ? step : 0;
-                if (!shape && this.scene && !event.shiftKey && this.scene.shapes.length)
-                    this.reveal(idOf(this.scene.shapes[0]));
-                this.draw();
-            } else this.walk(shape, event.key);
+            const [dx, dy] = STEPS[event.key] || [0, 0];
+            if (event.shiftKey) this.pan(dx * STEP, dy * STEP);
+            else if (shape) this.walk(shape, event.key);
+            else if (this.scene && this.scene.shapes.length) this.reveal(idOf(this.scene.shapes[0]));
         } else return;
         event.preventDefault();
         event.stopPropagation();

@@ -10,7 +10,9 @@ import {heatColor} from "./theme.js";
  * @typedef {{fill?: string | null, stroke?: string | null, width?: number, dash?: number[]}}
  * Style
  * @typedef {{rect: (x: number, y: number, w: number, h: number, r: number, style: Style) => void,
- * curve: (points: number[], style: Style) => void, text: (text: string, x: number, y: number,
+ * rects: (shapes: {x: number, y: number, w: number, h: number}[], style: Style) => void,
+ * curve: (points: number[], style: Style) => void, lines: (lines: number[][], style: Style) =>
+ * void, text: (text: string, x: number, y: number,
  * font: string, color: string, align?: "left" | "center" | "right") => void}} Pen
  * @typedef {import("./theme.js").Theme} Theme
  * @typedef {{theme: Theme, warmth: (shape: Shape) => import("./heat.js").Warmth | null, selected:
@@ -59,6 +61,24 @@ export function canvasPen(c) {
             else c.rect(x, y, w, h);
             stroke(style);
         },
+        rects: (shapes, style) => {
+            if (style.fill && !style.stroke) {
+                c.fillStyle = style.fill;
+                for (const {x, y, w, h} of shapes) c.fillRect(x, y, w, h);
+                return;
+            }
+            c.beginPath();
+            for (const {x, y, w, h} of shapes) c.rect(x, y, w, h);
+            stroke(style);
+        },
+        lines: (lines, style) => {
+            c.beginPath();
+            for (const p of lines) {
+                c.moveTo(p[0], p[1]);
+                for (let i = 2; i < p.length; i += 2) c.lineTo(p[i], p[i + 1]);
+            }
+            stroke(style);
+        },
         curve: (points, style) => {
             c.beginPath();
             c.moveTo(points[0], points[1]);
@@ -98,6 +118,13 @@ export function svgPen(root) {
         rect: (x, y, w, h, r, style) => {
             make("rect", {x, y, width: w, height: h, rx: r}, style);
         },
+        rects: (shapes, style) => {
+            for (const {x, y, w, h} of shapes) make("rect", {x, y, width: w, height: h}, style);
+        },
+        lines: (lines, style) => {
+            const d = lines.map((p) => `M${p.map((v) => v.toFixed(1)).join(" ")}`).join("");
+            make("path", {d}, style);
+        },
         curve: (points, style) => {
             const moves = beziers(points)
                 .map((b) => `C${b.map((v) => v.toFixed(1)).join(" ")}`)
@@ -131,18 +158,25 @@ function visible(s, view) {
         : s.x0 - 80 < view.x1 && s.x1 + 80 > view.x0 && s.y0 < view.y1 && s.y1 > view.y0;
 }
 
+/** Below these scales texts would be too small to read, and less is drawn. */
+const READABLE = {title: 0.34, sub: 0.42, head: 0.3},
+    DOT = 9, // pixels: what is lower is a plain rectangle
+    LEAST = 0.7; // pixels: open modules that are lower are left out
+
 /** @param {Pen} pen @param {Scene} scene @param {Look} look */
 export function paint(pen, scene, look) {
-    const {view, scale} = look;
-    for (const shape of scene.shapes)
-        if (shape.kind === "open" && visible(shape, view)) paintOpen(pen, shape, look);
+    const {view, scale} = look,
+        seen = scene.shapes.filter((shape) => visible(shape, view)),
+        dots = seen.filter((shape) => shape.kind !== "open" && scale * shape.h < DOT);
+    for (const shape of seen)
+        if (shape.kind === "open" && scale * shape.h > LEAST) paintOpen(pen, shape, look);
     paintOutlines(pen, scene, look);
-    if (scale > 0.04) for (const wire of scene.wires) if (visible(wire, view)) paintWire(pen, wire, look);
-    for (const shape of scene.shapes) {
-        if (shape.kind === "open" || !visible(shape, view)) continue;
-        if (scale * shape.h < 9) paintDot(pen, shape, look);
-        else paintCard(pen, shape, look);
-    }
+    const wires = scale > 0.04 ? scene.wires.filter((wire) => visible(wire, view)) : [];
+    if (scale < 0.12) paintThreads(pen, wires, look);
+    else for (const wire of wires) paintWire(pen, wire, look);
+    paintDots(pen, dots, look);
+    for (const shape of seen)
+        if (shape.kind !== "open" && scale * shape.h >= DOT) paintCard(pen, shape, look);
 }
 
 /** Nodes that one kernel computes lie on one background. @param {Pen} pen @param {Scene} scene
@@ -171,7 +205,7 @@ function paintOpen(pen, shape, look) {
         stroke: chosen ? theme.accent : look.hover === shape ? theme.soft : theme.line,
         width: chosen ? 2 : 1
     });
-    if (look.scale < 0.3) return;
+    if (look.scale < READABLE.head) return;
     if (share > 0.005)
         pen.rect(shape.x + 10, shape.y + 24, Math.max(3, Math.min(1, share) * (shape.w - 20)), 3, 1.5, {
             fill: heatColor(Math.max(share, 0.1), theme)
@@ -203,13 +237,36 @@ function paintWire(pen, wire, look) {
         pen.text(wire.label, p[0] + 6, p[1] + 14, SUB, near ? theme.accent : theme.soft);
 }
 
-/** @param {Pen} pen @param {Shape} shape @param {Look} look */
-function paintDot(pen, shape, look) {
-    pen.rect(shape.x, shape.y, shape.w, shape.h, 0, {
-        fill: fillOf(shape, look) || look.theme.families[shape.family],
-        stroke: look.selected === shape ? look.theme.accent : null,
-        width: 3 / look.scale
-    });
+/** Many wires from afar: straight pieces, in one stroke. @param {Pen} pen @param {Wire[]} wires
+ * @param {Look} look */
+function paintThreads(pen, wires, look) {
+    const {theme, scale} = look,
+        node = look.selected && look.selected.node,
+        near = (wire) => node !== null && (wire.from === node || wire.to === node);
+    for (const [some, stroke] of /** @type {[Wire[], string][]} */ ([
+        [wires.filter((wire) => !near(wire)), theme.line],
+        [node ? wires.filter(near) : [], theme.accent]
+    ]))
+        if (some.length) pen.lines(some.map((wire) => wire.points), {stroke, width: 0.7 / scale});
+}
+
+/** Nodes from afar: those of one colour at once. @param {Pen} pen @param {Shape[]} shapes
+ * @param {Look} look */
+function paintDots(pen, shapes, look) {
+    /** @type {Map<string, Shape[]>} */
+    const groups = new Map();
+    for (const shape of shapes) {
+        const fill = fillOf(shape, look) || look.theme.families[shape.family],
+            group = groups.get(fill);
+        if (group) group.push(shape);
+        else groups.set(fill, [shape]);
+    }
+    for (const [fill, group] of groups) pen.rects(group, {fill});
+    const {selected} = look;
+    if (selected && shapes.includes(selected))
+        pen.rects([selected], {stroke: look.theme.accent, width: 3 / look.scale});
+    const missing = shapes.filter((shape) => shape.node && look.missing.has(shape.node.name));
+    if (missing.length) pen.rects(missing, {fill: look.theme.bad});
 }
 
 /** @param {Shape} shape @param {Look} look */
@@ -234,7 +291,8 @@ function paintCard(pen, shape, look) {
             : look.hover === shape
               ? theme.soft
               : theme.line;
-    const round = shape.family === "end" ? h / 2 : 7,
+    const far = look.scale < READABLE.title,
+        round = far ? 0 : shape.family === "end" ? h / 2 : 7,
         width = chosen || missing ? 2.2 : mark ? 2 : 1;
     if (shape.kind === "module")
         pen.rect(x + 4, y + 4, w, h, round, {fill: theme.card, stroke: theme.line});
@@ -244,9 +302,9 @@ function paintCard(pen, shape, look) {
         width,
         dash: mark ? [5, 3] : undefined
     });
-    if (look.scale < 0.25) return;
     if (shape.family !== "end" && shape.kind === "node")
         pen.rect(x + 6, y + 8, 3, h - 16, 1.5, {fill: missing ? theme.bad : theme.families[shape.family]});
+    if (far) return;
     const left = shape.family === "end" ? x + w / 2 : x + 16,
         align = shape.family === "end" ? "center" : "left";
     if (shape.kind === "module") pen.text("▸", x + 9, y + 22, TITLE, theme.soft);
@@ -259,7 +317,7 @@ function paintCard(pen, shape, look) {
         theme.ink,
         align
     );
-    if (look.scale < 0.4 || !shape.sub) return;
+    if (look.scale < READABLE.sub || !shape.sub) return;
     const low = y + (h < 48 ? 35 : 39);
     const warmth = look.warmth(shape),
         hot = warmth && warmth.share > 0.2;

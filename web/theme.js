@@ -58,10 +58,22 @@ export const THEMES = {
     }
 };
 
+const LEVELS = 96; // of heat: equal colours are drawn together
+
+/** @type {Record<"light" | "dark", string[]>} */
+const heats = {light: [], dark: []};
+
 /** From cold to hot; shares of a run are many small ones and few large ones, so the root is taken.
  * @param {number} share @param {Theme} theme */
 export function heatColor(share, theme) {
-    const t = Math.min(1, Math.sqrt(Math.max(0, share)) * 1.25);
+    const t = Math.min(1, Math.sqrt(Math.max(0, share)) * 1.25),
+        level = Math.round(t * LEVELS) || 0,
+        known = heats[theme.dark ? "dark" : "light"];
+    return known[level] || (known[level] = mixed(level / LEVELS, theme));
+}
+
+/** @param {number} t from 0 to 1 @param {Theme} theme */
+function mixed(t, theme) {
     const stops = theme.dark
         ? [
               [29, 34, 45],

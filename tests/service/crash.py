@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 at random moments: crash.py FXSERVE [N=100] [SEED].
 
-In each of N rounds three clients upload, replace and delete graphs of their own, one a variant of
-another graph, and one a saved pass, as fast as they can until the server is killed after a random
-time (now and then while it starts). Then a server starts on the same folder and must show, for
-each graph, what was acknowledged last or what was under way at that moment, wholly: the listing
-is 200, each graph's info is 200, its run gives the one answer its bytes can give, and the pass
-has its steps. Nothing is left in tmp/, no blob without a graph, nothing in quarantine/.
+In each of N rounds three clients upload, replace and delete graphs of their own, one a variant
+of another graph, and one a saved pass, and one opens sessions and runs in them, as fast as they
+can until the server is killed after a random time (now and then while it starts). Then a server
+starts on the same folder and must show, for each graph, what was acknowledged last or what was
+under way at that moment, wholly: the listing is 200, each graph's info is 200, its run gives the
+one answer its bytes can give, and the pass has its steps. Nothing is left in tmp/, no blob
+without a graph, nothing in quarantine/. Of the sessions nothing is left: all are 404, none is
+counted, and a fresh one begins with the upload's state.
 """
 import base64
 import glob
@@ -24,6 +26,7 @@ from service import Failed, Server, Tally, multipart, tensor_of, write_safetenso
 
 NAMES = ("a", "b", "c")
 BASE = "base"  # of the variant; it stays
+COUNTER = "counter"  # its runs write a buffer; it stays, too
 SIZES = (1, 1000, 60000)
 GONE = None
 
@@ -68,6 +71,80 @@ class Steps:
 
     def __init__(self, number):
         self.number, self.body = number, json.dumps({"steps": [{"pass": "cse"}] * number}).encode()
+
+
+def counter():
+    """A graph whose result is how often a session ran it, plus its input."""
+    state = {"kind": "state", "target": "steps", "as": "BUFFER"}
+    nodes = [{"op": "placeholder", "name": "b_steps", "target": "b_steps"},
+             {"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_function", "name": "add_", "target": "torch.ops.aten.add_.Tensor",
+              "args": ["%b_steps", 1]},
+             {"op": "call_function", "name": "add", "target": "torch.ops.aten.add.Tensor",
+              "args": ["%x", "%add_"]},
+             {"op": "output", "name": "output", "target": "output", "args": [{"$tuple": ["%add"]}]}]
+    return json.dumps({"format": "fx/1", "nodes": nodes,
+                       "state": {"steps": {"dtype": "float32", "shape": [1], "data": [0], "written": True}},
+                       "signature": {"inputs": [state, {"kind": "user", "type": "Tensor"}],
+                                     "outputs": [{"kind": "user"}],
+                                     "in_tree": {"tuple": [{"tuple": ["*"]}, {"dict": {}}]}, "out_tree": "*",
+                                     "argument_names": ["x"], "ir": "TRAINING"}}).encode()
+
+
+class Sessions:
+    """Opens sessions of COUNTER and runs in them until the server is gone."""
+    place = "sessions"
+
+    def __init__(self, seed):
+        self.random, self.open, self.n, self.problems = random.Random(seed), {}, 0, []
+
+    def go(self, server):
+        thread = threading.Thread(target=self.work, args=(server,), daemon=True)
+        thread.start()
+        return thread
+
+    def work(self, server):
+        try:
+            with server.connect(10) as connection:
+                while True:
+                    self.step(connection)
+        except (Failed, OSError, KeyError, ValueError):
+            pass  # the server was killed
+
+    def step(self, connection):
+        if not self.open or (len(self.open) < 20 and self.random.random() < 0.3):
+            self.start(connection)
+        self.run(connection, self.random.choice(list(self.open)))
+
+    def start(self, connection):
+        connection.request("POST", f"/v1/graphs/{COUNTER}/sessions")
+        self.open[connection.reply().json()["id"]] = 0
+
+    def run(self, connection, session):
+        connection.request("POST", f"/v1/sessions/{session}/run", b'{"inputs": {"x": [0.0]}}')
+        count = connection.reply().json()["outputs"][0]["data"][0]
+        self.open[session] += 1
+        self.n += 1
+        if count != self.open[session]:
+            self.problems.append(f"run {self.open[session]} of a session counts {count}")
+
+    def check(self, server):
+        """After a restart. A list of problems."""
+        problems, self.problems, before, self.open = self.problems, [], list(self.open), {}
+        for session in before:
+            for method, path in (("GET", f"/v1/sessions/{session}"), ("POST", f"/v1/sessions/{session}/run")):
+                reply = server.call(method, path, b'{"inputs": {"x": [0.0]}}' if method == "POST" else None)
+                if reply.status != 404:
+                    problems.append(f"{method} of a session of before the crash: {reply.short()}")
+        metrics = server.call("GET", "/metrics").body
+        problems += [f"{name} are counted" for name in ("sessions", "session_bytes")
+                     if f"fxserve_{name} 0\n".encode() not in metrics]
+        with server.connect(10) as connection:
+            self.start(connection)
+            self.run(connection, next(iter(self.open)))
+        problems += self.problems
+        self.problems = []
+        return problems
 
 
 class Client(threading.Thread):
@@ -183,7 +260,9 @@ def check(server, clients, data):
     if listing.status != 200:
         raise Failed(f"listing: {listing.short()}")
     problems = check_folder(data)
-    for client in clients:
+    for sessions in [client for client in clients if client.place == "sessions"]:
+        problems += sessions.check(server)
+    for client in [client for client in clients if client.place != "sessions"]:
         found = (answer_of if client.place == "graphs" else steps_of)(server, client.name_of_graph)
         if found not in (client.known, client.wish):
             problems.append(f"{client.name_of_graph} answers {found}; acknowledged was {client.known}, under "
@@ -195,7 +274,7 @@ def check(server, clients, data):
     listed = [row["name"] for row in listing.json()["graphs"]]
     there = {place: [client.name_of_graph for client in clients
                      if client.place == place and client.known is not GONE] for place in ("graphs", "passes")}
-    if listed != sorted(there["graphs"] + [BASE]):
+    if listed != sorted(there["graphs"] + [BASE, COUNTER]):
         problems.append(f"listed are {listed}")
     saved = server.call("GET", "/v1/passes")
     if saved.status != 200 or [row["name"] for row in saved.json()["passes"]] != there["passes"]:
@@ -240,8 +319,10 @@ def main():
         clients = [Client(name, f"{seed} {name}") for name in NAMES]
         clients.append(Client("v", f"{seed} v", [Variant(number) for number in range(1, 13)]))
         clients.append(Client("p", f"{seed} p", [Steps(number) for number in range(1, 13)], "passes"))
+        clients.append(Sessions(f"{seed} s"))
         server = start(binary, folder, flags, chance)
         server.call("PUT", f"/v1/graphs/{BASE}", Content(2).body, Content(2).headers)
+        server.call("PUT", f"/v1/graphs/{COUNTER}", counter())
         for number in range(n):
             threads = [client.go(server) for client in clients]
             time.sleep(chance.random() ** 2 * 0.15)
@@ -257,7 +338,8 @@ def main():
             tally.check(f"round {number}", "\n  ".join(problems))
             if problems and not server.alive():
                 break
-        print(f"{sum(client.n for client in clients)} changes were acknowledged")
+        print(f"{sum(client.n for client in clients if client.place != 'sessions')} changes were "
+              f"acknowledged, {clients[-1].n} runs in sessions")
         tally.check("the server's end", "\n".join(server.stop()))
     return tally.end()
 

@@ -17,6 +17,13 @@ extern "C" {
 #ifndef DLPACK_DLPACK_H_
 enum { kDLCPU = 1 };
 enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLComplex = 5, kDLBool = 6 };
+enum {
+        kDLFloat8_e4m3fn = 10,
+        kDLFloat8_e4m3fnuz = 11,
+        kDLFloat8_e5m2 = 12,
+        kDLFloat8_e5m2fnuz = 13,
+        kDLFloat8_e8m0fnu = 14
+};
 typedef struct DLDevice {
         int32_t device_type, device_id;
 } DLDevice;

@@ -10,8 +10,14 @@ static uint8_t code_of(Dtype dtype)
                                            [DTYPE_KIND_INT] = kDLInt,
                                            [DTYPE_KIND_FLOAT] = kDLFloat,
                                            [DTYPE_KIND_COMPLEX] = kDLComplex };
-        if (dtype == DTYPE_BF16)
-                return kDLBfloat;
+        static const uint8_t others[DTYPE_COUNT] = { [DTYPE_BF16] = kDLBfloat,
+                                                     [DTYPE_F8E4M3FN] = kDLFloat8_e4m3fn,
+                                                     [DTYPE_F8E5M2] = kDLFloat8_e5m2,
+                                                     [DTYPE_F8E4M3FNUZ] = kDLFloat8_e4m3fnuz,
+                                                     [DTYPE_F8E5M2FNUZ] = kDLFloat8_e5m2fnuz,
+                                                     [DTYPE_F8E8M0FNU] = kDLFloat8_e8m0fnu };
+        if (others[dtype] != 0)
+                return others[dtype];
         bool is_unsigned =
                 dtype == DTYPE_U8 || dtype == DTYPE_U16 || dtype == DTYPE_U32 || dtype == DTYPE_U64;
         return is_unsigned ? kDLUInt : by_kind[dtype_info[dtype].kind];

@@ -28,6 +28,11 @@ static ListType list_type(Dtype dtype)
                 return LIST_F64;
         case DTYPE_F16:
         case DTYPE_BF16:
+        case DTYPE_F8E4M3FN:
+        case DTYPE_F8E5M2:
+        case DTYPE_F8E4M3FNUZ:
+        case DTYPE_F8E5M2FNUZ:
+        case DTYPE_F8E8M0FNU:
         case DTYPE_F32:
         case DTYPE_C64:
                 return LIST_F32;
@@ -74,13 +79,12 @@ static Status narrow_ints(const Lists *lists, Dtype dtype, uint8_t *out)
         return STATUS_OK;
 }
 
-static Status narrow_floats(const Lists *lists, Dtype dtype, uint16_t *out)
+static Status narrow_floats(const Lists *lists, Dtype dtype, uint8_t *out)
 {
         const float *from = lists->data;
-        for (size_t i = 0; i < lists->n; i++) {
-                out[i] = dtype == DTYPE_F16 ? f32_to_f16(from[i]) : f32_to_bf16(from[i]);
-                float back = dtype == DTYPE_F16 ? f16_to_f32(out[i]) : bf16_to_f32(out[i]);
-                if (isinf(back) && !isinf(from[i]))
+        for (size_t i = 0; i < lists->n; i++, out += dtype_info[dtype].bytes) {
+                element_from_f64(dtype, out, (double)from[i]);
+                if (!isfinite(element_as_f64(dtype, out)) && isfinite(from[i]))
                         return fail_range(lists, i, dtype);
         }
         return STATUS_OK;
@@ -91,7 +95,7 @@ static Status fill_tensor(const Lists *lists, Dtype dtype, Tensor *tensor)
         void *out = tensor_data(tensor);
         if (lists->n == 0)
                 return STATUS_OK;
-        if (dtype == DTYPE_F16 || dtype == DTYPE_BF16)
+        if (lists->type == LIST_F32 && dtype != DTYPE_F32 && dtype != DTYPE_C64)
                 return narrow_floats(lists, dtype, out);
         if (lists->type == LIST_I64 && dtype != DTYPE_I64)
                 return narrow_ints(lists, dtype, out);

@@ -48,6 +48,11 @@ static size_t print_item(Dtype dtype, const uint8_t *item, char *out)
                 return print_float(d[0], false, out);
         case DTYPE_F16:
         case DTYPE_BF16:
+        case DTYPE_F8E4M3FN:
+        case DTYPE_F8E5M2:
+        case DTYPE_F8E4M3FNUZ:
+        case DTYPE_F8E5M2FNUZ:
+        case DTYPE_F8E8M0FNU:
                 return print_float(element_as_f64(dtype, item), true, out);
         case DTYPE_C64:
                 memcpy(f, item, sizeof(f));

@@ -210,7 +210,7 @@ static void fill(const char *name, int filling, Tensor *tensor)
         bool ones = filling == 2 || strstr(name, "mask") != NULL;
         for (int64_t i = 0; i < numel; i++, at += bytes) {
                 double eighths = (double)((i * 7 + 3) % 17 - 8) / 8;
-                if (dtype_is_float(dtype))
+                if (dtype_info[dtype].kind == DTYPE_KIND_FLOAT)
                         element_from_f64(dtype, at,
                                          filling == 0   ? eighths
                                          : filling == 1 ? (eighths < 0 ? -eighths : eighths) + 0.5

@@ -612,7 +612,7 @@ static Status number_of(const Tensor *tensor, Value *out)
         if (meta_numel(&tensor->meta) != 1 || dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
                 return fail(STATUS_INPUT, "a single number is expected, not an array of %lld",
                             (long long)meta_numel(&tensor->meta));
-        if (dtype_is_float(dtype)) {
+        if (dtype_info[dtype].kind == DTYPE_KIND_FLOAT) {
                 TRY(tensor_item_f64(tensor, &number));
                 *out = value_float(number);
                 return STATUS_OK;

@@ -112,7 +112,7 @@ bool top_applies(const Tensor *tensor)
 static void write_value(Dtype dtype, double value, Text *out)
 {
         char text[NUMBER_TEXT_MAX];
-        if (!dtype_is_float(dtype)) {
+        if (dtype_info[dtype].kind != DTYPE_KIND_FLOAT) {
                 text_add_int(out, (int64_t)value);
                 return;
         }

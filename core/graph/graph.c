@@ -265,7 +265,7 @@ Status graph_add_state(Graph *graph, const char *path, Tensor *take_tensor, Stat
 bool state_looks_like_parameter(const char *path, Dtype dtype)
 {
         const char *dot = strrchr(path, '.'), *name = dot == NULL ? path : dot + 1;
-        return dtype_is_float(dtype) && strncmp(name, "running_", 8) != 0 &&
+        return dtype_info[dtype].kind == DTYPE_KIND_FLOAT && strncmp(name, "running_", 8) != 0 &&
                strncmp(name, "_tensor_constant", 16) != 0;
 }
 

@@ -272,6 +272,38 @@ static Status int_mm_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, product, out);
 }
 
+// Products of float8 in float32: a scale each, or one for each row of `self` and column of `mat2`.
+static Status scaled_mm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value a = NAMED(&c, "self"), b = NAMED(&c, "mat2"),
+              scales[] = { NAMED(&c, "scale_a"), NAMED(&c, "scale_b") };
+        const TensorMeta *self = compose_meta(&c, a), *mat2 = compose_meta(&c, b);
+        if (self->rank != 2 || mat2->rank != 2)
+                return fail(STATUS_SHAPE, "_scaled_mm: expected matrices");
+        if (!dtype_is_float8(self->dtype) || !dtype_is_float8(mat2->dtype))
+                return fail(STATUS_DTYPE, "_scaled_mm: expected float8, but got %s and %s",
+                            dtype_words(self->dtype), dtype_words(mat2->dtype));
+        if (compose_has(&c, "scale_result"))
+                return fail(STATUS_UNSUPPORTED, "_scaled_mm: scale_result is not supported");
+        const Dtype to = compose_has(&c, "out_dtype") ? NAMED(&c, "out_dtype").dtype : self->dtype;
+        Value product = OP(&c, "aten::mm", compose_cast(&c, a, DTYPE_F32), compose_cast(&c, b, DTYPE_F32));
+        for (int i = 0; i < 2; i++) {
+                const TensorMeta *meta = compose_meta(&c, scales[i]);
+                const int64_t rows = i == 0 ? self->size[0] : 1, columns = i == 0 ? 1 : mat2->size[1];
+                bool by_row = meta->rank == 2 && meta->size[0] == rows && meta->size[1] == columns;
+                if (meta->dtype != DTYPE_F32 || (meta_numel(meta) != 1 && !by_row))
+                        compose_check(&c, fail(STATUS_SHAPE,
+                                               "_scaled_mm: expected a float32 scale, or [%ld, %ld] of them",
+                                               (long)rows, (long)columns));
+                product = OP(&c, "aten::mul.Tensor", product, scales[i]);
+        }
+        if (compose_has(&c, "bias"))
+                product = OP(&c, "aten::add.Tensor", product, compose_cast(&c, NAMED(&c, "bias"), DTYPE_F32));
+        return compose_end(&c, compose_cast(&c, product, to), out);
+}
+
 // Summed and scaled in float32, rounded once.
 static Status int8_weights_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -310,6 +342,10 @@ const OpDef affine_ops[] = {
           DTYPES_ALL, .expand = dequantize_expand, .traits = TRAIT_FRESH },
         { "aten::_int_mm(Tensor self, Tensor mat2) -> Tensor", DTYPES_ALL, .expand = int_mm_expand,
           .traits = TRAIT_FRESH },
+        { "aten::_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
+          "Tensor? "
+          "scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
+          0, .expand = scaled_mm_expand, .traits = TRAIT_FRESH },
         { "aten::_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor", DTYPES_ALL,
           .expand = int8_weights_expand, .traits = TRAIT_FRESH },
 };

@@ -8,7 +8,7 @@
 #include "core/kernels/attention/attention.h"
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
-#include "core/ops/emitter.h"
+#include "core/ops/compose.h"
 #include <string.h>
 
 typedef struct SdpaArgs {
@@ -169,15 +169,7 @@ static Operands operands_of(const OpCall *call)
 static Status sdpa_args(const OpCall *call, SdpaArgs *out)
 {
         Operands operands = operands_of(call);
-        double dropout;
         TRY(check_operands(&operands));
-        TRY(arg_double(call, ATTENTION_DROPOUT_P, &dropout));
-        if (dropout > 0)
-                return fail(STATUS_UNSUPPORTED,
-                            "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not "
-                            "supported; pass dropout_p=0 "
-                            "for inference",
-                            dropout);
         SdpaArgs args = { .causal = arg_bool(call, ATTENTION_IS_CAUSAL, false), .repeat = 1 };
         int64_t depth = operands.q->size[operands.q->rank - 1];
         args.scale = depth == 0 ? 1 : 1 / sqrt((double)depth);
@@ -431,12 +423,71 @@ static Cost fused_cost(const OpCall *call)
         return fused_args(call, &args) == STATUS_OK ? cost_of(call, &args) : (Cost){ 0 };
 }
 
+// ---- with dropout: PyTorch's CPU kernels have none, it takes single operators ----
+// The mask as numbers to add, of the scores' dtype.
+static Value added_mask(Compose *c, const TensorMeta *query, const TensorMeta *key, Dtype dtype)
+{
+        Value mask = NAMED(c, "attn_mask");
+        const bool given = compose_has(c, "attn_mask");
+        if (compose_bool(c, "is_causal")) {
+                if (given)
+                        compose_check(c, fail(STATUS_VALUE,
+                                              "_scaled_dot_product_attention: Explicit attn_mask should not "
+                                              "be set when is_causal=True"));
+                mask = OP(c, "aten::ones", INTS(c, query->size[query->rank - 2], key->size[key->rank - 2]),
+                          value_dtype(DTYPE_BOOL));
+                mask = OP(c, "aten::tril", mask);
+        } else if (!given) {
+                return value_none();
+        }
+        if (compose_meta(c, mask)->dtype != DTYPE_BOOL)
+                return compose_wide(c, mask);
+        Value zeros = OP(c, "aten::zeros_like", mask, value_dtype(dtype));
+        return OP(c, "aten::masked_fill.Scalar", zeros, OP(c, "aten::logical_not", mask),
+                  value_float(-INFINITY));
+}
+
+static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        SdpaArgs args;
+        TRY(sdpa_args(call, &args));
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value q = compose_wide(&c, NAMED(&c, "query")), k = compose_wide(&c, NAMED(&c, "key")),
+              v = compose_wide(&c, NAMED(&c, "value"));
+        const TensorMeta *meta = arg_meta(call, ATTENTION_QUERY);
+        Value mask = added_mask(&c, meta, arg_meta(call, ATTENTION_KEY), dtype_compute(meta->dtype));
+        if (args.repeat > 1) {
+                k = OP(&c, "aten::repeat_interleave.self_int", k, value_int(args.repeat), value_int(-3));
+                v = OP(&c, "aten::repeat_interleave.self_int", v, value_int(args.repeat), value_int(-3));
+        }
+        const double root = sqrt(fabs(args.scale));
+        q = OP(&c, "aten::mul.Scalar", q, value_float(args.scale < 0 ? -root : root));
+        k = OP(&c, "aten::mul.Scalar", k, value_float(root));
+        Value scores =
+                OP(&c, "aten::matmul", q, OP(&c, "aten::transpose.int", k, value_int(-2), value_int(-1)));
+        if (mask.kind != VALUE_NONE)
+                scores = OP(&c, "aten::add.Tensor", scores, mask);
+        Value weights = OP(&c, "aten::_safe_softmax", scores, value_int(-1));
+        weights = OP(&c, "aten::dropout", weights, NAMED(&c, "dropout_p"), value_bool(true));
+        Value result = OP(&c, "aten::matmul", weights, v);
+        return compose_end(&c, compose_cast(&c, result, meta->dtype), out);
+}
+
+static OpExpand sdpa_form(const OpCall *call)
+{
+        double dropout = 0;
+        (void)arg_double(call, ATTENTION_DROPOUT_P, &dropout);
+        return dropout > 0 ? dropout_expand : NULL;
+}
+
 const OpDef attention_ops[] = {
         { "aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
           "attn_mask=None, float dropout_p=0., bool "
           "is_causal=False, *, float? "
           "scale=None, bool enable_gqa=False) -> Tensor",
-          DTYPES_FLOATS, .infer = sdpa_infer, .run = sdpa_run, .cost = sdpa_cost, .traits = TRAIT_FRESH },
+          DTYPES_FLOATS, OP_DROPS, .infer = sdpa_infer, .run = sdpa_run, .form = sdpa_form, .cost = sdpa_cost,
+          .traits = TRAIT_FRESH },
         { "fxserve::attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float scale) -> "
           "Tensor",
           1u << PACKED_DTYPE, OP_HIDDEN, .infer = fused_infer, .run = fused_run, .cost = fused_cost,

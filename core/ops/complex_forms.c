@@ -217,7 +217,7 @@ static Status std_form(Emitter *emitter, const OpCall *call, Value *out)
 // ---- the table ----
 static const struct {
         const char *row;
-        ComplexForm form;
+        OpExpand form;
 } forms[] = {
         { "aten::sum", linear_form },
         { "aten::sum.dim_IntList", linear_form },
@@ -267,7 +267,7 @@ static bool has_complex(const OpCall *call)
         return false;
 }
 
-ComplexForm complex_form_of(const OpDef *op)
+OpExpand complex_form_of(const OpDef *op)
 {
         char name[80];
         row_name(op, name, sizeof(name));
@@ -278,7 +278,7 @@ ComplexForm complex_form_of(const OpDef *op)
         return NULL;
 }
 
-ComplexForm complex_form(const OpCall *call)
+OpExpand complex_form(const OpCall *call)
 {
         DtypeSet taken = call->op->dtypes;
         bool real_only = taken != 0 && (taken & DTYPES_COMPLEX) == 0;

@@ -3,9 +3,8 @@
 #pragma once
 #include "core/ops/emitter.h"
 
-typedef Status (*ComplexForm)(Emitter *emitter, const OpCall *call, Value *out);
 // What emit calls in place of the row: set where the row takes real numbers only, the call has
 // complex ones, and a form is known. Else NULL.
-ComplexForm complex_form(const OpCall *call);
+OpExpand complex_form(const OpCall *call);
 // The form of a row of real numbers; NULL: none.
-ComplexForm complex_form_of(const OpDef *op);
+OpExpand complex_form_of(const OpDef *op);

@@ -486,7 +486,7 @@ const OpDef copy_join_ops[] = {
           .traits = TRAIT_FRESH },
         { "aten::tile(Tensor self, SymInt[] dims) -> Tensor", .expand = tile_expand,
           .traits = TRAIT_MAY_SHARE },
-        { "aten::flip(Tensor self, int[] dims) -> Tensor", .infer = flip_infer, .run = flip_run,
+        { "aten::flip(Tensor self, int[] dims) -> Tensor", DTYPES_ALL, .infer = flip_infer, .run = flip_run,
           .traits = TRAIT_FRESH },
         { "aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", .infer = roll_infer,
           .run = roll_run, .traits = TRAIT_FRESH },

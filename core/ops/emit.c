@@ -89,7 +89,7 @@ static Status check_dtype(const OpCall *call, const TensorMeta *meta, bool first
 Status call_check_dtypes(const OpCall *call)
 {
         DtypeSet allowed = call->op->dtypes;
-        if (allowed == 0 || allowed == (DtypeSet)DTYPES_ALL)
+        if (allowed == 0 || allowed == (DtypeSet)DTYPES_ANY)
                 return STATUS_OK;
         bool first = true;
         for (uint32_t i = 0; i < call->n_args; i++) {
@@ -181,7 +181,7 @@ static Status emit_inplace_kernel(OpCall *call, Value *out)
 }
 
 // ---- calls ----
-static Status emit_expand(OpCall *call, ComplexForm expand, Value *out)
+static Status emit_expand(OpCall *call, OpExpand expand, Value *out)
 {
         if (!call->inplace)
                 return expand(call->emitter, call, out);
@@ -213,7 +213,9 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
         OpCall call;
         TRY(call_open(emitter, overload, args, given, &call));
         Status status = emitter->vtbl->check == NULL ? STATUS_OK : emitter->vtbl->check(emitter, &call);
-        ComplexForm form = complex_form(&call);
+        OpExpand form = complex_form(&call);
+        if (form == NULL && call.op->form != NULL)
+                form = call.op->form(&call);
         if (status == STATUS_OK && form == NULL)
                 status = call_check_dtypes(&call);
         if (status == STATUS_OK && overload->inplace && args[SELF].kind != VALUE_TENSOR)

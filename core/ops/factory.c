@@ -173,7 +173,9 @@ static Status fill_with(const OpRun *run, Value number)
 
 static Status zeros_run(const OpRun *run)
 {
-        return fill_with(run, value_int(0));
+        const uint64_t zeros[2] = { 0 }; // bytes: float8_e8m0fnu has no number 0
+        Region to = region_of(run->out_meta[0], run->out[0]);
+        return fill_region(run->ctx, &to, zeros);
 }
 
 static Status ones_run(const OpRun *run)
@@ -499,11 +501,13 @@ const OpDef factory_ops[] = {
         FACTORY("eye(SymInt n, " OPTIONS ")", eye_infer, eye_run),
         FACTORY("eye.m(SymInt n, SymInt m, " OPTIONS ")", eye_infer, eye_run),
         { .schema = "aten::tril(Tensor self, SymInt diagonal=0) -> Tensor",
+          .dtypes = DTYPES_ALL,
           .flags = OP_INPLACE,
           .infer = triangle_infer,
           .run = triangle_run,
           .traits = TRAIT_FRESH },
         { .schema = "aten::triu(Tensor self, SymInt diagonal=0) -> Tensor",
+          .dtypes = DTYPES_ALL,
           .flags = OP_INPLACE,
           .infer = triangle_infer,
           .run = triangle_run,

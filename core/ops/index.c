@@ -292,14 +292,14 @@ const OpDef index_ops[] = {
         { "aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
           "scale_grad_by_freq=False, bool sparse=False) -> "
           "Tensor",
-          DTYPES_ALL, OP_CHECKS, .infer = embedding_infer, .run = embedding_run, .traits = TRAIT_FRESH },
-        { "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", DTYPES_ALL, OP_CHECKS,
+          DTYPES_ANY, OP_CHECKS, .infer = embedding_infer, .run = embedding_run, .traits = TRAIT_FRESH },
+        { "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", DTYPES_ANY, OP_CHECKS,
           .infer = select_infer, .run = select_run, .traits = TRAIT_FRESH },
         { "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", DTYPES_ALL,
           OP_CHECKS, .infer = gather_infer, .run = gather_run, .traits = TRAIT_FRESH },
         { "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", DTYPES_ALL, OP_CHECKS,
           .infer = along_infer, .run = along_run, .traits = TRAIT_FRESH },
-        { "aten::take(Tensor self, Tensor index) -> Tensor", DTYPES_ALL, OP_CHECKS, .infer = take_infer,
+        { "aten::take(Tensor self, Tensor index) -> Tensor", DTYPES_ANY, OP_CHECKS, .infer = take_infer,
           .run = take_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(index_ops);

@@ -244,7 +244,7 @@ const OpDef index_mask_ops[] = {
           .traits = TRAIT_FRESH },
         { "aten::where(Tensor condition) -> Tensor[]", 0, .expand = nonzero_numpy_expand,
           .traits = TRAIT_FRESH },
-        { "aten::masked_select(Tensor self, Tensor mask) -> Tensor", DTYPES_ALL, .infer = masked_select_infer,
+        { "aten::masked_select(Tensor self, Tensor mask) -> Tensor", DTYPES_ANY, .infer = masked_select_infer,
           .run = masked_select_run, .traits = TRAIT_FRESH },
         { "aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", DTYPES_ALL, OP_CHECKS,
           .infer = one_hot_infer, .run = one_hot_run, .traits = TRAIT_FRESH },

@@ -452,7 +452,7 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define INDEX(schema)                                                                                        \
         {                                                                                                    \
-                schema, DTYPES_ALL, OP_CHECKS, .infer = index_infer, .run = index_run, .traits = TRAIT_FRESH \
+                schema, DTYPES_ANY, OP_CHECKS, .infer = index_infer, .run = index_run, .traits = TRAIT_FRESH \
         }
 
 const OpDef index_tensor_ops[] = {

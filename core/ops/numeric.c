@@ -415,6 +415,9 @@ static Status im2col_expand(Emitter *emitter, const OpCall *call, Value *out)
             compose_int_list(&c, "padding", padding) != 2 || compose_int_list(&c, "stride", stride) != 2)
                 return compose_failed(&c) ? c.status
                                           : fail(STATUS_VALUE, "im2col: expected lists of 2 numbers");
+        if (dtype_is_float8(meta->dtype))
+                return fail(STATUS_DTYPE, "\"im2col_out_cpu\" not implemented for '%s'",
+                            dtype_words(meta->dtype));
         bool batched = meta->rank == 4;
         if ((meta->rank != 3 && !batched) || meta->size[meta->rank - 3] == 0 ||
             meta->size[meta->rank - 2] == 0 || meta->size[meta->rank - 1] == 0)

@@ -44,7 +44,11 @@ enum OpFlags {
         OP_JOINS = 1 << 6,
         OP_CHECKS = 1 << 7,   // run refuses some values (indices): it runs even when nobody reads the result
         OP_INTERNAL = 1 << 8, // only nodes that core inserts may call it (Node.internal)
+        OP_DROPS = 1 << 9,    // with dropout_p above 0 its form draws random numbers
 };
+
+// The body of a composite.
+typedef Status (*OpExpand)(Emitter *emitter, const OpCall *call, Value *out);
 
 // What a row claims about its results. tests/ops/traits.c tries each claim on the golden cases; a
 // row that claims nothing is safe, only slower.
@@ -148,7 +152,10 @@ struct OpDef {
         Status (*run)(const OpRun *run); // skipped when infer described only views, arguments and values
         Status (*pack)(const OpCall *call, const PackContext *context,
                        Packed *out_packed); // constant operands have data (arg_data), others none
-        Status (*expand)(Emitter *emitter, const OpCall *call, Value *out);
+        OpExpand expand;
+        // Of a kernel: what is emitted in its place for arguments that it does not take; NULL, or
+        // a NULL result: nothing else.
+        OpExpand (*form)(const OpCall *call);
         Cost (*cost)(const OpCall *call);
         const void *row;    // data shared by generic functions: the pointwise or reduction row
         const char *kernel; // name shown in profiles; NULL: the op's own name

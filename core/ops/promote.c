@@ -89,6 +89,11 @@ const char *dtype_c_name(Dtype dtype)
                 [DTYPE_F64] = "double",
                 [DTYPE_C64] = "c10::complex<float>",
                 [DTYPE_C128] = "c10::complex<double>",
+                [DTYPE_F8E4M3FN] = "c10::Float8_e4m3fn",
+                [DTYPE_F8E5M2] = "c10::Float8_e5m2",
+                [DTYPE_F8E4M3FNUZ] = "c10::Float8_e4m3fnuz",
+                [DTYPE_F8E5M2FNUZ] = "c10::Float8_e5m2fnuz",
+                [DTYPE_F8E8M0FNU] = "c10::Float8_e8m0fnu",
         };
         return names[dtype];
 }
@@ -104,6 +109,15 @@ double dtype_largest(Dtype dtype)
                 return 0x1.fffffep127;
         case DTYPE_F64:
                 return 0x1.fffffffffffffp1023;
+        case DTYPE_F8E4M3FN:
+                return 448;
+        case DTYPE_F8E5M2:
+        case DTYPE_F8E5M2FNUZ:
+                return 57344;
+        case DTYPE_F8E4M3FNUZ:
+                return 240;
+        case DTYPE_F8E8M0FNU:
+                return 0x1p127;
         default:
                 return ldexp(1.0, 8 * dtype_info[dtype].bytes - (dtype != DTYPE_U8)) -
                        (dtype_info[dtype].bytes < 8);
@@ -113,11 +127,20 @@ double dtype_largest(Dtype dtype)
 Status number_check_fits(Value number, Dtype dtype)
 {
         static const char *const names[DTYPE_COUNT] = {
-                [DTYPE_U8] = "uint8_t",         [DTYPE_I8] = "int8_t",
-                [DTYPE_I16] = "int16_t",        [DTYPE_I32] = "int",
-                [DTYPE_I64] = "int64_t",        [DTYPE_F16] = "c10::Half",
-                [DTYPE_BF16] = "c10::BFloat16", [DTYPE_F32] = "float",
+                [DTYPE_U8] = "uint8_t",
+                [DTYPE_I8] = "int8_t",
+                [DTYPE_I16] = "int16_t",
+                [DTYPE_I32] = "int",
+                [DTYPE_I64] = "int64_t",
+                [DTYPE_F16] = "c10::Half",
+                [DTYPE_BF16] = "c10::BFloat16",
+                [DTYPE_F32] = "float",
                 [DTYPE_F64] = "double",
+                [DTYPE_F8E4M3FN] = "c10::Float8_e4m3fn",
+                [DTYPE_F8E5M2] = "c10::Float8_e5m2",
+                [DTYPE_F8E4M3FNUZ] = "c10::Float8_e4m3fnuz",
+                [DTYPE_F8E5M2FNUZ] = "c10::Float8_e5m2fnuz",
+                [DTYPE_F8E8M0FNU] = "c10::Float8_e8m0fnu",
         };
         if (names[dtype] == NULL || number.kind == VALUE_BOOL)
                 return STATUS_OK;
@@ -127,7 +150,7 @@ Status number_check_fits(Value number, Dtype dtype)
                                     names[dtype]);
                 number = value_float(number.c.re);
         }
-        bool is_float = dtype_is_float(dtype);
+        bool is_float = dtype_info[dtype].kind == DTYPE_KIND_FLOAT;
         double value = number.kind == VALUE_FLOAT ? number.f : (double)number.i, max = dtype_largest(dtype);
         // Negative integers may wrap into unsigned dtypes.
         double min = is_float || (dtype == DTYPE_U8 && number.kind == VALUE_INT) ? -max
@@ -136,8 +159,10 @@ Status number_check_fits(Value number, Dtype dtype)
                                                                                  : -max - 1;
         // int64's largest value is 2.0**63 as a double, which PyTorch accepts
         bool fits = value >= min && value <= max;
+        if (dtype == DTYPE_F8E8M0FNU) // powers of two: the smallest is 2^-127
+                fits &= value >= 0x1p-127;
         if (is_float)
-                fits |= isnan(value) || isinf(value);
+                fits |= isnan(value) || (isinf(value) && (!dtype_is_float8(dtype) || dtype == DTYPE_F8E5M2));
         if (!fits)
                 return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow",
                             names[dtype]);

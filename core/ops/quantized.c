@@ -392,7 +392,7 @@ static Status convert_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define QUANTIZED(text, how)                                                                                 \
         {                                                                                                    \
-                "quantized_decomposed::" text, DTYPES_ALL, .expand = how, .traits = TRAIT_FRESH              \
+                "quantized_decomposed::" text, DTYPES_ANY, .expand = how, .traits = TRAIT_FRESH              \
         }
 #define LEVELS        "int quant_min, int quant_max, ScalarType dtype"
 #define TENSOR_LEVELS "Tensor quant_min, Tensor quant_max, ScalarType dtype"

@@ -133,7 +133,7 @@ static Status cast_dtype(const OpCall *call, const ReduceRow *row, Dtype *out_ca
         default:
                 break;
         }
-        if ((DTYPES_COMPLEX | DTYPES_UINTS) & DTYPE_BIT(*out_cast))
+        if ((DTYPES_COMPLEX | DTYPES_UINTS | DTYPES_FLOAT8) & DTYPE_BIT(*out_cast))
                 return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name,
                             dtype_words(*out_cast));
         return STATUS_OK;

@@ -167,11 +167,11 @@ static Status consecutive_expand(Emitter *emitter, const OpCall *call, Value *ou
         Value items = whole ? OP(&c, "aten::reshape", self, INTS(&c, -1)) : rows_of(&c, self, dim);
         Groups groups = groups_of(&c, items);
         Value starts = start_places(&c, &groups), numbers = none_asked(&c), counts = none_asked(&c);
-        if (compose_bool(&c, "return_inverse")) {
+        if (!whole || compose_bool(&c, "return_inverse")) { // of slices PyTorch gives all three
                 numbers = group_numbers(&c, &groups);
                 numbers = whole ? like_self(&c, numbers, meta) : numbers;
         }
-        if (compose_bool(&c, "return_counts"))
+        if (!whole || compose_bool(&c, "return_counts"))
                 counts = group_counts(&c, &groups, starts);
         Value kept = OP(&c, "aten::index_select", items, value_int(0), starts);
         if (!whole)

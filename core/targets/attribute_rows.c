@@ -203,7 +203,7 @@ static Status read_attribute(Emitter *emitter, Value x, const char *name, Value 
                 return STATUS_OK;
         }
         if (x.kind == VALUE_DTYPE && strcmp(name, "is_floating_point") == 0) {
-                *out = value_bool(dtype_is_float(x.dtype));
+                *out = value_bool(dtype_info[x.dtype].kind == DTYPE_KIND_FLOAT);
                 return STATUS_OK;
         }
         *out_found = false;
@@ -352,7 +352,7 @@ static Status is_floating_point_expand(Emitter *emitter, const OpCall *call, Val
         const TensorMeta *meta;
         (void)emitter;
         TRY(self_meta(call, &meta));
-        *out = value_bool(dtype_is_float(meta->dtype));
+        *out = value_bool(dtype_info[meta->dtype].kind == DTYPE_KIND_FLOAT);
         return STATUS_OK;
 }
 

@@ -29,14 +29,6 @@ static const Value *constant_named(const OpCall *call, const char *name)
         return at < 0 ? NULL : &call->args[at];
 }
 
-// Probabilities that need random numbers: at 0 nothing is dropped, at 1 everything.
-static bool draws(const OpCall *call, const char *name, double *out_p)
-{
-        const Value *p = constant_named(call, name);
-        *out_p = p == NULL || !value_is_number(*p) || p->kind == VALUE_COMPLEX ? 0 : python_float(*p);
-        return *out_p > 0 && *out_p < 1;
-}
-
 Status refuse_cuda(const OpCall *call)
 {
         (void)call;
@@ -74,27 +66,12 @@ static Status refuse_device(const OpCall *call)
         return STATUS_OK;
 }
 
-static Status refuse_attention(const OpCall *call)
-{
-        double p;
-        if (!draws(call, "dropout_p", &p))
-                return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED,
-                    "scaled_dot_product_attention(dropout_p=%g) draws random numbers, which are not "
-                    "supported; pass dropout_p=0 for "
-                    "inference",
-                    p);
-}
-
 static const struct {
         const char *ns, *name; // of the schema
         Status (*refuse)(const OpCall *call);
 } rows[] = {
-        { "aten", "scaled_dot_product_attention", refuse_attention },
-        { "py", "cuda", refuse_cuda },
-        { "py", "embedding", refuse_embedding },
-        { "py", "norm", refuse_norm },
-        { "py", "tensor", refuse_device },
+        { "py", "cuda", refuse_cuda }, { "py", "embedding", refuse_embedding },
+        { "py", "norm", refuse_norm }, { "py", "tensor", refuse_device },
         { "py", "to", refuse_device },
 };
 

@@ -82,18 +82,30 @@ static Status read_flags(const Node *node, const uint8_t *flags, uint8_t *out)
         return STATUS_OK;
 }
 
+static bool has_argument(const Schema *schema, const char *name)
+{
+        for (uint32_t i = 0; i < schema->n_args; i++)
+                if (strcmp(schema->args[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
+// What the node gives for argument `name`; NULL: nothing.
+static const Value *given_for(const Node *node, const Schema *schema, const char *name)
+{
+        for (uint32_t i = 0; i < schema->n_args && i < node->args.seq->n; i++)
+                if (strcmp(schema->args[i].name, name) == 0)
+                        return &node->args.seq->items[i];
+        return node->kwargs.kind == VALUE_DICT ? dict_get(node->kwargs.dict, name) : NULL;
+}
+
 // Whether argument `name` exists and is not a plain False (`if_absent` when it is not given).
 static bool asks(const Node *node, const Schema *schema, const char *name, bool if_absent)
 {
-        for (uint32_t i = 0; i < schema->n_args; i++) {
-                if (strcmp(schema->args[i].name, name) != 0)
-                        continue;
-                const Value *given = i < node->args.seq->n ? &node->args.seq->items[i] : NULL;
-                if (given == NULL && node->kwargs.kind == VALUE_DICT)
-                        given = dict_get(node->kwargs.dict, name);
-                return given == NULL ? if_absent : !(given->kind == VALUE_BOOL && !given->b);
-        }
-        return false;
+        if (!has_argument(schema, name))
+                return false;
+        const Value *given = given_for(node, schema, name);
+        return given == NULL ? if_absent : !(given->kind == VALUE_BOOL && !given->b);
 }
 
 // NODE_WRITES, NODE_WRITES_FIRST or 0.
@@ -164,6 +176,13 @@ static bool may_draw(const OpDef *op)
                (op->expand != NULL && (op->traits & TRAIT_DRAWS_NOTHING) == 0);
 }
 
+// Whether the node's dropout_p is anything but a constant 0.
+static bool drops(const Node *node, const Overload *overload)
+{
+        const Value *p = given_for(node, &overload->schema, "dropout_p");
+        return p != NULL && !(p->kind == VALUE_FLOAT && p->f == 0) && !(p->kind == VALUE_INT && p->i == 0);
+}
+
 // unsqueeze_ and the like: in-place twins of pure view rows.
 static bool moves(const Overload *overload)
 {
@@ -187,7 +206,9 @@ static uint32_t target_effects(const Node *node, const Target *target)
 {
         uint32_t effects = target_writes(node, target);
         for (uint32_t i = 0; i < target->n_overloads; i++) {
-                effects |= may_draw(target->overloads[i]->op) ? NODE_DRAWS : 0;
+                const OpDef *op = target->overloads[i]->op;
+                bool random = (op->flags & OP_DROPS) != 0 ? drops(node, target->overloads[i]) : may_draw(op);
+                effects |= random ? NODE_DRAWS : 0;
                 effects |= moves(target->overloads[i]) ? NODE_MOVES : 0;
         }
         effects |= target_is_internal(target) && asserts(target) ? NODE_HALTS : 0;

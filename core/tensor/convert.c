@@ -8,51 +8,66 @@
 
 // How an element of each dtype is read: as an integer, and as the C number that converts exactly to
 // floats.
-#define READ_INT_BOOL(x)  ((int64_t)((x) != 0))
-#define READ_INT_U8(x)    ((int64_t)(x))
-#define READ_INT_I8(x)    ((int64_t)(x))
-#define READ_INT_I16(x)   ((int64_t)(x))
-#define READ_INT_I32(x)   ((int64_t)(x))
-#define READ_INT_I64(x)   (x)
-#define READ_INT_U16(x)   ((int64_t)(x))
-#define READ_INT_U32(x)   ((int64_t)(x))
-#define READ_INT_U64(x)   ((int64_t)(x))
-#define READ_INT_F16(x)   float_to_i64(half_to_float(x))
-#define READ_INT_BF16(x)  float_to_i64(bfloat_to_float(x))
-#define READ_INT_F32(x)   float_to_i64(x)
-#define READ_INT_F64(x)   double_to_i64(x)
-#define READ_INT_C64(x)   float_to_i64((x).re)
-#define READ_INT_C128(x)  double_to_i64((x).re)
-#define READ_REAL_BOOL(x) ((x) != 0)
-#define READ_REAL_U8(x)   (x)
-#define READ_REAL_I8(x)   (x)
-#define READ_REAL_I16(x)  (x)
-#define READ_REAL_I32(x)  (x)
-#define READ_REAL_I64(x)  (x)
-#define READ_REAL_U16(x)  (x)
-#define READ_REAL_U32(x)  (x)
-#define READ_REAL_U64(x)  (x)
-#define READ_REAL_F16(x)  half_to_float(x)
-#define READ_REAL_BF16(x) bfloat_to_float(x)
-#define READ_REAL_F32(x)  (x)
-#define READ_REAL_F64(x)  (x)
-#define READ_REAL_C64(x)  ((x).re)
-#define READ_REAL_C128(x) ((x).re)
-#define READ_IMAG_C64(x)  ((double)(x).im)
-#define READ_IMAG_C128(x) ((x).im)
-#define READ_IMAG_BOOL(x) 0.0
-#define READ_IMAG_U8(x)   0.0
-#define READ_IMAG_I8(x)   0.0
-#define READ_IMAG_I16(x)  0.0
-#define READ_IMAG_I32(x)  0.0
-#define READ_IMAG_I64(x)  0.0
-#define READ_IMAG_U16(x)  0.0
-#define READ_IMAG_U32(x)  0.0
-#define READ_IMAG_U64(x)  0.0
-#define READ_IMAG_F16(x)  0.0
-#define READ_IMAG_BF16(x) 0.0
-#define READ_IMAG_F32(x)  0.0
-#define READ_IMAG_F64(x)  0.0
+#define READ_INT_BOOL(x)        ((int64_t)((x) != 0))
+#define READ_INT_U8(x)          ((int64_t)(x))
+#define READ_INT_I8(x)          ((int64_t)(x))
+#define READ_INT_I16(x)         ((int64_t)(x))
+#define READ_INT_I32(x)         ((int64_t)(x))
+#define READ_INT_I64(x)         (x)
+#define READ_INT_U16(x)         ((int64_t)(x))
+#define READ_INT_U32(x)         ((int64_t)(x))
+#define READ_INT_U64(x)         ((int64_t)(x))
+#define READ_INT_F16(x)         float_to_i64(half_to_float(x))
+#define READ_INT_BF16(x)        float_to_i64(bfloat_to_float(x))
+#define READ_INT_F32(x)         float_to_i64(x)
+#define READ_INT_F64(x)         double_to_i64(x)
+#define READ_INT_C64(x)         float_to_i64((x).re)
+#define READ_INT_C128(x)        double_to_i64((x).re)
+#define READ_INT_F8E4M3FN(x)    float_to_i64(READ_REAL_F8E4M3FN(x))
+#define READ_INT_F8E5M2(x)      float_to_i64(READ_REAL_F8E5M2(x))
+#define READ_INT_F8E4M3FNUZ(x)  float_to_i64(READ_REAL_F8E4M3FNUZ(x))
+#define READ_INT_F8E5M2FNUZ(x)  float_to_i64(READ_REAL_F8E5M2FNUZ(x))
+#define READ_INT_F8E8M0FNU(x)   float_to_i64(READ_REAL_F8E8M0FNU(x))
+#define READ_REAL_BOOL(x)       ((x) != 0)
+#define READ_REAL_U8(x)         (x)
+#define READ_REAL_I8(x)         (x)
+#define READ_REAL_I16(x)        (x)
+#define READ_REAL_I32(x)        (x)
+#define READ_REAL_I64(x)        (x)
+#define READ_REAL_U16(x)        (x)
+#define READ_REAL_U32(x)        (x)
+#define READ_REAL_U64(x)        (x)
+#define READ_REAL_F16(x)        half_to_float(x)
+#define READ_REAL_BF16(x)       bfloat_to_float(x)
+#define READ_REAL_F32(x)        (x)
+#define READ_REAL_F64(x)        (x)
+#define READ_REAL_C64(x)        ((x).re)
+#define READ_REAL_C128(x)       ((x).re)
+#define READ_REAL_F8E4M3FN(x)   float8_to_float(&float8_e4m3fn, x)
+#define READ_REAL_F8E5M2(x)     float8_to_float(&float8_e5m2, x)
+#define READ_REAL_F8E4M3FNUZ(x) float8_to_float(&float8_e4m3fnuz, x)
+#define READ_REAL_F8E5M2FNUZ(x) float8_to_float(&float8_e5m2fnuz, x)
+#define READ_REAL_F8E8M0FNU(x)  e8m0_to_float(x)
+#define READ_IMAG_C64(x)        ((double)(x).im)
+#define READ_IMAG_C128(x)       ((x).im)
+#define READ_IMAG_BOOL(x)       0.0
+#define READ_IMAG_U8(x)         0.0
+#define READ_IMAG_I8(x)         0.0
+#define READ_IMAG_I16(x)        0.0
+#define READ_IMAG_I32(x)        0.0
+#define READ_IMAG_I64(x)        0.0
+#define READ_IMAG_U16(x)        0.0
+#define READ_IMAG_U32(x)        0.0
+#define READ_IMAG_U64(x)        0.0
+#define READ_IMAG_F16(x)        0.0
+#define READ_IMAG_BF16(x)       0.0
+#define READ_IMAG_F32(x)        0.0
+#define READ_IMAG_F64(x)        0.0
+#define READ_IMAG_F8E4M3FN(x)   0.0
+#define READ_IMAG_F8E5M2(x)     0.0
+#define READ_IMAG_F8E4M3FNUZ(x) 0.0
+#define READ_IMAG_F8E5M2FNUZ(x) 0.0
+#define READ_IMAG_F8E8M0FNU(x)  0.0
 
 #define READ_F32(DTYPE, x)  ((float)(READ_REAL_##DTYPE(x)))
 #define READ_F64(DTYPE, x)  ((double)(READ_REAL_##DTYPE(x)))
@@ -99,21 +114,26 @@ static inline uint64_t float_to_u64(float value)
                  : i64_as_u64, uint64_t                                                                      \
                  : keep_unsigned)(x)
 
-#define WRITE_BOOL(x) ((uint8_t)((x) != 0))
-#define WRITE_U8(x)   ((uint8_t)TO_I64(x))
-#define WRITE_I8(x)   ((int8_t)TO_I32(x))
-#define WRITE_I16(x)  ((int16_t)TO_I32(x))
-#define WRITE_I32(x)  ((int32_t)TO_I32(x))
-#define WRITE_I64(x)  TO_I64(x)
-#define WRITE_U16(x)  ((uint16_t)TO_I32(x))
-#define WRITE_U32(x)  ((uint32_t)TO_I64(x))
-#define WRITE_U64(x)  TO_U64(x)
-#define WRITE_F16(x)  float_to_half((float)(x))
-#define WRITE_BF16(x) float_to_bfloat((float)(x))
-#define WRITE_F32(x)  ((float)(x))
-#define WRITE_F64(x)  ((double)(x))
-#define WRITE_C64(x)  ((ComplexF32){ (float)(x), 0.0f })
-#define WRITE_C128(x) ((ComplexF64){ (double)(x), 0.0 })
+#define WRITE_BOOL(x)       ((uint8_t)((x) != 0))
+#define WRITE_U8(x)         ((uint8_t)TO_I64(x))
+#define WRITE_I8(x)         ((int8_t)TO_I32(x))
+#define WRITE_I16(x)        ((int16_t)TO_I32(x))
+#define WRITE_I32(x)        ((int32_t)TO_I32(x))
+#define WRITE_I64(x)        TO_I64(x)
+#define WRITE_U16(x)        ((uint16_t)TO_I32(x))
+#define WRITE_U32(x)        ((uint32_t)TO_I64(x))
+#define WRITE_U64(x)        TO_U64(x)
+#define WRITE_F16(x)        float_to_half((float)(x))
+#define WRITE_BF16(x)       float_to_bfloat((float)(x))
+#define WRITE_F32(x)        ((float)(x))
+#define WRITE_F64(x)        ((double)(x))
+#define WRITE_C64(x)        ((ComplexF32){ (float)(x), 0.0f })
+#define WRITE_C128(x)       ((ComplexF64){ (double)(x), 0.0 })
+#define WRITE_F8E4M3FN(x)   float_to_float8(&float8_e4m3fn, (float)(x))
+#define WRITE_F8E5M2(x)     float_to_float8(&float8_e5m2, (float)(x))
+#define WRITE_F8E4M3FNUZ(x) float_to_float8(&float8_e4m3fnuz, (float)(x))
+#define WRITE_F8E5M2FNUZ(x) float_to_float8(&float8_e5m2fnuz, (float)(x))
+#define WRITE_F8E8M0FNU(x)  float_to_e8m0((float)(x))
 
 #define ELEMENT_TABLE(ROW, CLASS, class_type)                                                                \
         ROW(CLASS, class_type, BOOL, uint8_t)                                                                \
@@ -130,7 +150,12 @@ static inline uint64_t float_to_u64(float value)
         ROW(CLASS, class_type, F32, float)                                                                   \
         ROW(CLASS, class_type, F64, double)                                                                  \
         ROW(CLASS, class_type, C64, ComplexF32)                                                              \
-        ROW(CLASS, class_type, C128, ComplexF64)
+        ROW(CLASS, class_type, C128, ComplexF64)                                                             \
+        ROW(CLASS, class_type, F8E4M3FN, uint8_t)                                                            \
+        ROW(CLASS, class_type, F8E5M2, uint8_t)                                                              \
+        ROW(CLASS, class_type, F8E4M3FNUZ, uint8_t)                                                          \
+        ROW(CLASS, class_type, F8E5M2FNUZ, uint8_t)                                                          \
+        ROW(CLASS, class_type, F8E8M0FNU, uint8_t)
 
 #define DEFINE_LOADER(CLASS, class_type, DTYPE, type)                                                        \
         static void load_##CLASS##_##DTYPE(const void *from, int64_t stride, size_t n, void *tile)           \
@@ -175,21 +200,26 @@ ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
 
 // From complex: complex types keep both parts, bool asks both, everything else drops the imaginary
 // part.
-#define COMPLEX_TO_BOOL(x) ((uint8_t)((x).re != 0 || (x).im != 0))
-#define COMPLEX_TO_C64(x)  ((ComplexF32){ (float)(x).re, (float)(x).im })
-#define COMPLEX_TO_C128(x) ((ComplexF64){ (double)(x).re, (double)(x).im })
-#define COMPLEX_TO_U8(x)   WRITE_U8((x).re)
-#define COMPLEX_TO_I8(x)   WRITE_I8((x).re)
-#define COMPLEX_TO_I16(x)  WRITE_I16((x).re)
-#define COMPLEX_TO_I32(x)  WRITE_I32((x).re)
-#define COMPLEX_TO_I64(x)  WRITE_I64((x).re)
-#define COMPLEX_TO_U16(x)  WRITE_U16((x).re)
-#define COMPLEX_TO_U32(x)  WRITE_U32((x).re)
-#define COMPLEX_TO_U64(x)  WRITE_U64((x).re)
-#define COMPLEX_TO_F16(x)  WRITE_F16((x).re)
-#define COMPLEX_TO_BF16(x) WRITE_BF16((x).re)
-#define COMPLEX_TO_F32(x)  WRITE_F32((x).re)
-#define COMPLEX_TO_F64(x)  WRITE_F64((x).re)
+#define COMPLEX_TO_BOOL(x)       ((uint8_t)((x).re != 0 || (x).im != 0))
+#define COMPLEX_TO_C64(x)        ((ComplexF32){ (float)(x).re, (float)(x).im })
+#define COMPLEX_TO_C128(x)       ((ComplexF64){ (double)(x).re, (double)(x).im })
+#define COMPLEX_TO_U8(x)         WRITE_U8((x).re)
+#define COMPLEX_TO_I8(x)         WRITE_I8((x).re)
+#define COMPLEX_TO_I16(x)        WRITE_I16((x).re)
+#define COMPLEX_TO_I32(x)        WRITE_I32((x).re)
+#define COMPLEX_TO_I64(x)        WRITE_I64((x).re)
+#define COMPLEX_TO_U16(x)        WRITE_U16((x).re)
+#define COMPLEX_TO_U32(x)        WRITE_U32((x).re)
+#define COMPLEX_TO_U64(x)        WRITE_U64((x).re)
+#define COMPLEX_TO_F16(x)        WRITE_F16((x).re)
+#define COMPLEX_TO_BF16(x)       WRITE_BF16((x).re)
+#define COMPLEX_TO_F32(x)        WRITE_F32((x).re)
+#define COMPLEX_TO_F64(x)        WRITE_F64((x).re)
+#define COMPLEX_TO_F8E4M3FN(x)   WRITE_F8E4M3FN((x).re)
+#define COMPLEX_TO_F8E5M2(x)     WRITE_F8E5M2((x).re)
+#define COMPLEX_TO_F8E4M3FNUZ(x) WRITE_F8E4M3FNUZ((x).re)
+#define COMPLEX_TO_F8E5M2FNUZ(x) WRITE_F8E5M2FNUZ((x).re)
+#define COMPLEX_TO_F8E8M0FNU(x)  WRITE_F8E8M0FNU((x).re)
 #define DEFINE_COMPLEX_STORER(CLASS, class_type, DTYPE, type)                                                \
         static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)            \
         {                                                                                                    \

@@ -56,11 +56,26 @@ Dtype dtype_from_oip(const char *name)
 const char *dtype_words(Dtype dtype)
 {
         static const char *const words[DTYPE_COUNT] = {
-                [DTYPE_BOOL] = "Bool",  [DTYPE_U8] = "Byte",          [DTYPE_I8] = "Char",
-                [DTYPE_I16] = "Short",  [DTYPE_I32] = "Int",          [DTYPE_I64] = "Long",
-                [DTYPE_U16] = "UInt16", [DTYPE_U32] = "UInt32",       [DTYPE_U64] = "UInt64",
-                [DTYPE_F16] = "Half",   [DTYPE_BF16] = "BFloat16",    [DTYPE_F32] = "Float",
-                [DTYPE_F64] = "Double", [DTYPE_C64] = "ComplexFloat", [DTYPE_C128] = "ComplexDouble",
+                [DTYPE_BOOL] = "Bool",
+                [DTYPE_U8] = "Byte",
+                [DTYPE_I8] = "Char",
+                [DTYPE_I16] = "Short",
+                [DTYPE_I32] = "Int",
+                [DTYPE_I64] = "Long",
+                [DTYPE_U16] = "UInt16",
+                [DTYPE_U32] = "UInt32",
+                [DTYPE_U64] = "UInt64",
+                [DTYPE_F16] = "Half",
+                [DTYPE_BF16] = "BFloat16",
+                [DTYPE_F32] = "Float",
+                [DTYPE_F64] = "Double",
+                [DTYPE_C64] = "ComplexFloat",
+                [DTYPE_C128] = "ComplexDouble",
+                [DTYPE_F8E4M3FN] = "Float8_e4m3fn",
+                [DTYPE_F8E5M2] = "Float8_e5m2",
+                [DTYPE_F8E4M3FNUZ] = "Float8_e4m3fnuz",
+                [DTYPE_F8E5M2FNUZ] = "Float8_e5m2fnuz",
+                [DTYPE_F8E8M0FNU] = "Float8_e8m0fnu",
         };
         return dtype < DTYPE_COUNT ? words[dtype] : "Undefined";
 }
@@ -90,6 +105,10 @@ static Dtype promote_ints(Dtype a, Dtype b)
 
 Status dtype_promote(Dtype a, Dtype b, Dtype *out)
 {
+        if (a != b && (dtype_is_float8(a) || dtype_is_float8(b)))
+                return fail(STATUS_DTYPE,
+                            "Promotion for Float8 Types is not supported, attempted to promote %s and %s",
+                            dtype_words(a), dtype_words(b));
         if (a > b) {
                 Dtype swap = a;
                 a = b;

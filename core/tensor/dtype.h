@@ -24,7 +24,12 @@
         DTYPE(F32, "float32", "f32", 4, FLOAT, "F32", "<f4", "FP32")                                         \
         DTYPE(F64, "float64", "f64", 8, FLOAT, "F64", "<f8", "FP64")                                         \
         DTYPE(C64, "complex64", "c64", 8, COMPLEX, "C64", "<c8", NULL)                                       \
-        DTYPE(C128, "complex128", "c128", 16, COMPLEX, NULL, "<c16", NULL)
+        DTYPE(C128, "complex128", "c128", 16, COMPLEX, NULL, "<c16", NULL)                                   \
+        DTYPE(F8E4M3FN, "float8_e4m3fn", "f8e4m3fn", 1, FLOAT, "F8_E4M3", NULL, NULL)                        \
+        DTYPE(F8E5M2, "float8_e5m2", "f8e5m2", 1, FLOAT, "F8_E5M2", NULL, NULL)                              \
+        DTYPE(F8E4M3FNUZ, "float8_e4m3fnuz", "f8e4m3fnuz", 1, FLOAT, "F8_E4M3FNUZ", NULL, NULL)              \
+        DTYPE(F8E5M2FNUZ, "float8_e5m2fnuz", "f8e5m2fnuz", 1, FLOAT, "F8_E5M2FNUZ", NULL, NULL)              \
+        DTYPE(F8E8M0FNU, "float8_e8m0fnu", "f8e8m0fnu", 1, FLOAT, "F8_E8M0", NULL, NULL)
 
 typedef enum Dtype {
 #define DTYPE_ENUM(NAME, ...) DTYPE_##NAME,
@@ -58,12 +63,20 @@ enum {
         DTYPES_FLOATS = DTYPES_HALFS | 1u << DTYPE_F32 | 1u << DTYPE_F64,
         DTYPES_COMPLEX = 1u << DTYPE_C64 | 1u << DTYPE_C128,
         DTYPES_REAL = DTYPES_BOOL | DTYPES_INTS | DTYPES_FLOATS, // what most operators take
-        DTYPES_ALL = (1u << DTYPE_COUNT) - 1,
+        // stored, moved and cast, hardly computed with
+        DTYPES_FLOAT8 = 1u << DTYPE_F8E4M3FN | 1u << DTYPE_F8E5M2 | 1u << DTYPE_F8E4M3FNUZ |
+                        1u << DTYPE_F8E5M2FNUZ | 1u << DTYPE_F8E8M0FNU,
+        DTYPES_ANY = (1u << DTYPE_COUNT) - 1,
+        DTYPES_ALL = DTYPES_ANY & ~DTYPES_FLOAT8,
 };
 
-static inline bool dtype_is_float(Dtype dtype)
+static inline bool dtype_is_float(Dtype dtype) // one that is computed with: not float8
 {
         return (DTYPES_FLOATS >> dtype & 1) != 0;
+}
+static inline bool dtype_is_float8(Dtype dtype)
+{
+        return (DTYPES_FLOAT8 >> dtype & 1) != 0;
 }
 static inline bool dtype_is_int(Dtype dtype) // bool excluded
 {

@@ -41,7 +41,7 @@ static Status run(Trial *trial, const Bound *bound, Value *out)
         const OpDef *op = bound->overload->op;
         generator_seed(generator, 5);
         Status status = emit(trial->emitter, bound->overload, bound->args, bound->given, out);
-        if (generator->started && (op->flags & OP_RANDOM) == 0)
+        if (generator->started && (op->flags & (OP_RANDOM | OP_DROPS)) == 0)
                 wrong(trial, "draws random numbers without OP_RANDOM");
         if (generator->started && (op->traits & TRAIT_DRAWS_NOTHING) != 0)
                 wrong(trial, "draws random numbers and claims to draw none");

@@ -123,4 +123,5 @@ def different():
     for x in (rows, rows.float(), rows.t(), rows.reshape(2, 2, 3), rows.to(boolean)):
         for dim in (0, 1, -1):
             yield "unique_dim.default", [x, dim, True, True, True]
-            yield "unique_consecutive.default", [x, True, True, dim]
+            for inverse, counts in ((True, True), (False, False)):
+                yield "unique_consecutive.default", [x, inverse, counts, dim]

@@ -25,7 +25,7 @@ import make_goldens
 from count_goldens import TABLE, counted, table
 from expected import write_safetensors
 from golden_hand import bf16, f16, f32, f64, i8, i32, i64, ramp, u8
-from make_goldens import Candidate, encode_case, find_overload
+from make_goldens import TOLERANCE, Candidate, encode_case, find_overload
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
 SEEDS, SIZES = (0, 1, 42), (1, 15, 16, 17, 1000, 100003)
@@ -174,6 +174,20 @@ def layers():
                 yield Drawn(f"aten.rrelu_with_noise{form}.default", [x, noise, 0.1, 0.3, training])
 
 
+def attention():
+    """Products of floats: compared with a tolerance, not by their bits."""
+    for dtype, shape in itertools.product((f32, f64, f16, bf16), ((2, 2, 3, 8), (4, 3, 8), (3, 8))):
+        q, k, v = (torch.linspace(-2, low, torch.Size(shape).numel()).sin().reshape(shape).to(dtype)
+                   for low in (3, 40, 17))
+        mask = torch.linspace(-1, 1, 9).reshape(3, 3)
+        for given in ([None, 0.3, True], [mask > -0.5, 0.5], [mask.to(dtype), 0.1], [None, 1.0]):
+            yield Drawn("aten.scaled_dot_product_attention.default", [q, k, v, *given])
+        yield Drawn("aten.scaled_dot_product_attention.default", [q, k, v, None, 0.5], {"scale": -0.3})
+        if len(shape) == 4:
+            yield Drawn("aten.scaled_dot_product_attention.default", [q, k[:, :1], v[:, :1], None, 0.5],
+                        {"enable_gqa": True})
+
+
 def with_hashes(case, tensors):
     """Large results are replaced by their hashes."""
     def shorten(entry):
@@ -198,9 +212,10 @@ def main():
         sys.exit("PyTorch draws with MKL's generators on this processor")
     lines, tensors = [], {}
     for number, drawn in enumerate(itertools.chain(factories(), likes(), fills(), probabilities(), samples(),
-                                                   layers())):
+                                                   layers(), attention())):
         case = with_hashes(encode_case(drawn, tensors, number), tensors)
-        case |= {"opinfo": "hand", "seed": drawn.seed, "rtol": 0.0, "atol": 0.0}
+        rtol, atol = TOLERANCE[drawn.args[0].dtype] if "attention" in case["op"] else (0.0, 0.0)
+        case |= {"opinfo": "hand", "seed": drawn.seed, "rtol": rtol, "atol": atol}
         lines.append(json.dumps(case, separators=(",", ":"), allow_nan=False))
     (FOLDER / "random.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     write_safetensors(FOLDER / "random.safetensors", tensors, {"format": "pt"})

@@ -139,7 +139,7 @@ static const struct {
         { "sizes that wrap to a small product", ONE("U8", "[4294967296,4294967296]", "0", "0"), 0,
           STATUS_TOO_LARGE, "\"w\"" },
         { "rank 9", ONE("U8", "[1,1,1,1,1,1,1,1,1]", "0", "1"), 1, STATUS_UNSUPPORTED, "dimensions" },
-        { "unknown dtype", ONE("F8_E4M3", "[1]", "0", "1"), 1, STATUS_UNSUPPORTED, "F8_E4M3" },
+        { "unknown dtype", ONE("F4", "[1]", "0", "1"), 1, STATUS_UNSUPPORTED, "F4" },
         { "no dtype", "{\"w\":{\"shape\":[1],\"data_offsets\":[0,1]}}", 1, STATUS_MALFORMED, "no dtype" },
         { "no shape", "{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, STATUS_MALFORMED, "shape" },
         { "no offsets", "{\"w\":{\"dtype\":\"U8\",\"shape\":[0]}}", 0, STATUS_MALFORMED, "data_offsets" },

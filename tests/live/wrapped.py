@@ -30,6 +30,7 @@ from service import serving
 
 PACKAGES = ["torchvision==0.28.0", "pillow"]
 SWIN, MVIT = "torchvision.models.swin_transformer.", "torchvision.models.video.mvit."
+VIDEO = "torchvision.models.video.swin_transformer."
 DEPTH, BLOCK = "torchvision.ops.stochastic_depth.stochastic_depth", "torchvision.ops.drop_block.drop_block"
 
 WINDOWS = (((3, 3), (0, 0), (6, 9)), ((3, 3), (1, 1), (6, 9)), ((3, 3), (1, 1), (7, 8)),
@@ -45,6 +46,28 @@ def attention(learned, window, shift, size):
             torch.randn(3 * channels), torch.randn(channels)]
     scale = {"logit_scale": torch.rand(heads, 1, 1) * 6} if learned else {}
     return SWIN + "shifted_window_attention", args, {**scale, "training": False}
+
+
+VOLUMES = (((2, 3, 3), (0, 0, 0), (4, 6, 9)), ((2, 3, 3), (1, 1, 1), (4, 6, 9)),
+           ((2, 3, 2), (1, 0, 1), (3, 7, 5)), ((1, 2, 2), (0, 1, 0), (3, 4, 4)))
+
+
+def video_calls():
+    channels, heads = 12, 3
+    for window, shift, size in VOLUMES:
+        voxels = window[0] * window[1] * window[2]
+        args = [torch.randn(2, *size, channels), torch.randn(3 * channels, channels),
+                torch.randn(channels, channels), torch.randn(1, heads, voxels, voxels),
+                list(window), heads, list(shift), 0.2, 0.1]
+        yield VIDEO + "shifted_window_attention_3d", args, {"training": False}
+        biases = {"qkv_bias": torch.randn(3 * channels), "proj_bias": torch.randn(channels)}
+        yield VIDEO + "shifted_window_attention_3d", args, {**biases, "training": False}
+        yield VIDEO + "_compute_pad_size_3d", [list(size), list(window)], {}
+    for shift in ((1, 1, 1), (0, 1, 2)):
+        yield VIDEO + "_compute_attention_mask_3d", [torch.randn(3), [4, 6, 9], [2, 3, 3], list(shift)], {}
+    index = torch.randint(0, 45, (18, 18))
+    for window in ([2, 3, 3], [1, 3, 2]):
+        yield VIDEO + "_get_relative_position_bias", [torch.randn(45, 3), index, window], {}
 
 
 def calls():
@@ -64,6 +87,7 @@ def calls():
     for learned in (False, True):
         for window, shift, size in WINDOWS:
             yield attention(learned, window, shift, size)
+    yield from video_calls()
 
 
 def document(name, args, kwargs):

@@ -5,12 +5,16 @@ Needs tritonclient[http], kserve and numpy. tritonclient's client in its three f
 async_infer, asyncio) and KServe's InferenceRESTClient, which nobody changed: metadata,
 configuration, statistics and repository; inputs and outputs as JSON and as bytes in every mix,
 packed with gzip and deflate, in every datatype that a graph can take; errors. Results have to be
-those of POST /v1/graphs/NAME/run. The last line is `N passed, N failed`.
+those of POST /v1/graphs/NAME/run. Triton's perf_analyzer runs against it where it is there. The last
+line is `N passed, N failed`.
 """
 import asyncio
+import glob
 import itertools
 import json
 import os
+import re
+import subprocess
 import sys
 
 import numpy as np
@@ -217,6 +221,41 @@ def same():
         {"op": "output", "name": "output", "args": ["%y"]}]}).encode()
 
 
+# ---- perf_analyzer ----
+def perf_command():
+    """The program with its environment, or why it is not there: it came with tritonclient until
+    2.41.1, which clients of today do not need (.ci/run puts that into a folder of its own)."""
+    folder = os.path.join(sys.prefix, "perf")
+    program = os.path.join(folder, "bin", "perf_analyzer")
+    if not os.path.exists(program):
+        return None, None, f"{program} is not there"
+    libraries = glob.glob(os.path.join(folder, "nvidia", "*", "lib"))
+    environment = dict(os.environ, LD_LIBRARY_PATH=":".join(libraries))
+    found = subprocess.run(["ldd", program], capture_output=True, text=True, env=environment, check=False)
+    missing = re.findall(r"(\S+) => not found", found.stdout)
+    return program, environment, f"it wants {', '.join(missing)}" if missing else ""
+
+
+def perf_analyzer(server, tally):
+    """Triton's load generator, with bytes and JSON, waiting and not. Its figures are not looked at but
+    for failures: a window counts as stable whatever it shows."""
+    program, environment, why_not = perf_command()
+    if why_not:
+        print(f"perf_analyzer left out: {why_not}")
+        return
+    json_forms = ["--input-tensor-format", "json", "--output-tensor-format", "json"]
+    for name, more in (("bytes", []), ("JSON", json_forms), ("async", ["--async"])):
+        done = subprocess.run([program, "-m", "digits", "-u", f"127.0.0.1:{server.port}", "-i", "http",
+                               "--shape", "x:1,1,8,8", "--concurrency-range", "2", "--measurement-mode",
+                               "count_windows", "--measurement-request-count", "20", "--max-trials", "10",
+                               "-s", "100000", *more], capture_output=True, text=True, timeout=300,
+                              env=environment, check=False)
+        rate = re.search(r"throughput: ([\d.]+) infer/sec", done.stdout)
+        counts = re.search(r"Successful request count: (\d+)", done.stdout)
+        good = done.returncode == 0 and rate and float(rate[1]) > 0 and counts and int(counts[1]) > 0
+        tally.check(f"perf_analyzer: {name}", None if good else (done.stdout + done.stderr)[-600:])
+
+
 def main():
     with serving(sys.argv[1]) as (server, tally):
         for name, body in (("digits", model_file("digits.pt2")), ("same", same())):
@@ -230,6 +269,7 @@ def main():
         clients.triton_async()
         asyncio.run(clients.triton_asyncio())
         asyncio.run(clients.kserve())
+        perf_analyzer(server, tally)
     return tally.end()
 
 

@@ -2,6 +2,7 @@
 // One HTTP request as a value, and its reply. No sockets, no threads: the server fills an ApiCall,
 // hands it to api/ on any thread and sends the ApiReply.
 #pragma once
+#include "api/quota.h"
 #include "api/route.h"
 #include "core/base/text.h"
 #include "core/engine/engine.h"
@@ -18,6 +19,7 @@ typedef struct ApiCall {
         char id[65];                        // {id}
         char *query[ROUTE_MAX_PARAMETERS];  // of the route's parameters: decoded, owned; NULL: not given
         char caller[65];                    // the name of the caller's token; "": none
+        Quota *quota;                       // of the token; counted, NULL: none
         unsigned scopes;                    // what the caller may do, a sum of Scope (NEEDS_SCOPES)
         char content_type[CALL_HEADER_MAX]; // a hint only; "" if absent
         char accept[CALL_HEADER_MAX];
@@ -107,6 +109,7 @@ typedef struct ServerFacts {
         uint64_t n_log_dropped;
         uint64_t n_traces_sent, n_traces_dropped;
         bool ready;
+        uint64_t n_refused[QUOTA_KINDS];     // by quotas of tokens
         int64_t data_bytes, data_free_bytes; // of the data folder and its disk; negative: not known
         int64_t certificate_expires_s;       // since 1970; 0: there is none
         int n_files;                         // that are read again when they change

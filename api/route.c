@@ -417,4 +417,5 @@ void api_call_deinit(ApiCall *call)
                 call->query[i] = NULL;
         }
         call->body = storage_unref(call->body);
+        call->quota = quota_unref(call->quota);
 }

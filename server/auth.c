@@ -30,6 +30,7 @@ typedef struct Token {
         HashHex digest;
         int scopes;
         char name[AUTH_NAME_MAX + 1]; // for the log
+        Quota *quota;                 // counted; NULL: without bounds
 } Token;
 
 typedef struct Slot {
@@ -46,6 +47,8 @@ struct AuthTokens {
 struct Auth {
         const char *path; // borrowed
         AuthTokens *tokens;
+        Quota *accepted;                 // borrowed, of the token that auth_check accepted
+        uint64_t n_refused[QUOTA_KINDS]; // by quotas that are no more
         Slot slots[SLOTS];
 };
 
@@ -95,6 +98,30 @@ static Status read_scopes(const char *text, size_t n, int line, int *out_scopes)
         return STATUS_OK;
 }
 
+// quota=number; `text` is not terminated.
+static Status read_quota(const char *text, size_t n, int line, Token *token)
+{
+        const char *equals = memchr(text, '=', n);
+        size_t n_name = (size_t)(equals - text), at = n_name + 1;
+        int64_t most = 0;
+        int kind = 0;
+        while (kind < QUOTA_KINDS &&
+               (strlen(quota_names[kind]) != n_name || memcmp(quota_names[kind], text, n_name) != 0))
+                kind++;
+        for (; at < n && text[at] >= '0' && text[at] <= '9' && most < INT64_MAX / 100; at++)
+                most = most * 10 + (text[at] - '0');
+        if (kind == QUOTA_KINDS || at < n || most == 0)
+                return fail(
+                        STATUS_USAGE,
+                        "--token-file, line %d: quotas are requests=N, queue=N, graphs=N and bytes=N with a "
+                        "number from 1 on",
+                        line);
+        if (token->quota == NULL)
+                TRY(quota_new(&token->quota));
+        atomic_store(&token->quota->most[kind], most);
+        return STATUS_OK;
+}
+
 // `text` begins at the scopes.
 static Status read_rest(const char *text, size_t n, int line, Token *out_token)
 {
@@ -104,8 +131,18 @@ static Status read_rest(const char *text, size_t n, int line, Token *out_token)
         TRY(read_scopes(text, n_scopes, line, &out_token->scopes));
         for (at = n_scopes; at < n && is_blank(text[at]); at++) {
         }
-        n_name = n - at;
         snprintf(out_token->name, sizeof(out_token->name), "line-%d", line);
+        for (size_t end = n; end > at; n = end) {
+                size_t word = end;
+                while (word > at && !is_blank(text[word - 1]))
+                        word--;
+                if (memchr(text + word, '=', end - word) == NULL)
+                        break;
+                TRY(read_quota(text + word, end - word, line, out_token));
+                for (end = word; end > at && is_blank(text[end - 1]); end--) {
+                }
+        }
+        n_name = n - at;
         if (n_name == 0)
                 return STATUS_OK;
         for (size_t i = 0; i < n_name; i++)
@@ -160,6 +197,7 @@ static Status read_tokens(const char *text, size_t n, Token *tokens, uint32_t *o
                         if (n_tokens == TOKENS_MAX)
                                 return fail(STATUS_USAGE, "--token-file holds more than %d tokens",
                                             TOKENS_MAX);
+                        *out_n = n_tokens + 1; // with what it has of its quota
                         TRY(read_line(text + at, length, line, &tokens[n_tokens]));
                         n_tokens++;
                 }
@@ -199,7 +237,7 @@ Status auth_read(const Auth *auth, AuthTokens **out_tokens)
                 explicit_bzero(bytes, n);
         free(bytes);
         if (status != STATUS_OK)
-                free(tokens);
+                auth_tokens_free(tokens);
         else
                 *out_tokens = tokens;
         return status;
@@ -207,14 +245,59 @@ Status auth_read(const Auth *auth, AuthTokens **out_tokens)
 
 AuthTokens *auth_tokens_free(AuthTokens *tokens)
 {
+        for (uint32_t i = 0; tokens != NULL && i < tokens->n; i++)
+                quota_unref(tokens->rows[i].quota);
         free(tokens);
         return NULL;
 }
 
+// The bounds are the new ones, what is in use stays.
+static void keep_use(Token *token, const AuthTokens *before)
+{
+        for (uint32_t i = 0; i < before->n; i++) {
+                Quota *quota = before->rows[i].quota;
+                if (quota == NULL ||
+                    memcmp(&token->digest, &before->rows[i].digest, sizeof(token->digest)) != 0)
+                        continue;
+                for (int kind = 0; kind < QUOTA_KINDS; kind++)
+                        atomic_store(&quota->most[kind], atomic_load(&token->quota->most[kind]));
+                quota_unref(token->quota);
+                token->quota = quota_ref(quota);
+                return;
+        }
+}
+
+static void add_refusals(const AuthTokens *tokens, uint64_t refused[QUOTA_KINDS])
+{
+        for (uint32_t i = 0; tokens != NULL && i < tokens->n; i++)
+                for (int kind = 0; tokens->rows[i].quota != NULL && kind < QUOTA_KINDS; kind++)
+                        refused[kind] += atomic_load(&tokens->rows[i].quota->n_refused[kind]);
+}
+
+void auth_refusals(const Auth *auth, uint64_t out_refused[QUOTA_KINDS])
+{
+        memcpy(out_refused, auth->n_refused, sizeof(auth->n_refused));
+        add_refusals(auth->tokens, out_refused);
+}
+
 void auth_take(Auth *auth, AuthTokens *tokens)
 {
-        free(auth->tokens);
+        uint64_t before[QUOTA_KINDS], after[QUOTA_KINDS] = { 0 };
+        auth_refusals(auth, before);
+        for (uint32_t i = 0; auth->tokens != NULL && i < tokens->n; i++)
+                if (tokens->rows[i].quota != NULL)
+                        keep_use(&tokens->rows[i], auth->tokens);
+        add_refusals(tokens, after);
+        for (int kind = 0; kind < QUOTA_KINDS; kind++)
+                auth->n_refused[kind] = before[kind] - after[kind];
+        auth_tokens_free(auth->tokens);
         auth->tokens = tokens;
+        auth->accepted = NULL;
+}
+
+Quota *auth_quota(const Auth *auth)
+{
+        return auth->accepted;
 }
 
 Status auth_new(const char *path, Auth **out_auth)
@@ -231,7 +314,7 @@ Auth *auth_free(Auth *auth)
 {
         if (auth == NULL)
                 return NULL;
-        free(auth->tokens);
+        auth_tokens_free(auth->tokens);
         free(auth);
         return NULL;
 }
@@ -277,33 +360,34 @@ static Status refuse_wrong(Auth *auth, const AuthAddress *address)
 }
 
 // Of all tokens that are equal: they are compared without a shortcut.
-static int scopes_of(const Auth *auth, const char *authorization, const char **out_name)
+static int scopes_of(const Auth *auth, const char *authorization, const Token **out_token)
 {
         int has = 0;
+        *out_token = NULL;
         const char *token = authorization + strlen("Bearer ");
         HashHex digest = sha256_of(token, strnlen(token, TOKEN_MAX + 1));
         for (uint32_t i = 0; i < auth->tokens->n; i++) {
                 bool same = same_digest(&digest, &auth->tokens->rows[i].digest);
                 has |= same ? auth->tokens->rows[i].scopes : 0;
-                *out_name = same ? auth->tokens->rows[i].name : *out_name;
+                *out_token = same ? &auth->tokens->rows[i] : *out_token;
         }
         return has;
 }
 
 unsigned auth_scopes(const Auth *auth, const char *authorization)
 {
-        const char *name = "";
+        const Token *token;
         if (authorization == NULL || strncasecmp(authorization, "Bearer ", 7) != 0)
                 return SCOPE_NONE;
-        return (unsigned)scopes_of(auth, authorization, &name);
+        return (unsigned)scopes_of(auth, authorization, &token);
 }
 
 Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, Scope needed,
                   char out_name[AUTH_NAME_MAX + 1])
 {
-        int has = 0;
-        const char *name = "";
+        const Token *token;
         out_name[0] = '\0';
+        auth->accepted = NULL;
         if (needed == SCOPE_NONE)
                 return STATUS_OK;
         if (authorization == NULL)
@@ -311,11 +395,12 @@ Status auth_check(Auth *auth, const char *authorization, const AuthAddress *addr
         if (strncasecmp(authorization, "Bearer ", 7) != 0)
                 return fail(STATUS_TOKEN,
                             "this server takes bearer tokens only: Authorization: Bearer <token>");
-        has = scopes_of(auth, authorization, &name);
+        int has = scopes_of(auth, authorization, &token);
         if (has == 0)
                 return refuse_wrong(auth, address);
-        snprintf(out_name, AUTH_NAME_MAX + 1, "%s", name);
+        snprintf(out_name, AUTH_NAME_MAX + 1, "%s", token->name);
         if ((has & (int)needed) == 0)
                 return fail(STATUS_SCOPE, "this token lacks the scope \"%s\"", scope_name((int)needed));
+        auth->accepted = token->quota;
         return STATUS_OK;
 }

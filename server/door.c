@@ -104,6 +104,8 @@ void door_deinit(Door *door)
 
 void door_facts(const Door *door, ServerFacts *facts)
 {
+        if (door->auth != NULL)
+                auth_refusals(door->auth, facts->n_refused);
         facts->certificate_expires_s = tls_expires(door->tls);
         facts->n_files = reload_count(door->reload);
         for (int i = 0; i < facts->n_files; i++) {

@@ -97,6 +97,10 @@ static Status check_token(Exchange *exchange, Status known)
                 exchange->allow[0] = '\0';
                 return status;
         }
+        if (auth_quota(auth) != NULL) {
+                TRY(quota_enter(auth_quota(auth)));
+                exchange->job->call.quota = quota_ref(auth_quota(auth));
+        }
         if (route_has(exchange->job->call.route, NEEDS_SCOPES))
                 exchange->job->call.scopes = auth_scopes(auth, header_of(exchange, "Authorization"));
         *failure_current() = found;

@@ -89,6 +89,10 @@ static void settle_place(Job *job)
         task->n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
         task->kind = job_kind(job);
         task->deadline_ns = deadline_of(job);
+        if (job->call.quota != NULL) {
+                task->n_waiting = &job->call.quota->n_queued;
+                task->most_waiting = atomic_load(&job->call.quota->most[QUOTA_QUEUE]);
+        }
         if (!job->is_run)
                 return;
         if (job->version != NULL)
@@ -126,6 +130,13 @@ Status job_submit(Job *job)
                             (long long)limits.max_queue_per_graph);
         case TOO_LATE:
                 return too_late(job);
+        case SHARE_FULL:
+                return quota_refuse(job->call.quota, QUOTA_QUEUE,
+                                    fail(STATUS_BUSY,
+                                         "%lld requests of this token wait for a worker already (queue=%lld "
+                                         "in the token file); try again",
+                                         (long long)job->task.most_waiting,
+                                         (long long)job->task.most_waiting));
         default:
                 return fail(STATUS_BUSY, "%lld requests wait for a worker already (--max-queue); try again",
                             (long long)limits.max_queue);
@@ -137,6 +148,8 @@ Job *job_free(Job *job)
         if (job == NULL)
                 return NULL;
         run_call_deinit(&job->run);
+        if (job->call.quota != NULL)
+                quota_leave(job->call.quota);
         api_call_deinit(&job->call);
         api_reply_deinit(&job->reply);
         graph_version_unref(job->version);

@@ -49,6 +49,8 @@ static void unlink_task(Workers *workers, Task *task)
         task->is_queued = false;
         workers->queued_bytes -= task->n_bytes;
         workers->n_queued -= task->is_request;
+        if (task->n_waiting != NULL)
+                atomic_fetch_sub(task->n_waiting, 1);
 }
 
 static void stop_idle_task(Workers *workers)
@@ -68,6 +70,8 @@ static void append_task(Workers *workers, Task *task)
                 fair_add(&workers->queue, task);
         workers->queued_bytes += task->n_bytes;
         workers->n_queued += task->is_request;
+        if (task->n_waiting != NULL)
+                atomic_fetch_add(task->n_waiting, 1);
         if (!task->is_idle && workers->n_waiting == 0 && workers->idle_running)
                 stop_idle_task(workers);
         pthread_cond_signal(&workers->filled);
@@ -143,6 +147,9 @@ static Submitted room_for(Workers *workers, const Task *task)
                 return workers->idle == NULL ? SUBMITTED : IDLE_TASK_WAITS;
         if (workers->n_queued >= workers->max_queued)
                 return QUEUE_FULL;
+        if (task->n_waiting != NULL && task->most_waiting > 0 &&
+            atomic_load(task->n_waiting) >= task->most_waiting)
+                return SHARE_FULL;
         bool fits = workers->n_queued == 0 ||
                     workers->queued_bytes + task->n_bytes <= (size_t)limits.max_queue_bytes;
         if (!fits)

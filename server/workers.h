@@ -32,6 +32,9 @@ struct Task {
         // not run before that (clock_ns()) unless so many requests of its kind wait; 0: at once
         int64_t hold_ns;
         uint32_t hold_for;
+        // of those that share it so many may wait, 0: any number; the pool counts. NULL: no share
+        _Atomic int64_t *n_waiting;
+        int64_t most_waiting;
         // runs only while nothing else waits, one at a time; told to stop when a request finds no
         // free worker
         bool is_idle;
@@ -56,6 +59,7 @@ typedef enum Submitted {
         QUEUE_FULL,       // --max-queue
         QUEUE_BYTES_FULL, // --max-queue-bytes
         KIND_FULL,        // --max-queue-per-graph
+        SHARE_FULL,       // most_waiting
         TOO_LATE,         // it would not end by its deadline (workers_wait_ns)
         IDLE_TASK_WAITS,  // one is enough; its due time is the earlier of both
 } Submitted;

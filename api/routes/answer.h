@@ -41,10 +41,12 @@ void answer_bounds(const Answer *answer, RunContext *out);
 
 // After an upload: the version's info, 201 if it is new.
 Status answer_put(const Answer *answer, GraphVersion *version, const Graph *graph, bool created);
-// The request's If-Match and If-None-Match, as a condition of a put (PutCondition; a NamedAnswer).
+// The request's If-Match and If-None-Match and its token's quotas, as a condition of a put
+// (PutCondition; a NamedAnswer).
 typedef struct NamedAnswer {
         const Answer *answer;
         const char *name;
+        size_t n_bytes; // that are to be stored
 } NamedAnswer;
 Status answer_check_named(void *context);
 bool answer_is_conditional(const Answer *answer);

@@ -78,15 +78,45 @@ static Status check_current(const Answer *answer, const char *name, int64_t numb
         return condition_check(answer->call, current == NULL ? NULL : condition_tag(&current->stored).hex);
 }
 
+static Status check_quota(const NamedAnswer *named)
+{
+        const ApiCall *call = named->answer->call;
+        int64_t graphs = call->quota == NULL ? 0 : atomic_load(&call->quota->most[QUOTA_GRAPHS]),
+                bytes = call->quota == NULL ? 0 : atomic_load(&call->quota->most[QUOTA_BYTES]);
+        OwnedUse use;
+        if (graphs == 0 && bytes == 0)
+                return STATUS_OK;
+        engine_owned(named->answer->context->engine, call->caller, named->name, &use);
+        if (graphs > 0 && use.n_graphs + !use.has_name > graphs)
+                return quota_refuse(
+                        call->quota, QUOTA_GRAPHS,
+                        fail(STATUS_TOO_MANY,
+                             "this token has %u graphs, as many as it may have (graphs=%lld in the "
+                             "token file); delete some of them",
+                             use.n_graphs, (long long)graphs));
+        if (bytes > 0 && use.bytes + (int64_t)named->n_bytes > bytes)
+                return quota_refuse(
+                        call->quota, QUOTA_BYTES,
+                        fail(STATUS_TOO_MANY,
+                             "this token's uploads take %lld bytes and may take %lld (bytes=%lld in "
+                             "the token file); delete some of them",
+                             (long long)use.bytes, (long long)bytes, (long long)bytes));
+        return STATUS_OK;
+}
+
 Status answer_check_named(void *context)
 {
         const NamedAnswer *named = context;
-        return check_current(named->answer, named->name, 0);
+        TRY(check_current(named->answer, named->name, 0));
+        return check_quota(named);
 }
 
 bool answer_is_conditional(const Answer *answer)
 {
-        return answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
+        Quota *quota = answer->call->quota;
+        return (quota != NULL &&
+                atomic_load(&quota->most[QUOTA_GRAPHS]) + atomic_load(&quota->most[QUOTA_BYTES]) > 0) ||
+               answer->call->if_match[0] != '\0' || answer->call->if_none_match[0] != '\0';
 }
 
 Status answer_put(const Answer *answer, GraphVersion *version, const Graph *graph, bool created)
@@ -159,12 +189,13 @@ static Status store_with_operators(const Answer *answer, const Upload *upload, c
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));
         TRY(operators_content(upload, identified, content, &recipe));
-        NamedAnswer named = { answer, answer->call->name };
+        NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes };
         PutCondition condition = { answer_check_named, &named };
         DerivedPut put = { .name = answer->call->name,
                            .graph = graph,
                            .content = content,
                            .recipe = { (const uint8_t *)recipe.data, recipe.n },
+                           .owner = answer->call->caller,
                            .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_put_derived(answer->context->engine, &put, &version, &created));
         return answer_put(answer, version, graph, created);
@@ -188,8 +219,8 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         if (upload->image != NULL)
                 TRY(failure_at_argument(image_settings_take(body_span(upload->image), graph, &image),
                                         "image"));
-        NamedAnswer named = { answer,
-                              answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name };
+        NamedAnswer named = { answer, answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name,
+                              answer->call->body->n_bytes };
         PutCondition condition = { answer_check_named, &named };
         PutRequest put = { .name = answer->call->name,
                            .parts = upload->parts,
@@ -197,6 +228,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
                            .identified = &identified,
                            .graph = graph,
                            .image = image.data,
+                           .owner = answer->call->caller,
                            .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_put(answer->context->engine, &put, &version, &created));
         return answer_put(answer, version, graph, created);

@@ -315,6 +315,11 @@ static void add_files(const ServerFacts *facts, Text *out)
                 add_label(out, "fxserve_file_stale{", "file", facts->files[i].what);
                 text_addf(out, "} %d\n", facts->files[i].stale);
         }
+        family(out, "fxserve_quota_refusals_total", "counter",
+               "Requests that a quota of their token refused.");
+        for (int kind = 0; kind < QUOTA_KINDS; kind++)
+                text_addf(out, "fxserve_quota_refusals_total{quota=\"%s\"} %llu\n", quota_names[kind],
+                          (unsigned long long)facts->n_refused[kind]);
         family(out, "fxserve_tls_certificate_expiry_timestamp_seconds", "gauge",
                "When the certificate expires, in seconds since 1970.");
         if (facts->certificate_expires_s != 0)

@@ -150,7 +150,7 @@ static Status check_target(const Answer *answer, const TransformBody *body)
 static Status store(const Answer *answer, const char *name, Result *result, bool *out_created)
 {
         _cleanup_(text_deinit) Text recipe = { 0 };
-        NamedAnswer named = { answer, name };
+        NamedAnswer named = { answer, name, 0 };
         PutCondition condition = { answer_check_named, &named };
         text_add(&recipe, "{\"steps\":[");
         text_add_n(&recipe, result->done.data == NULL ? "" : result->done.data, result->done.n);
@@ -161,6 +161,7 @@ static Status store(const Answer *answer, const char *name, Result *result, bool
                            .base = answer->version,
                            .recipe = { (const uint8_t *)recipe.data, recipe.n },
                            .diff = result->diff.data,
+                           .owner = answer->call->caller,
                            .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_check(result->graph));
         return engine_put_derived(answer->context->engine, &put, &result->stored, out_created);

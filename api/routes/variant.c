@@ -130,7 +130,7 @@ static Status store_variant(const Answer *answer, Variant *variant)
         TRY(engine_check(graph));
         TRY(code_diff(variant->versions[0], variant->graphs[0], graph, &diff));
         TRY(canonical(&variant->recipe, &recipe));
-        NamedAnswer named = { answer, answer->call->name };
+        NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes };
         PutCondition condition = { answer_check_named, &named };
         DerivedPut put = { .name = answer->call->name,
                            .graph = graph,
@@ -139,6 +139,7 @@ static Status store_variant(const Answer *answer, Variant *variant)
                            .called = &variant->versions[1],
                            .n_called = variant->recipe.n_called,
                            .diff = diff.data,
+                           .owner = answer->call->caller,
                            .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_put_derived(engine, &put, &version, &created));
         return answer_put(answer, version, graph, created);

@@ -369,6 +369,16 @@ static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVers
                                  instead == NULL ? NULL : &instead->stored);
 }
 
+// What comes along with an upload, for its version.
+static Status set_sent(const EngineGraph *graph, const PutRequest *put, int64_t version, StoreHead *head)
+{
+        if (put->image != NULL)
+                TRY(set_setting(graph, SETTING_IMAGE, version, put->image, head));
+        if (put->owner == NULL || strcmp(store_head_setting(head, SETTING_OWNER, version), put->owner) == 0)
+                return STATUS_OK;
+        return set_setting(graph, SETTING_OWNER, version, put->owner, head);
+}
+
 // The same content as a version whose stored bytes are damaged, or were not read since the start.
 // It was stored anew, and takes that version's place and number.
 static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *put, const StoreVersion *held,
@@ -384,8 +394,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         keep_bytes(engine, version, put);
         TRY(store_head_copy(&graph->head, &head));
         head.default_version = stored.version;
-        if (put->image != NULL)
-                TRY(set_setting(graph, SETTING_IMAGE, stored.version, put->image, &head));
+        TRY(set_sent(graph, put, stored.version, &head));
         TRY(put_on_disk(engine, &head, version, latest));
         if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED) {
                 atomic_fetch_add(&engine->n_damaged, 1u);
@@ -440,8 +449,7 @@ static Status put_next(Engine *engine, EngineGraph *graph, const PutRequest *put
         keep_bytes(engine, version, put);
         TRY(reserve_place(engine, graph));
         TRY(store_head_copy(&graph->head, &head));
-        if (put->image != NULL)
-                TRY(set_setting(graph, SETTING_IMAGE, stored.version, put->image, &head));
+        TRY(set_sent(graph, put, stored.version, &head));
         TRY(share_decoded(engine, version, put->graph));
         TRY(engine_use_content(engine, &version->key));
         head.default_version = stored.version;

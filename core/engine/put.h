@@ -37,11 +37,20 @@ typedef struct PutRequest {
         Graph *graph;                   // finished, resolved; counted by the engine
         const PutCondition *only_if;    // NULL: in any case
         const char *image;              // as HeadChange's; NULL: as of the version before
+        const char *owner;              // who uploads, for engine_owned; NULL: nobody is noted
         bool keep_graph;                // without a data folder the version keeps the graph, too
 } PutRequest;
 // Makes the graph a version of its name. *out_created false: equal to the latest version's content,
 // which is returned. Durable when it returns OK; the graph's weights are the stored ones then.
 Status engine_put(Engine *engine, const PutRequest *put, GraphVersion **out_version, bool *out_created);
+// What an owner's uploads take: graphs whose latest version is theirs, and bytes of all their
+// versions.
+typedef struct OwnedUse {
+        uint32_t n_graphs;
+        int64_t bytes;
+        bool has_name; // one of the graphs has this name
+} OwnedUse;
+void engine_owned(Engine *engine, const char *owner, const char *name, OwnedUse *out_use);
 // At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of unsupported nodes, as far
 // as the sizes that the exporter recorded show them. Bounded in time and memory; graphs that exceed
 // the bounds pass.
@@ -58,7 +67,8 @@ typedef struct DerivedPut {
         ByteSpan recipe;             // canonical JSON
         GraphVersion *const *called; // graphs that the recipe names beside the base, in its order
         uint32_t n_called;
-        const char *diff; // of the printed code, to be shown; NULL: none
+        const char *owner; // as in PutRequest
+        const char *diff;  // of the printed code, to be shown; NULL: none
         const PutCondition *only_if;
 } DerivedPut;
 // Makes it a version of its name, as engine_put. The same recipe on the same contents is the same

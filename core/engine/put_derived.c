@@ -309,6 +309,7 @@ static Status put_derived(Engine *engine, const DerivedPut *put, Derived *derive
                                      .identified = &identified,
                                      .graph = graph,
                                      .only_if = put->only_if,
+                                     .owner = put->owner,
                                      .keep_graph = true };
         return engine_put(engine, &request, out_version, out_created);
 }

@@ -11,6 +11,7 @@
 //   attribute image 3 TEXT         (from version 3 on; by version)
 //   attribute precision 3 TEXT     (likewise)
 //   attribute batching 3 TEXT      (likewise)
+//   attribute owner 3 TEXT         (likewise; the name of the token that uploaded it)
 //   attribute KEY VALUE...         (others are kept, whatever they say)
 //
 // A version:
@@ -34,9 +35,10 @@
 #include <string.h>
 #include "core/store/lines.h"
 
-const char *const setting_names[SETTING_KINDS] = {
-        [SETTING_IMAGE] = "image", [SETTING_PRECISION] = "precision", [SETTING_BATCHING] = "batching"
-};
+const char *const setting_names[SETTING_KINDS] = { [SETTING_IMAGE] = "image",
+                                                   [SETTING_PRECISION] = "precision",
+                                                   [SETTING_BATCHING] = "batching",
+                                                   [SETTING_OWNER] = "owner" };
 const char *const store_role_names[STORE_ROLES] = { "graph", "weights", "samples", "labels", "recipe" };
 
 // ---- heads in memory ----

@@ -79,8 +79,14 @@ typedef struct StoreAlias {
 
 // How a version is served, as text that the store does not read: from this version on, until the
 // next entry of the same kind.
-typedef enum SettingKind { SETTING_IMAGE, SETTING_PRECISION, SETTING_BATCHING, SETTING_KINDS } SettingKind;
-extern const char *const setting_names[SETTING_KINDS]; // "image", "precision", "batching"
+typedef enum SettingKind {
+        SETTING_IMAGE,
+        SETTING_PRECISION,
+        SETTING_BATCHING,
+        SETTING_OWNER,
+        SETTING_KINDS
+} SettingKind;
+extern const char *const setting_names[SETTING_KINDS]; // "image", "precision" ...
 enum { STORE_SETTING_MAX = 511 };
 typedef struct StoreSetting {
         SettingKind kind;

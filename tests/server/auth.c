@@ -128,3 +128,46 @@ Test(auth, what_does_not_read_well_leaves_the_tokens_as_they_were)
                      STATUS_OK);
         auth_free(auth);
 }
+
+Test(auth, quotas_follow_the_name_and_what_is_in_use_survives_a_new_file)
+{
+        static const char before[] = "aaaaaaaaaaaaaaaa read me requests=1 bytes=70\nbbbbbbbbbbbbbbbb read",
+                          after[] = "bbbbbbbbbbbbbbbb read\naaaaaaaaaaaaaaaa read requests=2\n";
+        static const char *const wrong[] = {
+                "aaaaaaaaaaaaaaaa read requests=0", "aaaaaaaaaaaaaaaa read request=1",
+                "aaaaaaaaaaaaaaaa read graphs=", "aaaaaaaaaaaaaaaa read bytes=1x",
+                "aaaaaaaaaaaaaaaa read requests=2 me"
+        };
+        Auth *auth;
+        uint64_t refused[QUOTA_KINDS];
+        write_tokens(before, sizeof(before) - 1);
+        cr_assert_eq(auth_new(path, &auth), STATUS_OK);
+        cr_assert_eq(load(auth), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, SCOPE_READ, name), STATUS_OK);
+        cr_assert_null(auth_quota(auth));
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, SCOPE_READ, name), STATUS_OK);
+        cr_assert_str_eq(name, "me");
+        Quota *quota = quota_ref(auth_quota(auth));
+        cr_assert_eq(atomic_load(&quota->most[QUOTA_BYTES]), 70);
+        cr_assert_eq(quota_enter(quota), STATUS_OK);
+        cr_assert_eq(quota_enter(quota), STATUS_TOO_MANY);
+        write_tokens(after, sizeof(after) - 1);
+        cr_assert_eq(load(auth), STATUS_OK);
+        cr_assert_eq(auth_check(auth, "Bearer aaaaaaaaaaaaaaaa", &here, SCOPE_READ, name), STATUS_OK);
+        cr_assert_eq(auth_quota(auth), quota);
+        cr_assert_eq(atomic_load(&quota->most[QUOTA_BYTES]), 0);
+        cr_assert_eq(quota_enter(quota), STATUS_OK);
+        cr_assert_eq(quota_enter(quota), STATUS_TOO_MANY);
+        for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+                write_tokens(wrong[i], strlen(wrong[i]));
+                cr_assert_eq(load(auth), STATUS_USAGE, "%s", wrong[i]);
+        }
+        write_tokens("bbbbbbbbbbbbbbbb read", 21);
+        cr_assert_eq(load(auth), STATUS_OK);
+        auth_refusals(auth, refused); // also of tokens that are no more
+        cr_assert_eq(refused[QUOTA_REQUESTS], 2);
+        quota_leave(quota);
+        quota_leave(quota);
+        quota_unref(quota);
+        auth_free(auth);
+}

@@ -5,7 +5,7 @@ import asyncio
 from mlserver import MLServer, ModelSettings, Settings
 from mlserver.codecs import NumpyCodec
 from mlserver.model import MLModel
-from mlserver.types import InferenceResponse
+from mlserver.types import InferenceResponse, MetadataTensor
 
 from servers import MODELS, arrays
 
@@ -22,7 +22,10 @@ class Peer(MLModel):
 async def start(port, max_batch, wait_ms):
     settings = Settings(host="127.0.0.1", http_port=port, grpc_port=port + 1, metrics_port=port + 2,
                         parallel_workers=0, debug=False)
-    models = [ModelSettings(name=name, implementation="mlserver_peer.Peer") for name in MODELS]
+    # what its metadata says, so that tests/oip/conformance.py can ask it, too
+    tensors = {key: [MetadataTensor(name=name, datatype="FP32", shape=[-1, 4])]
+               for key, name in (("inputs", "x"), ("outputs", "y"))}
+    models = [ModelSettings(name=name, implementation="mlserver_peer.Peer", **tensors) for name in MODELS]
     models.append(ModelSettings(name="mlp-batched", implementation="mlserver_peer.Peer",
                                 max_batch_size=max_batch, max_batch_time=wait_ms / 1000))
     await MLServer(settings).start(models)

@@ -42,6 +42,22 @@ export function placeOf() {
     };
 }
 
+/** Which modules are open, for an address: all, none, or a list.
+ * @param {{scopes: Map<string, any>}} graph @param {Set<string>} open */
+export function openText(graph, open) {
+    const some = [...open].filter((id) => id && graph.scopes.has(id));
+    if (some.length === 0) return "-";
+    return some.length === graph.scopes.size - 1 ? "*" : some.map(encodeURIComponent).join(",");
+}
+
+/** @param {{scopes: Map<string, any>}} graph @param {string | null} text of an address
+ * @returns {Set<string> | null} null: it does not say */
+export function openedIn(graph, text) {
+    if (!text) return null;
+    if (text === "*") return new Set(graph.scopes.keys());
+    return new Set(["", ...text.split(",").map(decoded)].filter((id) => graph.scopes.has(id)));
+}
+
 /**
  * The same place with other members of its query, without another entry of the history.
  * @param {Record<string, string | null>} changes

@@ -8,6 +8,7 @@ const BASE = new URL("./", document.baseURI),
 export const hooks = {askToken: async () => false};
 /** @type {{method: string, path: string, body: any}[]} the last calls, the newest first */
 export const calls = [];
+const MOST_CALLS = 60;
 
 export class ApiError extends Error {
     /** @param {number} status @param {any} reply */
@@ -51,10 +52,12 @@ function otherToken(sent) {
     return asked;
 }
 
-/** @param {string} method @param {string} path @param {any} body */
+/** Of equal calls the last one stays. @param {string} method @param {string} path @param {any} body */
 function remember(method, path, body) {
+    const before = calls.findIndex((one) => one.method === method && one.path === path);
+    if (before >= 0) calls.splice(before, 1);
     calls.unshift({method, path, body});
-    calls.length = Math.min(calls.length, 40);
+    calls.length = Math.min(calls.length, MOST_CALLS);
 }
 
 /** @param {string} path */
@@ -63,18 +66,18 @@ const urlOf = (path) => new URL(path.replace(/^\//, ""), BASE);
 /**
  * @param {string} method
  * @param {string} path
- * @param {{body?: any, as?: "json" | "text" | "bytes", quiet?: boolean, signal?: AbortSignal}}
+ * @param {{body?: any, as?: "json" | "text" | "bytes", signal?: AbortSignal}}
  * [options]
  * @returns {Promise<any>}
  */
 export async function call(method, path, options = {}) {
-    const {body, as = "json", quiet = false, signal} = options,
+    const {body, as = "json", signal} = options,
         binary = body instanceof ArrayBuffer || body instanceof Blob;
     const headers = {
         ...bearer(),
         ...(body === undefined || binary ? {} : {"Content-Type": "application/json"})
     };
-    if (!quiet) remember(method, path, body);
+    remember(method, path, body);
     const reply = await fetch(urlOf(path), {
         method,
         headers,
@@ -151,6 +154,7 @@ export function curlOf({method, path, body}) {
         return `curl${token} --data-binary @input.npy ${url}`;
     if (body && body.form)
         return `curl${token} -X ${method} -F graph=@graph.json -F weights=@weights.safetensors ${url}`;
+    if (path.startsWith("/v1/events")) return `curl -N${token} ${url}`;
     const verb = method === "GET" || (method === "POST" && body !== undefined) ? "" : ` -X ${method}`;
     return `curl${token}${verb} ${url}${body === undefined ? "" : ` -d ${quoted(JSON.stringify(body))}`}`;
 }

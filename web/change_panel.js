@@ -132,9 +132,25 @@ export function changePanel(session, node) {
     const buttons = actions(node).map(([text, title, rule]) =>
         h("button", {title, onclick: () => take(rule)}, text)
     );
+    const constant = h("input.grow", {
+        type: "number",
+        step: "any",
+        placeholder: "0",
+        "aria-label": "a constant"
+    });
+    const set = (event) => {
+        event.preventDefault();
+        take({patch: {index: ["..."], set: Number(constant.value || 0)}});
+    };
     return [
         h("h3", "Change"),
         h("form.row", {onsubmit: replace}, field, h("button", "Replace"), known),
+        h(
+            "form.row",
+            {style: {marginTop: "8px"}, onsubmit: set},
+            constant,
+            h("button", {title: "y[...] = a constant"}, "Make constant")
+        ),
         h("div.row", {style: {marginTop: "8px"}}, buttons),
         h("p.small.soft", {style: {marginTop: "10px"}}, "In the graph, with the function above:"),
         h(

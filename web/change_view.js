@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules and rewrites are tried here: what becomes faster, how much results differ, what the code is
 // then; what is good is stored as a graph or a version, and a version is rolled back.
-import {addressOf} from "./address.js";
+import {addressOf, setQuery} from "./address.js";
 import {call, post} from "./api.js";
 import {ruleText} from "./change_panel.js";
 import {fill, h, number, us} from "./dom.js";
@@ -41,8 +41,7 @@ async function timed(session, rules) {
         for (const side of [before, after]) {
             const reply = await post(
                 path,
-                {inputs, profile: true, encoding: "b64", ...(side === after ? {overrides: rules} : {})},
-                {quiet: i > 0}
+                {inputs, profile: true, encoding: "b64", ...(side === after ? {overrides: rules} : {})}
             );
             if (i >= 3) side.push(reply.profile.run_us);
         }
@@ -154,9 +153,33 @@ const figure = (name, value, kind) =>
         h("div", {class: kind || null, style: {fontSize: "20px", fontWeight: "650"}}, value)
     );
 
-/** @param {HTMLElement} host */
-export function changeView(host) {
+const LONGEST = 4000; // letters of rules or steps that an address holds
+
+/** @param {"rules" | "steps"} key @param {any[]} list what is tried now: the address says it, too */
+function keepInAddress(key, list) {
+    const text = JSON.stringify(list);
+    setQuery({[key]: list.length && text.length <= LONGEST ? text : null});
+}
+
+/** What an address wants to be tried, unless there is something already.
+ * @param {Session} session @param {URLSearchParams} query */
+function takeFromAddress(session, query) {
+    for (const key of /** @type {("rules" | "steps")[]} */ (["rules", "steps"])) {
+        const text = query.get(key);
+        if (!text || session[key].length) continue;
+        try {
+            const list = JSON.parse(text);
+            if (Array.isArray(list)) session[key] = list;
+        } catch {
+            // an address that was cut off: there is nothing to try
+        }
+    }
+}
+
+/** @param {HTMLElement} host @param {import("./address.js").Place} place */
+export function changeView(host, place) {
     const session = /** @type {Session} */ (current.now);
+    takeFromAddress(session, place.query);
     host.append(
         h(
             "div.page",
@@ -223,6 +246,7 @@ class RulesCard {
                 h("code.grow", ruleText(rule)),
                 h("button.plain.small", {onclick: remove(i)}, "remove")
             );
+        keepInAddress("rules", rules);
         fill(this.list, rules.length ? rules.map(row) : h("p.soft", "no rules yet"));
     }
 
@@ -291,7 +315,12 @@ function stepsCard(session) {
         }),
         place = h("div"),
         name = h("input", {value: session.name, "aria-label": "name to store under"});
-    const steps = () => (session.steps = JSON.parse(area.value.trim() || "[]"));
+    const steps = () => {
+        session.steps = JSON.parse(area.value.trim() || "[]");
+        keepInAddress("steps", session.steps);
+        return session.steps;
+    };
+    keepInAddress("steps", session.steps);
     async function go(store) {
         try {
             const reply = await post(`${pathOf(session)}/transform`, {

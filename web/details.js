@@ -272,6 +272,14 @@ function speed(session, node, row, most) {
             : row
               ? row.fused_with
               : [];
+    const fusedWith = together && together.length ? together.join(", ") : "",
+        done = all && all.flops && all.us ? Number((all.flops / all.us / 1e3).toPrecision(3)) : 0,
+        peakText = most && most > done ? ` of ${number(Math.round(most))}` : "";
+    const sum = [
+        time ? `${percent(time.share)} of the run` : "",
+        done ? `${number(done)}${peakText} GFLOP/s here` : "",
+        fusedWith ? `fused with ${fusedWith}` : ""
+    ];
     return [
         time
             ? [
@@ -289,11 +297,9 @@ function speed(session, node, row, most) {
             traffic:
                 all && all.bytes ? `${bytes(all.bytes)} · ${number(all.bytes / all.us / 1e3)} GB/s` : null,
             kernel: all ? all.kernel : null,
-            fused:
-                together && together.length
-                    ? `${together.join(", ")}: one kernel, nothing in between is stored`
-                    : null,
-            why: row && row.why_not && !(together && together.length) ? row.why_not : null
+            fused: fusedWith ? `${fusedWith}: one kernel, nothing in between is stored` : null,
+            why: row && row.why_not && !fusedWith ? row.why_not : null,
+            sum: sum.filter(Boolean).join(" · ")
         }
     ];
 }
@@ -346,6 +352,7 @@ export function nodePanel(side, session, node, go) {
         const [time, more] = /** @type {any} */ (speed(session, node, row, most));
         fill(
             head,
+            more.sum ? h("p.sum", more.sum) : null,
             facts([
                 ["time", time],
                 ["speed", more.flops],

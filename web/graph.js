@@ -17,7 +17,8 @@
  * signature: any, state: Record<string, any>}} Graph
  */
 
-const MAX_DEPTH = 64;
+const MAX_DEPTH = 64,
+    MAX_THINGS = 500; // nodes and modules of one module; more are divided into parts
 
 /** Names of nodes that an argument refers to, in order, each once.
  * @param {any} value @returns {string[]} */
@@ -193,6 +194,49 @@ function fillTree(graph) {
     }
 }
 
+/** Calls of a module with very many of them stand in parts, in the order in which they run: else a
+ * graph without modules could only be drawn as a whole. @param {Graph} graph */
+function divide(graph) {
+    const before = [...graph.scopes.values()];
+    for (const scope of before) {
+        const calls = scope.nodes.filter((node) => node.kind === "call"),
+            things = [...calls, ...scope.scopes];
+        if (things.length <= MAX_THINGS) continue;
+        const start = (thing) => ("scopes" in thing ? thing.first : thing.index);
+        things.sort((a, b) => start(a) - start(b));
+        scope.nodes = scope.nodes.filter((node) => node.kind !== "call");
+        scope.scopes = [];
+        const most = Math.ceil(Math.sqrt(things.length));
+        for (let at = 0; at < things.length; at += most) fillPart(scope, things.slice(at, at + most), at);
+    }
+    graph.scopes = new Map();
+    const waiting = [graph.root];
+    while (waiting.length) {
+        const scope = /** @type {Scope} */ (waiting.pop());
+        scope.depth = scope.parent ? scope.parent.depth + 1 : 0;
+        graph.scopes.set(scope.id, scope);
+        waiting.push(...scope.scopes.slice().reverse());
+    }
+}
+
+/** @param {Scope} scope @param {(Node | Scope)[]} things @param {number} at number of the first one */
+function fillPart(scope, things, at) {
+    const words = `part ${at + 1}–${at + things.length}`,
+        part = newScope(`${scope.id}/${words}`, scope.path ? `${scope.path}.${words}` : words, "", scope);
+    for (const thing of things)
+        if ("scopes" in thing) {
+            thing.parent = part;
+            part.scopes.push(thing);
+            part.first = Math.min(part.first, thing.first);
+            part.size += thing.size;
+        } else {
+            thing.scope = part;
+            part.nodes.push(thing);
+            part.first = Math.min(part.first, thing.index);
+            part.size++;
+        }
+}
+
 /** @param {Graph} graph @param {any} json */
 function markState(graph, json) {
     const inputs = json.signature && Array.isArray(json.signature.inputs) ? json.signature.inputs : [];
@@ -235,6 +279,7 @@ export function readGraph(json) {
     }
     markState(graph, json);
     fillTree(graph);
+    divide(graph);
     return graph;
 }
 

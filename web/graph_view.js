@@ -5,11 +5,13 @@ import {download, fill, h} from "./dom.js";
 import {codePanel} from "./code_panel.js";
 import {graphPanel, modulePanel, nodePanel} from "./details.js";
 import {failure} from "./main.js";
-import {setQuery} from "./address.js";
+import {openText, openedIn, setQuery} from "./address.js";
+import {follow} from "./events.js";
 import {heatOf, HEATS, noHeat} from "./heat.js";
+import {seldom} from "./live.js";
 import {firstOpen} from "./scene.js";
 import {Scrubber} from "./scrub.js";
-import {current} from "./session.js";
+import {current, lastRun} from "./session.js";
 import {themeNow} from "./theme.js";
 
 /** @typedef {import("./session.js").Session} Session */
@@ -66,7 +68,7 @@ class GraphView {
         host.append(h("div.split", this.holder, this.side));
         this.board = new Board(this.holder, {
             select: (shape) => this.selected(shape),
-            opened: () => setQuery({open: [...this.board.open].filter(Boolean).join(",") || null})
+            opened: () => setQuery({open: openText(this.session.graph, this.board.open)})
         });
         this.kind = place.query.get("heat") || "time";
         this.heat = h(
@@ -93,10 +95,12 @@ class GraphView {
         this.said = h("div.said");
         this.stepButton = toggle("Step", "values of a run, node by node (v)", false, (on) => {
             const shape = this.board.selectedShape();
+            setQuery({step: on ? "1" : null});
             this.scrubber.open(on, shape && shape.node ? shape.node.name : "");
         });
         this.holder.append(this.tools(), this.legend, this.said, this.scrubber.element);
         this.timed = () => this.showTimes();
+        this.stop = this.follow();
         this.themed = () => this.redraw();
         this.session.listeners.add(this.timed);
         window.addEventListener("themechange", this.themed);
@@ -127,6 +131,19 @@ class GraphView {
         );
     }
 
+    /** Runs of others colour the drawing, too. */
+    follow() {
+        const {session} = this,
+            again = seldom(() => lastRun(session).catch(() => {}), 500);
+        return follow(
+            ({kind, data}) => {
+                const ended = kind === "run" && data.state === "ended" && data.graph === session.name;
+                if (ended && data.status === 200) again();
+            },
+            () => {}
+        );
+    }
+
     /** @param {string} kind of HEATS */
     setHeat(kind) {
         this.kind = this.heat.value = kind;
@@ -137,12 +154,14 @@ class GraphView {
     /** @param {boolean} on */
     setParameters(on) {
         this.board.parameters = on;
+        setQuery({parameters: on ? "1" : null});
         this.board.update();
     }
 
     /** @param {boolean} on */
     setCode(on) {
         this.code = on;
+        setQuery({code: on ? "1" : null});
         this.side.classList.toggle("wide", on);
         this.selected(this.board.selectedShape());
         if (this.board.selected) requestAnimationFrame(() => this.board.reveal(this.board.selected || ""));
@@ -156,13 +175,16 @@ class GraphView {
     openAll() {
         this.all = !this.all;
         this.board.open = this.all ? new Set(this.session.graph.scopes.keys()) : new Set([""]);
-        setQuery({open: null});
+        setQuery({open: openText(this.session.graph, this.board.open)});
         return this.board.update({fit: true}).then(() => this.redraw());
     }
 
     /** @param {import("./scene.js").Shape | null} shape */
     selected(shape) {
-        setQuery({node: shape && shape.node ? shape.node.name : null});
+        setQuery({
+            node: shape && shape.node ? shape.node.name : null,
+            module: shape && shape.scope ? shape.scope.id : null
+        });
         if (this.panel.close) this.panel.close();
         this.panel = {};
         const {side, session, board} = this,
@@ -192,15 +214,20 @@ class GraphView {
     /** @param {import("./address.js").Place} place */
     async begin(place) {
         const {board, session} = this,
-            open = place.query.get("open"),
-            node = place.query.get("node");
+            {query} = place,
+            [node, module] = [query.get("node"), query.get("module")];
+        if (query.get("parameters")) this.parameters.click();
+        if (query.get("code")) this.codeButton.click();
         board.graph = session.graph;
-        board.open = open ? new Set(["", ...open.split(",")]) : firstOpen(session.graph, 36);
+        this.all = query.get("open") === "*";
+        board.open = openedIn(session.graph, query.get("open")) || firstOpen(session.graph, 36);
         await board.update({fit: true});
         performance.mark("picture");
         await this.showTimes();
         if (node) await board.show(node);
+        else if (module && board.scene && board.scene.byId.has(`s ${module}`)) board.reveal(`s ${module}`);
         else this.selected(null);
+        if (query.get("step")) this.stepButton.click();
         document.documentElement.dataset.ready = "graph";
     }
 
@@ -228,6 +255,7 @@ class GraphView {
     }
 
     close() {
+        this.stop();
         this.session.listeners.delete(this.timed);
         window.removeEventListener("themechange", this.themed);
         this.scrubber.close();

@@ -32,7 +32,7 @@ let known = null;
 export function peak() {
     known =
         known ||
-        post("/v1/run", {graph: graph(), inputs: {x: 1}, mode: "compiled", profile: true}, {quiet: true})
+        post("/v1/run", {graph: graph(), inputs: {x: 1}, mode: "compiled", profile: true})
             .then(({profile}) => {
                 const speeds = profile.nodes.filter((row) => row.flops > 1e6 && row.us > 0);
                 return Math.max(...speeds.map((row) => row.flops / row.us / 1e3)) || null;

@@ -10,7 +10,7 @@ let known = null;
 function scopes() {
     known =
         known ||
-        get("/v1", {quiet: true}).then(
+        get("/v1").then(
             (root) => new Set(root.scopes),
             () => {
                 known = null;

@@ -23,7 +23,7 @@ export const pathOf = (of) =>
 
 /** @param {string} path of a graph @returns {Promise<[any, Graph]>} what is known of it, and itself */
 const read = (path) =>
-    Promise.all([get(path, {quiet: true}), get(`${path}/text?form=json`).then((json) => readGraph(json))]);
+    Promise.all([get(path), get(`${path}/text?form=json`).then((json) => readGraph(json))]);
 
 /** @type {{path: string, answer: Promise<[any, Graph]>} | null} */
 let early = null;
@@ -63,13 +63,14 @@ export async function openSession(name, version) {
     return session;
 }
 
-/** @param {Session} session */
-async function lastRun(session) {
-    const {profiles} = await get("/v1/profiles?limit=100", {quiet: true}),
+/** The last run that the server remembers, if it is not known already.
+ * @param {Session} session */
+export async function lastRun(session) {
+    const {profiles} = await get("/v1/profiles?limit=100"),
         wanted = session.info.version;
     const found = profiles.find((entry) => entry.graph === session.name && entry.version === wanted);
-    if (found)
-        takeProfile(session, await get(`/v1/profiles/${encodeURIComponent(found.id)}`, {quiet: true}));
+    if (found && found.id !== session.profile?.id)
+        takeProfile(session, await get(`/v1/profiles/${encodeURIComponent(found.id)}`));
 }
 
 /** Operations, bytes and fusion of each node; asked for when somebody looks.
@@ -77,11 +78,8 @@ async function lastRun(session) {
 export async function reportOf(session) {
     if (session.report) return session.report;
     const shapes = session.profile ? shapesOf(session.profile.signature) : "";
-    const report = await get(
-        `${pathOf(session)}/report${shapes ? `?shapes=${encodeURIComponent(shapes)}` : ""}`,
-        {quiet: true}
-    )
-        .catch(() => get(`${pathOf(session)}/report`, {quiet: true}))
+    const report = await get(`${pathOf(session)}/report${shapes ? `?shapes=${encodeURIComponent(shapes)}` : ""}`)
+        .catch(() => get(`${pathOf(session)}/report`))
         .catch(() => ({nodes: []}));
     report.byNode = new Map(report.nodes.map((row) => [row.node, row]));
     session.report = report;
@@ -127,7 +125,7 @@ export function takeProfile(session, profile) {
  * @returns {Promise<any>} inputs for a run: what was typed, else the example
  */
 export async function inputsOf(session) {
-    if (!session.inputs) session.inputs = (await get(`${pathOf(session)}/example`, {quiet: true})).inputs;
+    if (!session.inputs) session.inputs = (await get(`${pathOf(session)}/example`)).inputs;
     return session.inputs;
 }
 

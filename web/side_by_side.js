@@ -90,7 +90,7 @@ const choice = (label, texts, chosen) =>
 function runsRow(session, place) {
     const row = h("div.row", h("span.soft.small", "…"));
     async function load() {
-        const {profiles} = await get("/v1/profiles?limit=200", {quiet: true}),
+        const {profiles} = await get("/v1/profiles?limit=200"),
             mine = profiles.filter((one) => one.graph === session.name).slice(0, 50);
         if (mine.length < 2)
             return fill(row, h("span.soft.small", "Two past runs can be compared, once there are two."));

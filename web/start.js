@@ -28,7 +28,7 @@ function rowOf(graph) {
     const runs = h("td.num.soft", "…"),
         time = h("td.num", ""),
         versions = h("td.num", graph.version);
-    get(`/v1/graphs/${encodeURIComponent(graph.name)}/profile?by=module&depth=1`, {quiet: true})
+    get(`/v1/graphs/${encodeURIComponent(graph.name)}/profile?by=module&depth=1`)
         .then((stats) => {
             const found = runsOf(stats);
             runs.textContent = found.n ? String(found.n) : "–";
@@ -292,7 +292,7 @@ export function startView(host) {
             graphs.map(rowOf),
             next ? h("tr", h("td", {colspan: 7, class: "soft"}, "and more")) : null
         );
-        get("/v1", {quiet: true}).then((root) => {
+        get("/v1").then((root) => {
             server.textContent = aboutServer(root);
         });
         return {graphs};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors in the page: read from replies and .npy files, summed up, drawn as a picture, bars or a
 // table.
-import {add, h, number} from "./dom.js";
+import {add, fill, h, number} from "./dom.js";
 
 /**
  * @typedef {{shape: number[], dtype: string, data: number[] | Float32Array | Float64Array | any}}
@@ -191,6 +191,15 @@ export function picture(tensor, range) {
     return tilesOf(tensor, range, Math.min(tiles, 64), rows, columns);
 }
 
+/** Tiles beside each other: about so many, with few places left empty.
+ * @param {number} tiles @param {number} about */
+function acrossOf(tiles, about) {
+    const middle = Math.min(tiles, Math.max(1, Math.round(about))),
+        empty = (n) => Math.ceil(tiles / n) * n - tiles;
+    const near = [0, 1, -1, 2, -2].map((d) => middle + d).filter((n) => n >= 1 && n <= tiles);
+    return near.reduce((best, n) => (empty(n) < empty(best) ? n : best), middle);
+}
+
 /**
  * @param {Tensor} tensor
  * @param {{least: number, most: number}} range
@@ -199,7 +208,7 @@ export function picture(tensor, range) {
  * @param {number} columns
  */
 function tilesOf(tensor, range, tiles, rows, columns) {
-    const across = Math.min(tiles, Math.max(1, Math.round(Math.sqrt(((tiles * rows) / columns) * 1.4)))),
+    const across = acrossOf(tiles, Math.sqrt(((tiles * rows) / columns) * 1.4)),
         down = Math.ceil(tiles / across),
         gap = tiles > 1 ? 1 : 0;
     const w = across * (columns + gap) - gap,
@@ -287,6 +296,37 @@ function table(tensor) {
     );
 }
 
+const MOST_BARS = 64;
+
+/** @param {Tensor} tensor @param {{least: number, most: number}} range @param {string} kind */
+function viewOf(tensor, range, kind) {
+    const {least, most} = range,
+        columns = tensor.shape[tensor.shape.length - 1] || 1;
+    if (kind === "table") return table(tensor);
+    if (kind === "bars") return bars(tensor.data.slice(0, Math.min(columns, MOST_BARS)));
+    if (kind === "heat map") {
+        const reach = Math.max(-least, most, 1e-30);
+        return picture(tensor, {least: -reach, most: reach});
+    }
+    if (least >= 0) return picture(tensor, range);
+    const raised = Float32Array.from(tensor.data, (v) => v - least);
+    return picture({...tensor, data: raised}, {least: 0, most: most - least});
+}
+
+/** A view of a tensor, with a choice of others. @param {Tensor} tensor @param {any} range
+ * @param {string} first */
+function chosenView(tensor, range, first) {
+    const place = h("div"),
+        show = (kind) => fill(place, viewOf(tensor, range, kind));
+    const pick = h(
+        "select.small",
+        {"aria-label": "shown as", onchange: () => show(pick.value)},
+        ["bars", "picture", "heat map", "table"].map((kind) => h("option", {selected: kind === first}, kind))
+    );
+    show(first);
+    return h("div", h("p.row", {style: {margin: "4px 0 8px"}}, pick), place);
+}
+
 /** Everything about one tensor. @param {Tensor} tensor @returns {HTMLElement} */
 export function tensorView(tensor) {
     const s = summary(tensor),
@@ -296,7 +336,7 @@ export function tensorView(tensor) {
     if (s.n === 0) return box;
     const columns = tensor.shape[tensor.shape.length - 1] || 1,
         few = columns > 1 && columns <= 20 && tensor.shape.length <= 2;
-    add(box, [few ? bars(tensor.data.slice(0, columns)) : picture(tensor, s)]);
+    add(box, [chosenView(tensor, s, few ? "bars" : s.least >= 0 ? "picture" : "heat map")]);
     if (s.n > 12 && s.most > s.least) {
         const counts = histogram(tensor, 48, s),
             most = Math.max(...counts);
@@ -317,8 +357,7 @@ export function tensorView(tensor) {
                 ["std", number(s.std)],
                 ["zeros", `${s.zeros} of ${s.n}`]
             ].map(([key, value]) => [h("dt", key), h("dd", value)])
-        ),
-        h("details", h("summary", "numbers"), table(tensor))
+        )
     ]);
     return box;
 }

@@ -43,7 +43,7 @@ function runsTable(list, show) {
             h(
                 "tr.link",
                 {onclick: () => show(one.id)},
-                h("td.mono", one.id),
+                h("td", h("button.plain.mono", {title: "show this run"}, one.id)),
                 h("td.small", one.signature),
                 h("td.num.soft", ago(one.ended_ms)),
                 h("td.num", us(one.run_us)),

@@ -203,6 +203,13 @@ class Chrome:
         node = self.send("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
         self.send("DOM.setFileInputFiles", files=paths, nodeId=node)
 
+    def drop(self, selector, paths):
+        """Files that are dragged from outside and dropped on an element."""
+        x, y = self.place(selector)
+        data = {"items": [], "files": [os.path.abspath(path) for path in paths], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.send("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
+
     def screenshot(self, path):
         data = self.send("Page.captureScreenshot", format="png")["data"]
         with open(path, "wb") as file:

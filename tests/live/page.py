@@ -124,6 +124,59 @@ def open_a_module(visit):
     expect(chrome.run("board.scene.shapes.length"), after, "the same address again")
 
 
+def addresses(visit):
+    """What is open, chosen and shown beside the drawing is in the address: it shows the same again."""
+    chrome = visit.chrome
+    visit.graph("resnet")
+    counts = {}
+    for key in ("*", "-"):
+        chrome.key("o")
+        chrome.wait(f"location.hash.includes('open={'*' if key == '*' else '-'}')", "an address")
+        chrome.run("new Promise((done) => setTimeout(done, 150))")
+        counts[key] = chrome.run("board.scene.shapes.length")
+        visit.go(chrome.run("location.hash"))
+        chrome.wait(READY)
+        expect(chrome.run("board.scene.shapes.length"), counts[key], f"shapes of open={key}")
+    if counts["*"] < 60 or counts["-"] > 9:
+        raise Failed(f"shapes: {counts}")
+    chrome.run("board.reveal(board.scene.shapes.find((s) => s.kind === 'module') &&"
+               " `s ${board.scene.shapes.find((s) => s.kind === 'module').scope.id}`)")
+    chrome.wait_text("Open or close", "aside.side")
+    chrome.key("Enter")
+    chrome.wait("board.scene.shapes.some((s) => s.kind === 'open')", "a module opened by its key")
+    visit.go(chrome.run("location.hash"))
+    chrome.wait(READY)
+    chrome.wait_text("Open or close", "aside.side")
+    chrome.key("p")
+    chrome.wait("location.hash.includes('parameters=1')", "parameters in the address")
+    visit.go(chrome.run("location.hash"))
+    chrome.wait(READY)
+    chrome.wait("board.parameters && !!document.querySelector('button[aria-pressed=true]')", "parameters")
+    visit.graph("digits", "?node=relu&code=1&step=1")
+    chrome.wait("document.querySelector('.line[aria-current]')?.textContent.includes('relu = ')", "the code")
+    chrome.wait("document.querySelector('.scrub').innerText.includes('of ')", "the slider")
+    visit.server.call("POST", "/v1/graphs/digits/run", model_file("digits_images.json"))
+    visit.go("#/g/digits/time")
+    chrome.wait("!!document.querySelector('tr.link button')", "runs")
+    chrome.run("document.querySelector('tr.link button').focus()")
+    chrome.key("Enter")
+    chrome.wait("location.hash.includes('run=')", "a run chosen by its key")
+
+
+def views_of_a_value(visit):
+    """Outputs as bars, a picture, a heat map or a table."""
+    chrome = visit.chrome
+    visit.go("#/g/digits/run")
+    chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')", "the example")
+    chrome.click("button.first", "Run")
+    for kind, found in (("table", "div.code"), ("picture", "canvas"), ("heat map", "canvas"),
+                        ("bars", ".bars")):
+        chrome.wait("!!document.querySelector('select[aria-label=\"shown as\"]')", "a choice")
+        chrome.run("(() => { const s = document.querySelector('select[aria-label=\"shown as\"]');"
+                   f" s.value = '{kind}'; s.dispatchEvent(new Event('change')); }})()")
+        chrome.wait(f"!!document.querySelector('.tensor {found}')", kind)
+
+
 def find_by_keys(visit):
     """Keys only: find a node, see its value, walk on, close."""
     chrome = visit.chrome
@@ -177,6 +230,8 @@ def scrub_a_run(visit):
     chrome.run("(() => { const s = document.querySelector('.scrub input'); s.value = 40;"
                " s.dispatchEvent(new Event('input')); })()")
     chrome.wait("document.querySelector('.scrub').innerText.includes('41 of ')", "a place far on")
+    chrome.wait("document.querySelector('.scrub').innerText.endsWith(board.selectedShape()?.title)",
+                "its node")
     chrome.wait("document.querySelector('.tensor')?.innerText.includes('mean')", "its value")
     visit.shot("scrub")
 
@@ -226,7 +281,7 @@ def files_as_inputs(visit):
     chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')", "the example")
     for path in (os.path.join(folder, "seven.npz"), os.path.join(folder, "seven.safetensors"), picture):
         chrome.run("document.querySelector('textarea').value = ''")
-        chrome.files("input[type=file]", [path])
+        chrome.drop("textarea", [path])
         chrome.wait("document.querySelector('textarea').value.includes('\"shape\":[1,1,8,8]')", path)
         if path == picture:
             continue
@@ -287,10 +342,12 @@ def see_time(visit):
 
 
 def override(visit):
-    """A rule by pointing at a node: tried, stored as a graph, and what it changed is shown."""
+    """A constant in the place of a node, by pointing at it: tried, stored as a graph, and what it changed
+    is shown. The address of the rules is one of a view."""
     chrome = visit.chrome
     visit.graph("digits", "?node=relu")
-    chrome.click("aside.side button", "Zeros")
+    chrome.run("document.querySelector('[aria-label=\"a constant\"]').value = '0.5'")
+    chrome.click("aside.side button", "Make constant")
     chrome.click("aside.side a", "Try them")
     chrome.click("button.first", "Try them")
     chrome.wait_text("medians of", ".page")
@@ -300,6 +357,8 @@ def override(visit):
     chrome.wait_text("stored: digits-changed, version 1", ".page")
     expect(visit.server.call("GET", "/v1/graphs/digits-changed").status, 200, "the variant")
     visit.server.call("DELETE", "/v1/graphs/digits-changed")
+    visit.go(chrome.run("location.hash"))
+    chrome.wait("document.querySelector('.rule')?.innerText.includes('relu')", "the rule of an address")
 
 
 def write_steps(chrome, steps):
@@ -355,7 +414,7 @@ def upload(visit):
     chrome, folder = visit.chrome, visit.server.folder
     visit.go("#/")
     chrome.wait_text("digits", "table")
-    chrome.files("input[type=file]", [os.path.join(MODELS, "dev_lenet.pt2")])
+    chrome.drop(".drop", [os.path.join(MODELS, "dev_lenet.pt2")])
     chrome.wait("location.hash.includes('/g/dev_lenet/')", "the uploaded graph")
     chrome.wait(READY)
     broken = os.path.join(folder, "broken.pt2")
@@ -363,7 +422,7 @@ def upload(visit):
         file.write(b"PK\3\4 and no more")
     visit.go("#/")
     chrome.wait_text("digits", "table")
-    chrome.files("input[type=file]", [broken])
+    chrome.drop(".drop", [broken])
     chrome.wait("!!document.querySelector('.error')", "what is wrong with the file")
     odd = os.path.join(folder, "odd.json")
     nodes = [{"op": "placeholder", "name": "x", "target": "x"},
@@ -494,12 +553,32 @@ def as_curl(visit):
     chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')")
     chrome.click("button.first", "Run")
     chrome.wait("!!document.querySelector('.bars')")
-    chrome.click("button", "curl")
-    texts = chrome.run("[...document.querySelectorAll('dialog pre')].map((e) => e.textContent)")
-    text = next(one for one in texts if one.endswith("/text?form=json'"))
-    done = subprocess.run(["bash", "-c", text], capture_output=True, check=False)
-    if b'"format": "fx/1"' not in done.stdout:
-        raise Failed(f"{text}: {done.stdout[:200]} {done.stderr[:300]}")
+    run_curls(visit, ("/text?form=json'", "/run -d", "/example"))
+    for address, words in (("#/", ("/v1/graphs?limit=1000'", "curl -N")),
+                           ("#/g/digits/graph?node=relu", ("/text?form=json'", "/report")),
+                           ("#/g/digits/time", ("/profile?by=module&depth=1'", "/v1/profiles?slowest=200'")),
+                           ("#/g/digits/change", ("/versions",))):
+        visit.go(address)
+        chrome.wait("document.querySelector('main').textContent.length > 80", address)
+        run_curls(visit, words)
+
+
+def run_curls(visit, words):
+    """The commands that the dialog shows have these words, and work."""
+    chrome = visit.chrome
+    for word in words:
+        chrome.click("button", "curl")
+        texts = chrome.run("[...document.querySelectorAll('dialog pre')].map((e) => e.textContent)")
+        text = next((one for one in texts if word in one), None)
+        if text is None:
+            raise Failed(f"no command has {word!r}: {texts}")
+        chrome.key("Escape")
+        if "curl -N" in text or text.endswith("…"):  # one that goes on; one of which "copy" copies more
+            continue
+        done = subprocess.run(["bash", "-c", text.replace("curl", "curl -f", 1)], capture_output=True,
+                              check=False, timeout=60)
+        if done.returncode != 0 or done.stdout[:1] not in (b"{", b"["):
+            raise Failed(f"{text[:120]}: {done.stdout[:200]} {done.stderr[:300]}")
 
 
 def hostile_texts(visit):
@@ -532,7 +611,7 @@ def side_by_side(visit):
     """Two modes beside each other: times of both and the largest error of each node."""
     chrome = visit.chrome
     visit.go("#/g/digits/time")
-    chrome.wait("document.querySelector('svg.memory') || document.body.innerText.includes('not run yet')")
+    chrome.wait("!!document.querySelector('svg.memory') || document.body.innerText.includes('not run yet')")
     chrome.click("button", "Compare")
     chrome.wait_text("The results are close", ".page")
     row = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) => e.innerText)"
@@ -584,6 +663,23 @@ def live_events(visit):
     chrome.wait("asked >= 3", "a stream that begins again", 8)
     chrome.run("window.fetch = window.real")
     many_pages(visit)
+
+
+def heat_of_others(visit):
+    """A run that somebody else asks for colours the drawing."""
+    chrome, server = visit.chrome, visit.server
+    server.call("PUT", "/v1/graphs/shared", model_file("dev_lenet.pt2"))
+    visit.graph("shared", "?node=output")
+    expect(chrome.run("board.heat.nodes.size"), 0, "heat before the first run")
+    body = server.call("GET", "/v1/graphs/shared/example").body
+
+    for _ in range(50):
+        server.call("POST", "/v1/graphs/shared/run", body)
+        if chrome.run("new Promise((done) => setTimeout(() => done(board.heat.nodes.size > 3), 300))"):
+            break
+    else:
+        raise Failed("the drawing has no heat")
+    server.call("DELETE", "/v1/graphs/shared")
 
 
 def many_pages(visit):
@@ -768,11 +864,23 @@ def ten_thousand(visit):
     shapes, milliseconds = chrome.run("[board.scene.shapes.length, board.layoutMs]")
     print(f"all open: {shapes} shapes in {milliseconds:.0f} ms")
     print_frames(visit)
+    for node in nodes:
+        node.pop("meta", None)
+    body = json.dumps({"format": "fx/1", "nodes": nodes}).encode()
+    visit.server.call("PUT", "/v1/graphs/large", body)
+    visit.graph("large")
+    shapes, milliseconds = chrome.run("[board.scene.shapes.length, board.layoutMs]")
+    picture = chrome.run("performance.getEntriesByName('picture').at(-1).startTime")
+    print(f"10,000 nodes without modules: the first picture after {picture:.0f} ms, {shapes} shapes laid "
+          f"out in {milliseconds:.0f} ms")
+    if shapes > 200:
+        raise Failed(f"{shapes} shapes of a graph without modules")
     visit.server.call("DELETE", "/v1/graphs/large")
 
 
 JOURNEYS = [
-    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, find_by_keys, value_of_a_node,
+    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, addresses, find_by_keys,
+    value_of_a_node, views_of_a_value, heat_of_others,
     scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time, override,
     rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload, export, reports, live_events,
     side_by_side,

@@ -24,7 +24,11 @@ export function ruleText(rule) {
     if (rule.retarget !== undefined) return `${what} → ${rule.retarget.target || rule.retarget}`;
     if (rule.passthrough !== undefined) return `${what} is left out`;
     if (rule.constant !== undefined) return `${what} → a constant`;
-    if (rule.patch) return `${what}[${rule.patch.index.join(", ")}] is patched`;
+    if (rule.patch) {
+        const sign = ["set", "add", "scale"].find((key) => rule.patch[key] !== undefined) || "set",
+            value = JSON.stringify(rule.patch[sign])?.slice(0, 40);
+        return `${what}[${rule.patch.index}] ${{set: "", add: "+", scale: "*"}[sign]}= ${value}`;
+    }
     return `${what}: ${JSON.stringify(rule).slice(0, 80)}`;
 }
 

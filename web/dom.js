@@ -45,7 +45,7 @@ export function fill(element, ...children) {
 export function us(value) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";
     if (value < 10) return `${value.toFixed(2)} µs`;
-    if (value < 1000) return `${value.toFixed(value < 100 ? 1 : 0)} µs`;
+    if (value < 999.5) return `${value.toFixed(value < 100 ? 1 : 0)} µs`;
     if (value < 1e6) return `${(value / 1e3).toFixed(value < 1e5 ? 2 : 0)} ms`;
     return `${(value / 1e6).toFixed(2)} s`;
 }

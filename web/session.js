@@ -77,8 +77,9 @@ export async function lastRun(session) {
  * @param {Session} session */
 export async function reportOf(session) {
     if (session.report) return session.report;
-    const shapes = session.profile ? shapesOf(session.profile.signature) : "";
-    const report = await get(`${pathOf(session)}/report${shapes ? `?shapes=${encodeURIComponent(shapes)}` : ""}`)
+    const shapes = session.profile ? shapesOf(session.profile.signature) : "",
+        more = shapes ? `?shapes=${encodeURIComponent(shapes)}` : "";
+    const report = await get(`${pathOf(session)}/report${more}`)
         .catch(() => get(`${pathOf(session)}/report`))
         .catch(() => ({nodes: []}));
     report.byNode = new Map(report.nodes.map((row) => [row.node, row]));

@@ -538,12 +538,24 @@ def dark_and_large(visit):
     expect(chrome.run("document.documentElement.dataset.theme"), theme, "the theme on the next page")
     visit.shot("dark")
     chrome.key("d")
-    chrome.size(700, 430, 2)
-    visit.graph("digits")
-    wide = chrome.run("document.documentElement.scrollWidth - innerWidth")
-    chrome.size(1400, 860)
-    if wide > 0:
-        raise Failed(f"the page is {wide} pixels wider than its window")
+    try:
+        for size in ((700, 430, 2), (390, 760, 1)):
+            chrome.size(*size)
+            for view in ("#/", "#/g/digits/graph?node=relu", "#/g/digits/run", "#/g/digits/time",
+                         "#/g/digits/change"):
+                visit.go(view)
+                chrome.wait("document.querySelector('main').textContent.length > 80", view)
+                wide = chrome.run("document.documentElement.scrollWidth - innerWidth")
+                if wide > 0:
+                    raise Failed(f"{view} is {wide} pixels wider than its window of {size}")
+                low, high = chrome.run("(() => { const b = (document.querySelector('.crumb') ||"
+                                       " document.querySelector('.brand')).getBoundingClientRect();"
+                                       " return [b.width, b.height]; })()")
+                if low < 20 or high < 10:
+                    raise Failed(f"{view} does not name its graph in a window of {size}")
+                visit.shot(f"narrow-{size[0]}-{view.split('/')[-1].split('?')[0] or 'start'}")
+    finally:
+        chrome.size(1400, 860)
 
 
 def as_curl(visit):

@@ -124,6 +124,7 @@ typedef struct ServerFacts {
 typedef struct ApiContext {
         Engine *engine;
         const ServerFacts *facts;
+        struct ReplyCache *replies; // NULL: none are kept
         // of the request; NULL and 0: none
         RunContext *ctx;
         int64_t received_ns, deadline_ns;

@@ -159,7 +159,9 @@ static bool submit(Exchange *exchange)
         if (body_finish(exchange) != STATUS_OK)
                 return refuse(exchange);
         job->facts = facts_now(http, job->call.route);
-        job->context = (ApiContext){ .engine = http->options.engine, .facts = &job->facts };
+        job->context = (ApiContext){ .engine = http->options.engine,
+                                     .replies = http->options.replies,
+                                     .facts = &job->facts };
         if (route_is(job->call.route, KIND_PROBE) || route_is(job->call.route, KIND_STATIC)) {
                 api_answer(&job->context, &job->call, NULL, NULL, &job->reply);
                 exchange->done = true;

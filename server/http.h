@@ -26,6 +26,7 @@ typedef struct HttpOptions {
         RouteCodecs codecs;
         bool inline_runs; // short runs with small bodies are done on the loop thread
         Engine *engine;
+        struct ReplyCache *replies; // NULL: none are kept
         Workers *workers;
         Events *events;
         ServerFacts facts; // the fixed part

@@ -235,7 +235,7 @@ bool job_advance(const Drive *drive, JobStep until)
                         return false;
                 }
                 if (status == STATUS_OK) {
-                        job->step = step_after(job);
+                        job->step = next == NEXT_REPLIED ? STEP_SEND : step_after(job);
                         continue;
                 }
                 reply_with_failure(job);

@@ -18,6 +18,7 @@
 // A job that is queued or parked stops at once and runs nothing. One that runs stops at its next
 // poll.
 #pragma once
+#include "api/run/reply_cache.h"
 #include "api/run/run.h"
 #include "server/workers.h"
 
@@ -48,6 +49,8 @@ struct Job {
         bool is_run;
         JobStep step;
         GraphVersion *version;
+        RegistryKey reply_key; // of its kept reply, with has_reply_key
+        bool has_reply_key;
         _Atomic bool found_graph; // the graph exists: its name may appear in the metrics
         Graph *graph;
         Ticket ticket; // for whatever the step waits for

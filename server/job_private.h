@@ -6,7 +6,8 @@
 
 // PARKED: the job belongs to the thread that publishes its object or cancels it; it may not be
 // touched. ON_WORKER: it cannot continue on the loop thread.
-typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_ON_WORKER } Next;
+// REPLIED: the reply is there already.
+typedef enum Next { NEXT_STEP, NEXT_PARKED, NEXT_ON_WORKER, NEXT_REPLIED } Next;
 
 typedef struct Drive {
         Job *job;

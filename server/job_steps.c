@@ -76,16 +76,32 @@ static Status step_graph(const Drive *drive, Next *next)
                                                                                            : status;
 }
 
+static bool find_reply(Job *job)
+{
+        if (job->context.replies == NULL || route_has(job->call.route, NEEDS_SESSION))
+                return false;
+        job->has_reply_key = reply_cache_key(&job->call, job->version, &job->reply_key);
+        if (!job->has_reply_key)
+                return false;
+        bool found = reply_cache_find(job->context.replies, &job->reply_key, &job->reply);
+        if (found)
+                profile_stats_add_kept(job->version->stats, clock_ns() - job->received_ns);
+        return found;
+}
+
 static Status step_inputs(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
         RunTask *task = &job->run.task;
-        (void)next;
         if (task->graph == NULL)
                 task->graph = graph_ref(job->graph);
         task->version = job->version == NULL ? NULL : graph_version_ref(job->version);
         task->received_ns = job->received_ns;
         TRY(call_inflate(&job->call));
+        if (find_reply(job)) {
+                *next = NEXT_REPLIED;
+                return STATUS_OK;
+        }
         job->run.recipe.engine = drive->engine;
         TRY(run_decode(&job->call, &job->run));
         job->call.body = storage_unref(job->call.body);
@@ -285,7 +301,11 @@ static Status step_encode(const Drive *drive, Next *next)
         TRY(run_keep(&job->context, &job->run));
         TRY(commit(job));
         engine_record(drive->engine, task->authored == NULL ? job->version : NULL, profile);
-        return drive->worker == NULL ? STATUS_OK : reply_gzip(&job->call, &task->ctx, &job->reply);
+        if (drive->worker != NULL)
+                TRY(reply_gzip(&job->call, &task->ctx, &job->reply));
+        if (job->has_reply_key)
+                reply_cache_keep(job->context.replies, &job->reply_key, &job->run, &job->reply);
+        return STATUS_OK;
 }
 
 // For all routes but runs.

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "api/run/reply_cache.h"
 #include "core/base/limits.h"
 #include "server/cores.h"
 #include "server/door.h"
@@ -46,6 +47,7 @@ typedef struct Server {
         Workers *workers;
         Events *events;
         Engine *engine;
+        ReplyCache *replies; // NULL: none are kept
         Door door;
         Usage *usage; // of the data folder
         Otlp *otlp;   // NULL: no spans are sent
@@ -138,6 +140,8 @@ static Status open_engine(const Options *options, Server *server)
                                  .no_warm_up = options->no_warm_up[0] != '\0' };
         TRY(usage_new(folder, &server->usage));
         Status status = engine_open(&engine, &server->engine);
+        if (status == STATUS_OK && limits.max_reply_cache > 0)
+                return reply_cache_open((size_t)limits.max_reply_cache, &server->replies);
         if (status == STATUS_OK || folder == NULL)
                 return status;
         failure_append(" (--data %s)", folder);
@@ -349,6 +353,7 @@ static Status start(Server *server, const Options *options)
                              .inline_runs = options->no_inline[0] == '\0',
                              .quiet = options->quiet[0] != '\0',
                              .engine = server->engine,
+                             .replies = server->replies,
                              .workers = server->workers,
                              .events = server->events,
                              .facts = version_facts(),
@@ -409,6 +414,7 @@ int server_main(const Options *options)
                 uv_loop_close(&server.loop);
                 workers_stop(server.workers);
                 models_free(server.models);
+                reply_cache_close(server.replies);
                 engine_close(server.engine);
                 events_free(server.events);
                 door_deinit(&server.door);
@@ -424,6 +430,7 @@ int server_main(const Options *options)
         http_free(server.http);
         listen_end(&server.address);
         models_free(server.models);
+        reply_cache_close(server.replies);
         engine_close(server.engine);
         events_free(server.events);
         door_deinit(&server.door);

@@ -4,6 +4,7 @@
 // end. Routes with the same path (GET, PUT, DELETE) share a series.
 #include "api/routes/metrics.h"
 #include "api/routes/oip_metrics.h"
+#include "api/run/reply_cache.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -345,6 +346,20 @@ static void add_process(const ProcessFacts *process, Text *out)
                 gauge(out, "process_threads", "Threads.", (double)process->n_threads);
 }
 
+static void add_replies(ReplyCache *replies, Text *out)
+{
+        RegistryStats stats = { .hits = 0 };
+        if (replies != NULL)
+                stats = reply_cache_stats(replies);
+        gauge(out, "fxserve_reply_cache_bytes", "Replies kept for equal runs (--reply-cache).",
+              (double)stats.bytes);
+        counter(out, "fxserve_reply_cache_hits_total", "Runs whose reply was kept.", stats.hits);
+        counter(out, "fxserve_reply_cache_misses_total", "Runs whose reply was looked for and not kept.",
+                stats.misses);
+        counter(out, "fxserve_reply_cache_evictions_total", "Kept replies dropped for space.",
+                stats.evictions);
+}
+
 Status metrics_write(const ApiContext *context, Text *out)
 {
         const ServerFacts *facts = context->facts;
@@ -355,6 +370,7 @@ Status metrics_write(const ApiContext *context, Text *out)
         add_label(out, ",", "torch", facts->torch_level);
         add_label(out, ",", "cpu", facts->cpu_level);
         text_add(out, "} 1\n");
+        add_replies(context->replies, out);
         if (facts->metrics != NULL) {
                 add_requests(facts->metrics, out);
                 add_runs(facts->metrics, out);

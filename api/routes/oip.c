@@ -155,7 +155,7 @@ static void write_duration(const char *name, uint64_t count, int64_t ns, Text *o
                   (long long)ns);
 }
 
-static void write_stats(GraphVersion *version, Text *out)
+static void write_stats(GraphVersion *version, bool has_cache, Text *out)
 {
         RunSums sums = profile_stats_sums(version->stats);
         uint64_t n = sums.n_runs;
@@ -164,9 +164,9 @@ static void write_stats(GraphVersion *version, Text *out)
         text_addf(out,
                   ", \"version\": \"%lld\", \"last_inference\": %lld, \"inference_count\": %llu, "
                   "\"execution_count\": %llu, \"inference_stats\": {",
-                  (long long)version->stored.version, (long long)sums.last_ms, (unsigned long long)n,
-                  (unsigned long long)(sums.n_executions + 0.5));
-        write_duration("success", n, sums.total_ns, out);
+                  (long long)version->stored.version, (long long)sums.last_ms,
+                  (unsigned long long)(n + sums.n_kept), (unsigned long long)(sums.n_executions + 0.5));
+        write_duration("success", n + sums.n_kept, sums.total_ns + sums.kept_ns, out);
         text_add(out, ", ");
         write_duration("fail", sums.n_failures, sums.failed_ns, out);
         text_add(out, ", ");
@@ -178,9 +178,9 @@ static void write_stats(GraphVersion *version, Text *out)
         text_add(out, ", ");
         write_duration("compute_output", n, sums.encode_ns, out);
         text_add(out, ", ");
-        write_duration("cache_hit", 0, 0, out);
+        write_duration("cache_hit", sums.n_kept, sums.kept_ns, out);
         text_add(out, ", ");
-        write_duration("cache_miss", 0, 0, out);
+        write_duration("cache_miss", has_cache ? n : 0, 0, out);
         text_add(out, "}, \"batch_stats\": [], \"memory_usage\": []}");
 }
 
@@ -188,7 +188,7 @@ Status get_oip_stats(const Answer *answer)
 {
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"model_stats\": [");
-        write_stats(answer->version, out);
+        write_stats(answer->version, answer->context->replies != NULL, out);
         text_add(out, "]}\n");
         return STATUS_OK;
 }
@@ -217,7 +217,7 @@ static Status each_version(Engine *engine, void (*write)(GraphVersion *version, 
 
 typedef struct Listing {
         Text *out;
-        bool any, only_ready;
+        bool any, only_ready, has_cache;
 } Listing;
 
 static void list_stats(GraphVersion *version, void *context)
@@ -225,12 +225,13 @@ static void list_stats(GraphVersion *version, void *context)
         Listing *listing = context;
         text_add(listing->out, listing->any ? ",\n" : "");
         listing->any = true;
-        write_stats(version, listing->out);
+        write_stats(version, listing->has_cache, listing->out);
 }
 
 Status get_oip_all_stats(const Answer *answer)
 {
-        Listing listing = { .out = answer_begin(answer, json_type) };
+        Listing listing = { .out = answer_begin(answer, json_type),
+                            .has_cache = answer->context->replies != NULL };
         text_add(listing.out, "{\"model_stats\": [");
         TRY(each_version(answer->context->engine, list_stats, &listing));
         text_add(listing.out, "]}\n");

@@ -234,6 +234,7 @@ void engine_read_settings(EngineGraph *graph)
                 const char *text =
                         store_head_setting(&graph->head, SETTING_PRECISION, version->stored.version);
                 atomic_store(&version->precision, (int)precision_named(text));
+                atomic_fetch_add(&version->n_settings, 1u);
                 batch_policy_take(
                         version, store_head_setting(&graph->head, SETTING_BATCHING, version->stored.version));
         }

@@ -114,11 +114,14 @@ typedef struct TimeSummary {
 Status profile_stats_new(StatsPool *pool, ProfileStats **out_stats);
 ProfileStats *profile_stats_free(ProfileStats *stats);
 void profile_stats_add(ProfileStats *stats, const RunProfile *profile);
+// A run whose reply was there already, and how long it took.
+void profile_stats_add_kept(ProfileStats *stats, int64_t took_ns);
 // A run that failed, and how long it took.
 void profile_stats_add_failure(ProfileStats *stats, int64_t took_ns);
 // Over all runs of the version since the start of the process.
 typedef struct RunSums {
-        uint64_t n_runs, n_failures;
+        uint64_t n_runs, n_failures, n_kept; // n_kept: of replies that were there already
+        int64_t kept_ns;
         double n_executions;         // of runs that succeeded; each of n runs in a batch is 1 / n of one
         int64_t total_ns, failed_ns; // of runs that succeeded, and of the others
         int64_t queue_ns, decode_ns, run_ns, encode_ns;

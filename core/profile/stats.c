@@ -192,6 +192,14 @@ static void add_sums(RunSums *sums, const RunProfile *profile)
         sums->last_ms = profile->wall_ms;
 }
 
+void profile_stats_add_kept(ProfileStats *stats, int64_t took_ns)
+{
+        pthread_mutex_lock(&stats->mutex);
+        stats->sums.n_kept++;
+        stats->sums.kept_ns += took_ns;
+        pthread_mutex_unlock(&stats->mutex);
+}
+
 void profile_stats_add_failure(ProfileStats *stats, int64_t took_ns)
 {
         pthread_mutex_lock(&stats->mutex);

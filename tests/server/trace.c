@@ -15,6 +15,21 @@ Test(trace, ids_of_a_good_header_are_taken)
         cr_assert_str_eq(trace.span_id, "1");
 }
 
+Test(trace, the_lowest_bit_of_the_flags_says_whether_it_is_sampled)
+{
+        static const struct {
+                const char *flags;
+                bool sampled;
+        } rows[] = { { "00", false }, { "01", true }, { "02", false }, { "03", true }, { "fe", false } };
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                char header[sizeof(good)];
+                TraceIds trace = { .sampled = !rows[i].sampled };
+                snprintf(header, sizeof(header), "%.53s%s", good, rows[i].flags);
+                cr_assert(trace_parse(header, &trace));
+                cr_assert_eq(trace.sampled, rows[i].sampled, "flags %s", rows[i].flags);
+        }
+}
+
 Test(trace, later_versions_may_go_on_after_a_dash)
 {
         TraceIds trace = { .trace_id = "" };

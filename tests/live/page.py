@@ -615,6 +615,7 @@ def hostile_texts(visit):
             chrome.run("board.open = new Set(board.graph.scopes.keys()), board.update()")
             chrome.run("board.svg().text().then((t) => new DOMParser().parseFromString(t, 'text/html'))"
                        ".then((d) => { if (d.querySelector('script, img')) throw new Error('markup'); })")
+    check_uploaded_texts(visit)
     check_drawn_texts(visit)
     check_hostile_reports(visit)
 
@@ -758,6 +759,42 @@ def check_hostile_reports(visit):
             check_markup(visit)
     open_report(visit, "hostile", ask_report(visit, "/v1/graphs/hostile/profile?form=html"))
     check_markup(visit)
+
+
+def check_uploaded_texts(visit):
+    """Graphs that the server takes, with scripts of many kinds in every text that is free."""
+    chrome, generator = visit.chrome, random.Random(11)
+    texts = [ATTACK, "'\"><svg onload=\"document.title='owned'\">",
+             "</script><script>document.title='owned'</script>",
+             "{{constructor.constructor('document.title=1')()}}",
+             "<a href=javascript:document.title='owned'>x</a>",
+             "--></title></textarea><iframe srcdoc=\"<script>parent.document.title='owned'</script>\">",
+             "&lt;img src=x onerror=document.title='owned'&gt;", "%3Cimg%20src=x%3E", "\u202e<b>"]
+    for _ in range(4):
+        def pick():
+            return generator.choice(texts)
+        nodes, before = [{"op": "placeholder", "name": "x", "target": "x"}], "x"
+        for k in range(12):
+            stack = {pick(): [f"{pick()}{k // 4}", pick()],
+                     f"{pick()}{k}": [f"{pick()}.{pick()}{k // 2}", pick()]}
+            trace = f'File "{pick()}", line 1, in {pick()}\n    {pick()}'
+            nodes.append({"op": "call_function", "name": f"n{k}", "target": "torch.neg",
+                          "args": [f"%{before}"], "meta": {"nn_module_stack": stack, "stack_trace": trace}})
+            before = f"n{k}"
+        nodes.append({"op": "output", "name": "output", "target": "output", "args": [f"%{before}"]})
+        body = json.dumps({"format": "fx/1", "nodes": nodes}).encode()
+        reply = visit.server.call("PUT", "/v1/graphs/hostile", body)
+        expect(reply.status, 201, f"the upload: {reply.body}")
+        visit.server.call("POST", "/v1/graphs/hostile/run", b'{"inputs": {"x": [1.0]}}')
+        visit.graph("hostile", "?node=n5&open=*")
+        chrome.wait_text("neg", "aside.side")
+        chrome.key("/")
+        chrome.wait("document.querySelectorAll('.found li').length > 5", "nodes that are found")
+        check_markup(visit)
+        chrome.key("Escape")
+        visit.go("#/g/hostile/time")
+        chrome.wait("document.querySelectorAll('.lane').length > 5", "the timeline")
+        check_markup(visit)
 
 
 def check_drawn_texts(visit):

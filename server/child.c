@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/child.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,23 @@ Status child_start(const char *listen, const char *file, ChildServer *out_child)
         if (status == STATUS_OK)
                 *out_child = child;
         return status;
+}
+
+void child_show(const char *url)
+{
+        bool desktop = getenv("DISPLAY") != NULL || getenv("WAYLAND_DISPLAY") != NULL;
+        if (!desktop || !isatty(STDOUT_FILENO))
+                return;
+        pid_t pid = fork();
+        if (pid == 0) {
+                int fd = open("/dev/null", O_RDWR);
+                bool ok = fd >= 0 && dup2(fd, 0) >= 0 && dup2(fd, 1) >= 0 && dup2(fd, 2) >= 0;
+                if (ok && fork() == 0) // of its own, so that nobody has to wait for it
+                        execlp("xdg-open", "xdg-open", url, (char *)NULL);
+                _exit(0);
+        }
+        if (pid > 0)
+                waitpid(pid, NULL, 0);
 }
 
 int child_wait(const ChildServer *child, bool stop)

@@ -15,5 +15,7 @@ typedef struct ChildServer {
 // environment do not count: it has no tokens and no certificate. STATUS_IO: it did not start; it
 // has said why.
 Status child_start(const char *listen, const char *file, ChildServer *out_child);
+// On a desktop, with a terminal, a page of it is opened in the browser; else nothing happens.
+void child_show(const char *url);
 // Waits for its end; `stop` asks it to end. Returns its exit code.
 int child_wait(const ChildServer *child, bool stop);

@@ -89,7 +89,7 @@ static Status show_all(const char *text)
         printf("fxserve serves a model that reads digits, on %s\n", text);
         for (size_t i = 0; i < ARRAY_LENGTH(requests); i++)
                 TRY(show(&url, text, (int)i));
-        printf("\nOpen %s in a browser to see the graph. Ctrl-C ends the server.\n", text);
+        printf("\nThe graph with the heat of that run: %s/#/g/digits/graph\nCtrl-C ends the server.\n", text);
         return fflush(stdout) == 0 ? STATUS_OK : fail(STATUS_IO, "standard output cannot be written");
 }
 
@@ -105,6 +105,11 @@ int command_demo(int argc, char **argv)
         if (status != STATUS_OK)
                 return command_report(status);
         status = show_all(child.url);
+        if (status == STATUS_OK) {
+                char page[300];
+                snprintf(page, sizeof(page), "%s/#/g/digits/graph", child.url);
+                child_show(page);
+        }
         int code = status == STATUS_OK ? 0 : command_report(status);
         int child_code = child_wait(&child, status != STATUS_OK);
         return code != 0 ? code : child_code;

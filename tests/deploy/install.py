@@ -2,7 +2,9 @@
 """What `meson install` brings, put into a folder: install.py BUILD. The program runs from there; the
 unit starts it; the manual page names every command, flag and variable and is well formed (mandoc,
 if it is here); bash completes every command, every flag and the values of those that take one of a
-few words; links between the documents hold. The last line is `N passed, N failed`."""
+few words; links between the documents hold; the files that .dockerignore lets through are enough for
+meson, and for what ninja makes of them. The last line is `N passed, N failed`."""
+import fnmatch
 import os
 import re
 import shutil
@@ -148,6 +150,35 @@ def check_links(installed):
         raise Failed(", ".join(broken) or "there are no links")
 
 
+def sent_to_docker():
+    """The tracked files that .dockerignore leaves, by its rules as far as they are used here: paths
+    from the root, and `!` for what is let through all the same."""
+    with open(os.path.join(ROOT, ".dockerignore"), encoding="utf-8") as file:
+        rules = [line.strip() for line in file if line.strip()]
+    for path in output("git", "ls-files", cwd=ROOT).splitlines():
+        parents = ["/".join(path.split("/")[:n]) for n in range(1, path.count("/") + 2)]
+        kept = True
+        for rule in rules:
+            if any(fnmatch.fnmatchcase(parent, rule.removeprefix("!")) for parent in parents):
+                kept = rule.startswith("!")
+        if kept and os.path.isfile(os.path.join(ROOT, path)):
+            yield path
+
+
+def check_context(_):
+    """The image's build finds its inputs: `meson setup`, and ninja's plan."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sent_to_docker():
+            os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+            shutil.copy(os.path.join(ROOT, path), os.path.join(folder, path))
+        build = os.path.join(folder, "build")
+        for command in (["meson", "setup", build, "-Dtests=disabled", "--prefix=/usr"],
+                        ["ninja", "-C", build, "-n", "fxserve"]):
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Failed(f"{command[0]}: {done.stdout[-600:]}{done.stderr[-300:]}")
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__)
@@ -161,7 +192,8 @@ def main():
             return tally.end()
         for name, check in (("files", check_files), ("systemd unit", check_unit), ("manual page", check_page),
                             ("form of the page", check_page_form), ("completion", check_completion),
-                            ("values and files", check_values), ("links", check_links)):
+                            ("values and files", check_values), ("links", check_links),
+                            ("files that the image is built from", check_context)):
             problem = None
             try:
                 check(installed)

@@ -653,6 +653,45 @@ def check_demo(binary):
         process.communicate()
 
 
+def check_opened(binary):
+    """On a desktop, with a terminal, demo and view open the page at the graph; the demo's has run."""
+    with tempfile.TemporaryDirectory() as folder:
+        said, opener = os.path.join(folder, "said"), os.path.join(folder, "xdg-open")
+        with open(opener, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho "$1" >{said}.new && mv {said}.new {said}\n')
+        os.chmod(opener, 0o755)
+        for words in (["demo", "--listen", "127.0.0.1:0"], ["view", os.path.join(MODELS, "digits.pt2")]):
+            terminal, inside = os.openpty()
+            process = subprocess.Popen([os.path.abspath(binary), *words], stdin=subprocess.DEVNULL,
+                                       stdout=inside, stderr=inside, preexec_fn=END_WITH_PARENT,
+                                       env={**os.environ, "DISPLAY": ":none",
+                                            "PATH": f"{folder}:{os.environ['PATH']}"})
+            os.close(inside)
+            try:
+                text = b""
+                while b"Ctrl-C" not in text:
+                    text += os.read(terminal, 4096)
+                until = time.monotonic() + 60
+                while not os.path.exists(said):
+                    if time.monotonic() > until:
+                        raise Failed(f"{words[0]} opened no page")
+                    time.sleep(0.02)
+                with open(said, encoding="utf-8") as file:
+                    address = file.read().strip()
+                os.remove(said)
+                if re.fullmatch(r"http://127\.0\.0\.1:\d+/#/g/digits/graph", address) is None:
+                    raise Failed(f"{words[0]} opened {address!r}")
+                profile = address.replace("#/g/digits/graph", "v1/graphs/digits/profile?form=text")
+                done = subprocess.run(["curl", "-s", profile], check=False, capture_output=True, text=True,
+                                      timeout=60)
+                if ("conv2d" in done.stdout) != (words[0] == "demo"):
+                    raise Failed(f"{words[0]}: the profile is {done.stdout!r}")
+            finally:
+                process.terminate()
+                process.wait(30)
+                os.close(terminal)
+
+
 def main():
     if len(sys.argv) != 2:
         print("usage: operations.py FXSERVE")
@@ -671,6 +710,7 @@ def main():
               ("fxserve health speaks TLS", check_health_tls),
               ("the demo's requests have the answers that it prints", check_demo),
               ("fxserve view", check_view),
+              ("demo and view open the page on a desktop", check_opened),
               ("docs/operations.md names every code, log field and metric", check_documents),
               ("GET /v1/ops counts the golden cases", check_golden_counts)]
     for name, check in checks:

@@ -21,11 +21,11 @@ LEFT_BYTES = 32 << 20
 SECONDS = 30
 
 
-def chain(model):
+def chain(model, layers=LAYERS):
     """FX JSON and weights of a chain of linear layers, no two alike."""
     nodes, state, weights, last = [{"op": "placeholder", "name": "x", "target": "x"}], {}, [], "x"
     modules = {}
-    for layer in range(LAYERS):
+    for layer in range(layers):
         name = f"l{layer}"
         nodes.append({"op": "call_module", "name": name, "target": name, "args": [f"%{last}"]})
         modules[name] = {"type": "torch.nn.Linear",

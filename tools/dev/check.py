@@ -194,6 +194,7 @@ STEPS = [
     ("crashes", "every state that a crash may leave", python("tests/fault/crashes.py", SERVER, RECORD)),
     ("memory", "memory that runs out, sampled", python("tests/fault/memory.py", SERVER, FAULT)),
     ("deleting", "deleted models give their memory back", python("tests/load/deleting.py", SERVER)),
+    ("loading", "1,000 loads and unloads of a model: memory", python("tests/load/loading.py", SERVER)),
     ("disconnects", "2,000 clients that vanish", python("tests/load/disconnects.py", SERVER)),
     ("deadlines", "deadlines within one node", python("tests/load/deadlines.py", SERVER)),
     ("stopping", "SIGTERM under load, a stalled log", python("tests/load/stopping.py", SERVER)),

@@ -273,12 +273,13 @@ function speed(session, node, row, most) {
               ? row.fused_with
               : [];
     const fusedWith = together && together.length ? together.join(", ") : "",
+        isFused = Boolean(all && all.nodes.length > 1), // else a program would
         done = all && all.flops && all.us ? Number((all.flops / all.us / 1e3).toPrecision(3)) : 0,
         peakText = most && most > done ? ` of ${number(Math.round(most))}` : "";
     const sum = [
         time ? `${percent(time.share)} of the run` : "",
         done ? `${number(done)}${peakText} GFLOP/s here` : "",
-        fusedWith ? `fused with ${fusedWith}` : ""
+        fusedWith ? `fused with ${fusedWith}${isFused ? "" : " when compiled"}` : ""
     ];
     return [
         time
@@ -297,7 +298,9 @@ function speed(session, node, row, most) {
             traffic:
                 all && all.bytes ? `${bytes(all.bytes)} · ${number(all.bytes / all.us / 1e3)} GB/s` : null,
             kernel: all ? all.kernel : null,
-            fused: fusedWith ? `${fusedWith}: one kernel, nothing in between is stored` : null,
+            fused: fusedWith
+                ? `${fusedWith}${isFused ? "" : ", when compiled"}: one kernel, nothing in between is stored`
+                : null,
             why: row && row.why_not && !fusedWith ? row.why_not : null,
             sum: sum.filter(Boolean).join(" · ")
         }

@@ -184,12 +184,13 @@ export function paint(pen, scene, look) {
 function paintOutlines(pen, scene, {fused, theme, view, scale}) {
     if (fused.size === 0 || scale < 0.1) return;
     for (const wire of scene.wires) {
-        const group = wire.to ? fused.get(wire.from.name) : undefined;
-        if (group !== undefined && group === fused.get(wire.to.name) && visible(wire, view))
+        if (!wire.to || !visible(wire, view)) continue;
+        const group = fused.get(wire.from.name);
+        if (group !== undefined && group === fused.get(wire.to.name))
             pen.curve(wire.points, {stroke: theme.outline, width: 40});
     }
     for (const shape of scene.shapes)
-        if (shape.node && fused.has(shape.node.name) && visible(shape, view))
+        if (shape.node && visible(shape, view) && fused.has(shape.node.name))
             pen.rect(shape.x - 7, shape.y - 7, shape.w + 14, shape.h + 14, 12, {fill: theme.outline});
 }
 

@@ -102,6 +102,16 @@ def find_the_slow_node(visit):
             raise Failed(f"the panel lacks {words}: {visit.side()[:400]}")
 
 
+def fused_when_compiled(visit):
+    """Of a run node by node the page does not say that nodes were one kernel; of a compiled one it does."""
+    chrome, server = visit.chrome, visit.server
+    body = json.loads(model_file("digits_images.json"))
+    for mode, words in (("eager", "fused with conv2d when compiled"), ("compiled", "fused with conv2d")):
+        server.call("POST", "/v1/graphs/digits/run", json.dumps({**body, "mode": mode}).encode())
+        visit.graph("digits", "?node=relu")
+        chrome.wait(f"document.querySelector('.sum')?.textContent.endsWith('{words}')", words)
+
+
 def open_a_module(visit):
     """A click on the triangle opens a module in its place; what is closed has no layout."""
     chrome = visit.chrome
@@ -928,7 +938,8 @@ def ten_thousand(visit):
 
 
 JOURNEYS = [
-    start_on_digits, draw_a_digit, find_the_slow_node, open_a_module, addresses, find_by_keys,
+    start_on_digits, draw_a_digit, find_the_slow_node, fused_when_compiled, open_a_module, addresses,
+    find_by_keys,
     value_of_a_node, views_of_a_value, heat_of_others,
     scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time, override,
     rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload, export, reports, live_events,

@@ -279,6 +279,31 @@ static void run_whole(const DnnlMatmul *matmul, Precision precision, const Case 
         guarded_check(scratch, n_scratch);
 }
 
+// The greatest less the least number may be more than the largest float.
+Test(narrow, a_row_of_the_largest_floats_of_both_signs_is_no_further_off_than_any_other)
+{
+        Sample sample = { 47 };
+        FOR_EACH_ISA(isa)
+        {
+                Case made = make_case(&sample, 3, 20, 33, true), whole = made;
+                made.matmul.bias_data = made.bias = made.residual = NULL;
+                made.clamp.on = false;
+                for (int64_t k = 0; k < 33; k++)
+                        made.a[made.matmul.a.stride[0] + k] =
+                                (k % 2 == 0 ? 3.4e38f : -3.3e38f) / (float)(1 + k % 5);
+                for (int64_t n = 0; n < 33 * 20; n++)
+                        made.b[n] *= 1e-3f;
+                run_whole(&made.matmul, PRECISION_INT8, &made, made.out);
+                for (int64_t j = 0; j < 20 && isa_level() != ISA_PORTABLE; j++) {
+                        double exact = 0, got = (double)made.out[made.matmul.out.stride[0] + j];
+                        for (int64_t k = 0; k < 33; k++)
+                                exact += (double)a_at(&made, 1, k) * (double)b_at(&made, k, j);
+                        cr_assert(fabs(got - exact) <= allowed(&made, 1, j), "%g instead of %g", got, exact);
+                }
+                free_case(&whole);
+        }
+}
+
 Test(narrow, a_row_has_the_same_bits_alone_and_among_others)
 {
         Sample sample = { 46 };

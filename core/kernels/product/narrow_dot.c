@@ -103,17 +103,19 @@ DIRECT_TARGET static NarrowRow round_to_8_bits(const float *from, int64_t n, int
                 least = MIN(least, key);
                 greatest = MAX(greatest, key);
         }
-        float low = from_ordered(least), range = from_ordered(greatest) - low; // NaN and infinity stay
+        float low = from_ordered(least), high = from_ordered(greatest);
+        float shrink = high - low <= FLT_MAX ? 1.0f : 0.5f; // finite numbers may be further apart
+        float range = high * shrink - low * shrink;         // NaN and infinity stay
         float steps = (float)most / range; // too many of them: the row is as good as constant
         bool finite = range <= FLT_MAX, counts = finite && steps <= FLT_MAX;
         steps = counts ? steps : 0.0f;
         for (int64_t k = 0; k < n; k++) {
-                float whole = (from[k] - low) * steps + NARROW_WHOLE;
+                float whole = (from[k] * shrink - low * shrink) * steps + NARROW_WHOLE;
                 memcpy(&bits, &whole, sizeof(bits));
                 numbers[k] = (uint8_t)(bits - NARROW_WHOLE_BITS);
         }
         return (NarrowRow){ .scale = !finite  ? NAN
-                                     : counts ? range / (float)most
+                                     : counts ? range / (float)most / shrink
                                               : 0.0f,
                             .offset = finite ? low : NAN };
 }

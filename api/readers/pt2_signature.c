@@ -4,6 +4,7 @@
 // guards_code are kept as they are written.
 #include "api/readers/pt2_parts.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
 
@@ -31,6 +32,7 @@ static const struct {
         { "buffer_mutation", "buffer_name", OUTPUT_STATE_MUTATION },
         { "parameter_mutation", "parameter_name", OUTPUT_STATE_MUTATION },
         { "user_input_mutation", "user_input_name", OUTPUT_INPUT_MUTATION },
+        { "token", NULL, OUTPUT_STATE_MUTATION },
 };
 
 // The value an arg is about: {"name": "x"} or {"as_tensor": {"name": "x"}} or {"as_sym_int":
@@ -178,6 +180,42 @@ static Status read_state_input(SpecReader *reader, uint32_t i, JsonText body, si
         return STATUS_OK;
 }
 
+// The token that keeps calls with effects in order is state without elements, which the graph
+// writes back.
+static Status read_token_input(SpecReader *reader, uint32_t i, JsonText body)
+{
+        static const char *const names[] = { "arg" };
+        JsonText arg;
+        const char *value;
+        State *state;
+        Tensor *tensor;
+        TensorMeta meta;
+        const int64_t nothing = 0;
+        Input *input = &reader->signature->inputs[i];
+        TRY(json_text_fields(body, "an input of the signature", reader->graph->scratch, names, 1, &arg));
+        TRY(read_arg_name(arg, false, reader->graph->scratch, &value));
+        TRY(check_same_value(value, input->placeholder, "input", i));
+        if (reader->graph->inputs[i].kind != VALUE_TENSOR)
+                return fail(STATUS_MALFORMED, "input %u is a token and must be a tensor", i);
+        char path[96];
+        snprintf(path, sizeof(path), "_effects.token%u", i);
+        meta_init(&meta, DTYPE_F32, 1, &nothing);
+        TRY(tensor_new(&meta, NULL, &tensor));
+        TRY(graph_add_state(reader->graph->graph, path, tensor, &state));
+        input->kind = INPUT_STATE;
+        input->value_kind = VALUE_TENSOR;
+        input->kind_name = "BUFFER";
+        return copy_text_to(reader->arena, path, &input->path);
+}
+
+// The state that token output `i` writes: tokens come first in both lists, in the same order.
+static const char *token_path(const SpecReader *reader, uint32_t i)
+{
+        const Input *input = i < reader->signature->n_inputs ? &reader->signature->inputs[i] : NULL;
+        bool token = input != NULL && input->kind == INPUT_STATE && strncmp(input->path, "_effects.", 9) == 0;
+        return token ? input->path : NULL;
+}
+
 static Status read_user_input(SpecReader *reader, uint32_t i, JsonText body)
 {
         static const char *const names[] = { "arg" };
@@ -214,6 +252,8 @@ static Status read_input_spec(void *context, uint32_t i, JsonText item)
                 if (strcmp(kind, state_kinds[row].kind) == 0)
                         return read_state_input(reader, i, body, row);
         }
+        if (strcmp(kind, "token") == 0)
+                return read_token_input(reader, i, body);
         bool constant = strcmp(kind, "constant_input") == 0;
         if (!constant && strcmp(kind, "user_input") != 0)
                 return fail(STATUS_UNSUPPORTED, "input \"%s\" is a %s, which cannot be run here",
@@ -280,6 +320,8 @@ static Status read_output_spec(void *context, uint32_t i, JsonText item)
         if (output->kind == OUTPUT_USER)
                 return STATUS_OK;
         TRY(json_text_string(fields[1], reader->graph->scratch, &target));
+        if (output_kinds[row].target_key == NULL)
+                target = token_path(reader, i);
         if (target == NULL)
                 return fail(STATUS_MALFORMED, "output %u of the signature has no \"%s\"", i, names[1]);
         if (output->kind == OUTPUT_STATE_MUTATION && graph_state(reader->graph->graph, target) == NULL)

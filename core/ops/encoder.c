@@ -4,7 +4,7 @@
 #include <math.h>
 #include "core/ops/compose.h"
 
-enum { MASK_SOURCE, MASK_KEYS, MASK_GENERIC }; // PyTorch's mask_type: [L, S], [N, S], [N, heads, L, S]
+enum { MASK_SOURCE, MASK_KEYS }; // PyTorch's mask_type: [L, S], [N, S]; 2 is [N, heads, L, S]
 
 typedef struct Encoder {
         Value x, key, value; // [N, L, E]; key and value [N, S, E]
@@ -45,14 +45,15 @@ static Value wide_mask(Compose *c, const Encoder *e)
                 compose_check(c, fail(STATUS_UNSUPPORTED, "%s: a mask of %s is not supported; bool masks are",
                                       c->name, dtype_info[meta->dtype].name));
         const int64_t l = e->l, s = e->s, *size = meta->size;
-        bool fits = type == MASK_SOURCE ? meta->rank == 2 && size[0] == l && size[1] == s
-                    : type == MASK_KEYS ? meta->rank == 2 && size[0] == e->n && size[1] == s
-                                        : type == MASK_GENERIC && meta->rank == 4 && size[0] == e->n &&
-                                                  size[1] == e->heads && size[2] == l && size[3] == s;
-        if (!fits)
+        const bool whole = meta->rank == 4 && size[0] == e->n && size[1] == e->heads && size[2] == l &&
+                           size[3] == s; // taken under any type
+        const bool fits = type == MASK_SOURCE
+                                  ? meta->rank == 2 && size[0] == l && size[1] == s
+                                  : type == MASK_KEYS && meta->rank == 2 && size[0] == e->n && size[1] == s;
+        if (!fits && !whole)
                 compose_check(
                         c, fail(STATUS_SHAPE, "%s: mask and mask_type %ld do not fit", c->name, (long)type));
-        return type == MASK_KEYS ? OP(c, "aten::view", mask, INTS(c, e->n, 1, 1, s)) : mask;
+        return type == MASK_KEYS && !whole ? OP(c, "aten::view", mask, INTS(c, e->n, 1, 1, s)) : mask;
 }
 
 // [N, rows, E] to [N, heads, rows, depth].

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // linalg_factor.c: Cholesky, triangular systems, QR, the exponential.
+#include <stdio.h>
 #include <string.h>
+#include "core/kernels/dense.h"
 #include "core/kernels/linalg/factor.h"
 #include "core/ops/arguments.h"
 #include "core/ops/linalg.h"
@@ -226,7 +228,57 @@ static Cost exp_cost(const OpCall *call)
                 "aten::" schema, LINALG_DTYPES, .infer = name##_infer, .run = name##_run, .cost = cost_,     \
                                                 .kernel = kernel_, .traits = TRAIT_FRESH                     \
         }
+// ---- failures that an earlier operator found ----
+static Status no_results(OpCall *call)
+{
+        (void)call;
+        return STATUS_OK;
+}
+
+// In PyTorch's words, by the name of the caller.
+static Status info_failure(const char *name, const char *batch, int64_t info)
+{
+        const long at = (long)info;
+        if (strstr(name, "inv") != NULL)
+                return fail(STATUS_RUN,
+                            "%s: %sThe diagonal element %ld is zero, the inversion could not be completed "
+                            "because the input matrix is singular.",
+                            name, batch, at);
+        if (strstr(name, "solve") != NULL)
+                return fail(STATUS_RUN, "%s: %sThe solver failed because the input matrix is singular.", name,
+                            batch);
+        if (strstr(name, "cholesky") != NULL)
+                return fail(STATUS_RUN,
+                            "%s: %sThe factorization could not be completed because the input is not "
+                            "positive-definite (the leading minor of order %ld is not positive-definite).",
+                            name, batch, at);
+        if (strstr(name, "svd") != NULL || strstr(name, "eig") != NULL)
+                return fail(STATUS_RUN,
+                            "%s: %sThe algorithm failed to converge because the input matrix is "
+                            "ill-conditioned or has too many repeated %s values (error code: %ld).",
+                            name, batch, strstr(name, "svd") != NULL ? "singular" : "eigen", at);
+        return fail(STATUS_RUN, "%s: %sthe input matrix is singular (error code: %ld)", name, batch, at);
+}
+
+static Status check_errors_run(const OpRun *run)
+{
+        _cleanup_(dense_deinit) Dense infos = { 0 };
+        TRY(dense_init(&infos, run->ctx, run->in[0], run->in_meta[0], DTYPE_I64));
+        const int64_t *info = infos.data;
+        Work work = { .ctx = run->ctx };
+        for (int64_t b = 0; b < meta_numel(run->in_meta[0]) && !work_stops(&work, 1); b++) {
+                char batch[48] = "";
+                if (run->in_meta[0]->rank > 0)
+                        snprintf(batch, sizeof(batch), "(Batch element %ld): ", (long)b);
+                if (info[b] != 0)
+                        return info_failure(arg_text(run->call, CHECK_ERRORS_API_NAME), batch, info[b]);
+        }
+        return run_poll(run->ctx);
+}
+
 const OpDef linalg_factor_ops[] = {
+        { "aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", DTYPES_INTS,
+          OP_EFFECT, .infer = no_results, .run = check_errors_run },
         CHOLESKY("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", "linalg.cholesky", true,
                  false),
         CHOLESKY("cholesky(Tensor self, bool upper=False) -> Tensor", "cholesky", true, false),

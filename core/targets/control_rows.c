@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // control_rows.c: torch.ops.higher_order.* and asserts. Branches and bodies are child graphs:
 // VALUE_GRAPH, as get_attr nodes yield them.
-#include "core/targets/py.h"
+#include "core/targets/refuse.h"
 
 #include <string.h>
 
@@ -52,6 +52,27 @@ static Status invoke_expand(Emitter *emitter, const OpCall *call, Value *out)
         const Graph *body;
         TRY(graph_arg(call, PY_INVOKE_FUNC, &body));
         return emitter->vtbl->call(emitter, body, span_arg(call, PY_INVOKE_ARGS), out);
+}
+
+// An operator with an effect: exports thread a token through such calls, so that they keep their
+// order. Authored order does that here, so the token is handed on as it is.
+static Status effects_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const Target *target;
+        TRY(effect_target(call->args[PY_EFFECTS_OP], &target));
+        const ValueSpan args = span_arg(call, PY_EFFECTS_ARGS);
+        _cleanup_(dict_unrefp) Dict *named = NULL;
+        TRY(dict_new(1, &named));
+        TRY(str_new("is_matrix", 9, &named->items[0].key));
+        named->items[0].value = value_ref(call->args[PY_EFFECTS_IS_MATRIX]);
+        const bool given = call->args[PY_EFFECTS_IS_MATRIX].kind != VALUE_NONE;
+        const CallArgs inner = { args.items, args.n, named->items, given ? 1 : 0 };
+        _cleanup_(seq_unrefp) Seq *both = NULL;
+        TRY(seq_new(2, &both));
+        both->items[0] = value_ref(call->args[PY_EFFECTS_TOKEN]);
+        TRY(target_call(emitter, target, &inner, &both->items[1]));
+        *out = value_seq_take(VALUE_TUPLE, take_ptr(both));
+        return STATUS_OK;
 }
 
 // A region of another device changes nothing here.
@@ -173,6 +194,9 @@ static const PyRow rows[] = {
         { "torch.ops.higher_order.invoke_subgraph",
           "py::invoke_subgraph(Any subgraph, Any identifier, *Any[] operands) -> Any",
           .expand = invoke_expand },
+        { "torch.ops.higher_order.with_effects",
+          "py::with_effects(Any token, Any op, *Any[] args, *, Any is_matrix=None) -> Any",
+          .expand = effects_expand, .needs = "aten::_linalg_check_errors" },
         { "torch.ops.higher_order.wrap_with_set_grad_enabled",
           "py::wrap_with_set_grad_enabled(Any enable_grad, Any wrapped_func, *Any[] args) -> Any",
           .expand = set_grad_expand },

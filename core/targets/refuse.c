@@ -4,6 +4,7 @@
 // operators; every other call stops before infer.
 #include "core/targets/refuse.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "core/targets/module_table.h"
 
@@ -54,6 +55,30 @@ Status refuse_norm(const OpCall *call)
                     p->str->text);
 }
 
+Status effect_target(Value op, const Target **out_target)
+{
+        static const char *const known[] = { "aten._linalg_check_errors.default", "aten._print.default",
+                                             "aten._assert_async.msg", "aten._assert_async.default" };
+        char name[128];
+        for (size_t i = 0; op.kind == VALUE_STR && i < ARRAY_LENGTH(known); i++) {
+                if (strcmp(op.str->text, known[i]) != 0)
+                        continue;
+                snprintf(name, sizeof(name), "torch.ops.%s", known[i]);
+                *out_target = target_function(name);
+                if (*out_target != NULL)
+                        return STATUS_OK;
+        }
+        return fail(STATUS_UNSUPPORTED, "with_effects of %.80s is not supported",
+                    op.kind == VALUE_STR ? op.str->text : value_kind_name(op.kind));
+}
+
+static Status refuse_effect(const OpCall *call)
+{
+        const Value *op = constant_named(call, "op");
+        const Target *target;
+        return op == NULL ? STATUS_OK : effect_target(*op, &target);
+}
+
 static Status refuse_device(const OpCall *call)
 {
         const Value *device = constant_named(call, "device"), *args = constant_named(call, "args");
@@ -72,7 +97,7 @@ static const struct {
 } rows[] = {
         { "py", "cuda", refuse_cuda }, { "py", "embedding", refuse_embedding },
         { "py", "norm", refuse_norm }, { "py", "tensor", refuse_device },
-        { "py", "to", refuse_device },
+        { "py", "to", refuse_device }, { "py", "with_effects", refuse_effect },
 };
 
 static Status refuse_row(const OpCall *call)

@@ -11,6 +11,9 @@ Status target_refuse(const Target *target, const Node *node);
 Status module_refuse(const Module *module);
 
 // Checks that rows also make when they run.
+// Of torch.ops.higher_order.with_effects: what `op` ("aten._print.default") calls. Only operators
+// that give no result are taken.
+Status effect_target(Value op, const Target **out_target);
 Status refuse_cuda(const OpCall *call);
 Status refuse_embedding(const OpCall *call);
 Status refuse_norm(const OpCall *call);

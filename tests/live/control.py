@@ -403,6 +403,13 @@ def printed(m, x):
 
 
 @case((3, 4))
+def solved(m, x):
+    """Decomposed, each of these checks its input by a call with an effect."""
+    near = x.transpose(0, 1) @ x + 9 * torch.eye(4)
+    return torch.linalg.inv(near), torch.linalg.cholesky(near), torch.linalg.solve(near, x.transpose(0, 1))
+
+
+@case((3, 4))
 def asserted(m, x):
     torch._assert(bool(x.shape[0] > 1), "rows")
     torch.ops.aten._assert_async.msg((x < 100).all(), "large")

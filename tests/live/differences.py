@@ -33,6 +33,8 @@ KNOWN = {
     r"refused with 400, aten\.(kthvalue|median|mode|topk|sort)\..*Bool": "PyTorch takes a bool of no "
     "dimensions only",
     r"layers differ, <built-in function pow>": "PyTorch's powers of halfs of negative numbers",
+    r"refused with 400, aten\.view\.dtype.*stride\(-1\) must be 1": "what strides of size 1 are differs",
+    r"refused with 400, aten\.lu_unpack.*not implemented for": "PyTorch unpacks integers as well",
     r"differs.*_weight_int8pack_mm": "PyTorch reads scales with gaps as if there were none",
     r"scaled_dot_product_attention.*PyTorch has nan": "rows without keys: PyTorch multiplies what it "
     "masks by zero",

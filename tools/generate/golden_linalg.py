@@ -121,6 +121,35 @@ def spectra():
         yield "linalg_multi_dot.default", [[ramp(2, dtype=dtype), *chain, ramp(4, dtype=dtype)]]
 
 
+def checked():
+    for shape in ((), (2, ), (2, 3)):
+        for name in ("linalg.inv", "linalg.cholesky", "torch.linalg.solve"):
+            yield ("_linalg_check_errors.default", [torch.zeros(shape, dtype=torch.int32), name],
+                   {"is_matrix": not shape})
+
+
+def solved():
+    for dtype in (torch.float32, torch.float64):
+        for shape in ((4, 4), (4, 3), (3, 4), (2, 4, 4), (2, 3, 5)):
+            a = ramp(*shape, dtype=dtype) + 3 * torch.eye(*shape[-2:], dtype=dtype)
+            yield "linalg_lu.default", [a]
+            packed, pivots, _ = torch.linalg.lu_factor_ex(a)
+            for data, rows in ((True, True), (True, False), (False, True)):
+                yield "lu_unpack.default", [packed, pivots, data, rows]
+            yield "linalg_lstsq.default", [a, ramp(*shape[:-1], 2, dtype=dtype)]
+            yield "linalg_lstsq.default", [a, ramp(*shape[:-1], 2, dtype=dtype), 1e-4], {"driver": "gelsy"}
+            if len(shape) == 3:
+                yield "linalg_lstsq.default", [a, ramp(*shape[:-1], dtype=dtype)]
+            if shape[-1] != shape[-2]:
+                continue
+            b = ramp(*shape[:-1], 2, dtype=dtype)
+            yield "lu_solve.default", [b, packed, pivots]
+            for adjoint in (False, True):
+                yield "linalg_lu_solve.default", [packed, pivots, b], {"adjoint": adjoint}
+                yield ("linalg_lu_solve.default", [packed, pivots, b.mT.contiguous()],
+                       {"left": False, "adjoint": adjoint})
+
+
 def linalg_cases():
-    for part in (factored, triangles, spectra):
+    for part in (factored, triangles, spectra, checked, solved):
         yield from part()

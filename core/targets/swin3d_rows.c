@@ -201,6 +201,8 @@ static Status mask_expand(Emitter *emitter, const OpCall *call, Value *out)
                 v.window[d] = window[d];
                 v.shift[d] = shift[d];
         }
+        if (compose_failed(&c)) // no windows are known: nothing may be divided by them
+                return compose_end(&c, value_none(), out);
         Value x = NAMED(&c, "x");
         return compose_end(&c, shift_mask(&c, &v, compose_meta(&c, x)->dtype), out);
 }

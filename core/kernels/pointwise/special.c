@@ -296,7 +296,7 @@ static double gamma_uniform(double a, double x, double side)
 static int gamma_ends(double a, double x, double *out)
 {
         *out = NAN;
-        if (isnan(a) || isnan(x) || x < 0 || a < 0)
+        if (isnan(x) || x < 0 || a < 0)
                 return 1;
         if (a == 0) {
                 *out = x > 0 ? 1 : NAN;
@@ -306,8 +306,8 @@ static int gamma_ends(double a, double x, double *out)
                 *out = isinf(a) && isinf(x) ? NAN : 0;
                 return 1;
         }
-        *out = 1;
-        return isinf(x);
+        *out = isinf(x) ? 1 : NAN;
+        return isinf(x) || isnan(a);
 }
 
 double special_gammainc(double a, double x)

@@ -56,6 +56,13 @@ static Status read_member(JsonReader *reader, const char *key, BatchPolicy *poli
         return STATUS_OK;
 }
 
+static uint32_t largest(uint32_t sizes)
+{
+        while ((sizes & (sizes - 1)) != 0)
+                sizes &= sizes - 1;
+        return sizes;
+}
+
 Status batching_read(JsonReader *reader, BatchPolicy *out_policy)
 {
         BatchPolicy policy = { .max_size = 0 };
@@ -72,7 +79,7 @@ Status batching_read(JsonReader *reader, BatchPolicy *out_policy)
                         break;
                 TRY(failure_at_argument(read_member(reader, key, &policy), key));
         }
-        if (policy.max_size != 0 && policy.preferred >= 2 * policy.max_size)
+        if (policy.max_size != 0 && largest(policy.preferred) > policy.max_size)
                 return fail(STATUS_VALUE, "\"preferred\" has a size above \"max_size\", which is %u",
                             policy.max_size);
         *out_policy = policy;

@@ -36,7 +36,7 @@ static void unref_reply(void *object)
 
 static size_t bytes_of(const void *object)
 {
-        return sizeof(KeptReply) + ((const KeptReply *)object)->body.n;
+        return sizeof(KeptReply) + ((const KeptReply *)object)->body.capacity;
 }
 
 Status reply_cache_open(size_t max_bytes, ReplyCache **out_cache)
@@ -87,7 +87,7 @@ static void add_version(Sha256 *sha, const GraphVersion *version)
         add_text(sha, version->name);
         sha256_add(sha, &version->key, sizeof(version->key));
         add_number(sha, (uint64_t)version->stored.version);
-        add_number(sha, (uint64_t)atomic_load(&version->n_settings));
+        add_number(sha, atomic_load(&version->settings_read));
         for (uint32_t i = 0; i < version->stored.n_parts; i++) // labels are no part of the id
                 add_text(sha, version->stored.parts[i].digest.hex);
 }
@@ -148,8 +148,9 @@ static bool may_be_kept(const RunCall *run, const ApiReply *reply)
 {
         const RunTask *task = &run->task;
         return reply->status == 200 && run->session == NULL && !run->mutations && !run->keep &&
-               !run->profile_in_reply && task->authored == NULL && !run_has_recipe(run) &&
-               !task->generator.started && !task->generator.seeded && reply->n_headers < REPLY_MAX_HEADERS;
+               !run->has_initial_env && !run->profile_in_reply && task->authored == NULL &&
+               !run_has_recipe(run) && !task->generator.started && !task->generator.seeded &&
+               reply->n_headers < REPLY_MAX_HEADERS;
 }
 
 static Status add_part(void *context, const uint8_t *data, size_t n)
@@ -160,14 +161,17 @@ static Status add_part(void *context, const uint8_t *data, size_t n)
 
 void reply_cache_keep(ReplyCache *cache, const RegistryKey *key, const RunCall *run, const ApiReply *reply)
 {
-        KeptReply *kept = may_be_kept(run, reply) ? calloc(1, sizeof(*kept)) : NULL;
+        bool fits = sizeof(KeptReply) + api_reply_bytes(reply) <= cache->max_bytes;
+        KeptReply *kept = fits && may_be_kept(run, reply) ? calloc(1, sizeof(*kept)) : NULL;
         if (kept == NULL)
                 return;
         refcount_init(&kept->ref);
         kept->content_type = reply->content_type;
         memcpy(kept->headers, reply->headers, sizeof(kept->headers));
         kept->n_headers = reply->n_headers;
-        if (api_reply_each(reply, add_part, &kept->body) == STATUS_OK && bytes_of(kept) <= cache->max_bytes)
+        // as one block, which holds no more than it needs
+        if (text_reserve(&kept->body, api_reply_bytes(reply)) != NULL &&
+            api_reply_each(reply, add_part, &kept->body) == STATUS_OK && bytes_of(kept) <= cache->max_bytes)
                 (void)registry_put(cache->replies, key, kept);
         unref_reply(kept);
 }

@@ -33,6 +33,7 @@ typedef struct RunCall {
         Recipe given;          // values of "initial_env", before they are part of the recipe
         const Node *until;     // of the authored graph; NULL: the run goes to its end
         bool keep;             // values outlive the run
+        bool has_initial_env;  // of the request's values some may be those that another run kept
         bool mutations;        // the reply has what the run wrote to state and inputs
         bool found_called;     // `called` is filled in
         GraphVersion **called; // by the recipe's names; counted

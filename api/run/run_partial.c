@@ -45,6 +45,7 @@ static Status read_value(JsonReader *reader, const char *name, RunCall *run)
 static Status read_initial_env(JsonReader *reader, RunCall *run)
 {
         bool more;
+        run->has_initial_env = true;
         if (json_peek(reader) != JSON_OBJECT)
                 return fail(STATUS_VALUE, "\"initial_env\" is an object of values by node, as in {\"relu\": "
                                           "[[0.0, 1.0]]}");

@@ -229,12 +229,14 @@ Status engine_setting(Engine *engine, const GraphVersion *version, SettingKind k
 
 void engine_read_settings(EngineGraph *graph)
 {
+        // never reset: a version that is deleted and uploaded again begins with other settings
+        static _Atomic uint64_t n_read;
         for (uint32_t i = 0; i < graph->n_versions; i++) {
                 GraphVersion *version = graph->versions[i];
                 const char *text =
                         store_head_setting(&graph->head, SETTING_PRECISION, version->stored.version);
                 atomic_store(&version->precision, (int)precision_named(text));
-                atomic_fetch_add(&version->n_settings, 1u);
+                atomic_store(&version->settings_read, atomic_fetch_add(&n_read, 1u) + 1);
                 batch_policy_take(
                         version, store_head_setting(&graph->head, SETTING_BATCHING, version->stored.version));
         }
@@ -480,6 +482,7 @@ static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion
                         continue;
                 pthread_mutex_lock(&engine->mutex);
                 graph->versions[i] = fresh;
+                engine_read_settings(graph);
                 pthread_mutex_unlock(&engine->mutex);
                 graph_version_unref(old);
         }

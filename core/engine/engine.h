@@ -70,14 +70,16 @@ typedef struct GraphVersion {
         Storage *bytes[STORE_MAX_PARTS]; // memory-only engines: the uploaded bodies, counted
         Graph *kept;                     // memory-only engines: a derived graph, counted; else NULL
         ProfileStats *stats;
-        _Atomic int state;           // GraphState
-        _Atomic bool unloaded;       // engine_set_loaded
-        _Atomic int precision;       // Precision of its runs that name none: SETTING_PRECISION
-        _Atomic uint64_t batching;   // SETTING_BATCHING, packed (batch.h)
-        _Atomic uint32_t n_settings; // grows when settings were read: kept replies are those of before
-        _Atomic bool unbatched;      // its last planned run cannot be one of a batch
-        char *reason;                // why damaged; written once before state (graph_version_reason)
-        char latest_program[65];     // id of the last one that ran; guarded by the engine
+        _Atomic int state;         // GraphState
+        _Atomic bool unloaded;     // engine_set_loaded
+        _Atomic int precision;     // Precision of its runs that name none: SETTING_PRECISION
+        _Atomic uint64_t batching; // SETTING_BATCHING, packed (batch.h)
+        // of the last reading of its settings, unlike that of any other version or time: kept
+        // replies are those of before
+        _Atomic uint64_t settings_read;
+        _Atomic bool unbatched;  // its last planned run cannot be one of a batch
+        char *reason;            // why damaged; written once before state (graph_version_reason)
+        char latest_program[65]; // id of the last one that ran; guarded by the engine
 } GraphVersion;
 
 Status engine_open(const EngineOptions *options, Engine **out_engine);

@@ -5,7 +5,7 @@ FOLDER holds the image's content (deploy/build-image --root FOLDER); without it 
 first. Needs root. The program sees nothing but the image's files, read-only, beside /proc, /dev, a
 data folder, and the folders the tests share with it.
 
-  content    at most 60 MB in all files; no shell, no setuid, nothing anybody may write to but /data
+  content    at most 62 MB in all files; no shell, no setuid, nothing anybody may write to but /data
   start      as the image's user, without any privilege, on a read-only root: refuses to start
              unprotected; then serves, keeps an upload over a restart, tells its health, drains
   scenarios  the service scenarios (tests/service) against the image's program
@@ -22,7 +22,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
 from service import HERE, MODELS, ROOT, Failed, Server, Tally, assert_close, reply_tensor
 
-MAX_BYTES = 60_000_000
+MAX_BYTES = 62_000_000
 USER = 65532
 # $IMAGE: the content. $SHARED: folders that are there with the same name. $AS: what drops
 # privileges, or nothing.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the Python examples of README.md, in order, as a reader would, against a server on a free
-port. The last line is `N passed, N failed`.
+"""Runs the Python examples of README.md and clients/python/README.md, in order, as a reader would,
+each document against a server of its own. What a ```text block below an example says has to be what
+the example prints, by the rules of tests/service/readme.py. The last line is `N passed, N failed`.
 
 usage: readme_python.py FXSERVE     with torch, numpy and requests
 """
@@ -12,39 +13,52 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests", "service"))
-from service import Server
+import readme
+from service import Failed, Tally, serving
+
+
+def examples(text):
+    """(command, what it prints or None) in the order of the document."""
+    for part in re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?|^    (curl [^\n]*)\n", text,
+                            re.M | re.S):
+        python, printed, shell = part.groups()
+        if python:
+            yield [sys.executable, "-W", "ignore", "-c", python], printed
+        else:
+            yield ["bash", "-c", shell.replace("curl ", "curl -sSf ", 1)], None
+
+
+def evenly(text):
+    """numpy's columns are as wide as the last digit that a machine finds."""
+    return re.sub(r"\s*([\[\]])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
+
+
+def run(command, printed, folder, url):
+    command[-1] = command[-1].replace("http://localhost:8080", url).replace("localhost:8080", url)
+    settings = {"FXSERVE_URL": url, "PYTHONPATH": os.path.join(ROOT, "clients", "python")}
+    done = subprocess.run(command, cwd=folder, env=os.environ | settings, capture_output=True, text=True,
+                          timeout=300, check=False)
+    if done.returncode != 0:
+        raise Failed(done.stderr[-2000:])
+    if printed is not None:
+        readme.compare("", evenly(done.stdout), evenly(printed))
 
 
 def main():
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-        text = file.read()
-    section = re.search(r"^## Your own model\n.*?(?=With\s+the\s+model\s+of\s+`./quickstart`|^## )", text,
-                        re.M | re.S)[0]
-    server = Server(sys.argv[1], ["--data", "none"])
-    server.start()
-    passed = failed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        for block in re.split(r"\n(?=```python\n|    curl )", section):
-            python = re.match(r"```python\n(.*?)^```$", block, re.M | re.S)
-            shell = re.match(r"    (curl .*)", block)
-            if not python and not shell:
-                continue
-            command = ([sys.executable, "-c", python.group(1)] if python
-                       else ["bash", "-c", shell.group(1).replace("curl ", "curl -sSf ", 1)])
-            command[2] = command[2].replace("localhost:8080", f"127.0.0.1:{server.port}")
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300,
-                                  check=False)
-            if done.returncode == 0:
-                passed += 1
-            else:
-                failed += 1
-                print(f"FAILED {command[2][:200]}\n{done.stderr[-2000:]}")
-    problem = server.stop()
-    if problem or passed < 4:
-        failed += 1
-        print(f"FAILED {problem or 'fewer than four examples ran'}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    total = Tally()
+    for document, least in (("README.md", 5), ("clients/python/README.md", 1)):
+        with serving(sys.argv[1]) as (server, _), tempfile.TemporaryDirectory() as folder:
+            ran = 0
+            for command, printed in examples(readme.document(document)):
+                problem = None
+                try:
+                    run(command, printed, folder, server.url)
+                except Failed as failure:
+                    problem = str(failure)
+                total.check(f"{document}: {command[-1][:160]}", problem)
+                ran += 1
+        total.check(f"examples of {document}", f"only {ran} ran" if ran < least else None)
+    return total.end()
 
 
 if __name__ == "__main__":

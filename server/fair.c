@@ -86,13 +86,16 @@ static bool is_held(const FairFlow *flow, const Task *task, int64_t now_ns)
         return task->hold_ns > now_ns && flow->n_requests < task->hold_for;
 }
 
+// A held one keeps nobody back: the next one's deadline may be near, or it is another graph's whose
+// kind falls on the same flow. Those that are held are fewer than `hold_for`.
 static Task *first_of(const FairFlow *flow, int64_t now_ns)
 {
         Task *first = NULL;
         for (int i = 1; i <= FAIR_LEVELS; i++) {
                 Task *task = flow->levels[i].head;
-                if (task != NULL && !is_held(flow, task, now_ns) &&
-                    (first == NULL || order_of(task) < order_of(first)))
+                while (task != NULL && is_held(flow, task, now_ns))
+                        task = task->next;
+                if (task != NULL && (first == NULL || order_of(task) < order_of(first)))
                         first = task;
         }
         return first;
@@ -121,8 +124,8 @@ int64_t fair_due_ns(const FairQueue *queue)
         int64_t due_ns = INT64_MAX;
         for (const FairFlow *flow = queue->n_held == 0 ? NULL : queue->first; flow != NULL; flow = flow->next)
                 for (int i = 1; i <= FAIR_LEVELS; i++)
-                        if (flow->levels[i].head != NULL)
-                                due_ns = MIN(due_ns, flow->levels[i].head->hold_ns);
+                        for (const Task *task = flow->levels[i].head; task != NULL; task = task->next)
+                                due_ns = MIN(due_ns, task->hold_ns);
         return due_ns;
 }
 

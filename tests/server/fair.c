@@ -198,3 +198,18 @@ Test(fair, a_held_task_goes_when_it_is_due_or_others_have_joined_it)
         cr_assert_eq(queue->n_held, 0);
         cr_assert_eq(fair_due_ns(queue), INT64_MAX);
 }
+
+Test(fair, a_held_task_does_not_hold_those_behind_it)
+{
+        Task first = { .kind = 7, .is_request = true, .queued_ns = 1, .hold_ns = 1000, .hold_for = 4 },
+             hurried = { .kind = 7, .is_request = true, .queued_ns = 2, .hold_ns = 100, .hold_for = 4 },
+             other = { .kind = 7 + FAIR_FLOWS, .is_request = true, .queued_ns = 3 };
+        fair_add(queue, &first);
+        fair_add(queue, &hurried);
+        cr_expect_null(fair_next(queue, 50));
+        cr_expect_eq(fair_due_ns(queue), 100);
+        cr_expect_eq(fair_next(queue, 100), &hurried);
+        fair_add(queue, &other);
+        cr_expect_eq(fair_next(queue, 50), &other);
+        cr_expect_eq(fair_next(queue, 1000), &first);
+}

@@ -125,3 +125,5 @@ def different():
             yield "unique_dim.default", [x, dim, True, True, True]
             for inverse, counts in ((True, True), (False, False)):
                 yield "unique_consecutive.default", [x, inverse, counts, dim]
+    for dim in (0, -1):
+        yield "unique_consecutive.default", [t([1.0, 1.0, 2.0]), False, False, dim]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Error", "backend", "call", "profile", "push"]
 
 
-def push(name: str, model: torch.nn.Module, args: tuple, *, client: Client | None = None,
+def push(name: str, model: torch.nn.Module, args: tuple[Any, ...], *, client: Client | None = None,
          **options: Any) -> dict[str, Any]:
     """`fxserve.pushing.push` to the server of the environment."""
     from .pushing import push as push_model

@@ -10,7 +10,7 @@ import secrets
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, Sequence, cast
 
 import numpy
 
@@ -80,7 +80,7 @@ class Client:
                                        method=method)
         try:
             with urllib.request.urlopen(asked, timeout=self.timeout) as answer:
-                return answer.read()
+                return cast(bytes, answer.read())
         except urllib.error.HTTPError as error:
             with error:
                 data = error.read()
@@ -100,13 +100,15 @@ class Client:
                      "\r\n\r\n".encode(), data, b"\r\n"]
         body.append(f"--{boundary}--\r\n".encode())
         path = "/v1/graphs" if name is None else f"/v1/graphs/{urllib.parse.quote(name)}"
-        return json.loads(self.request("POST" if name is None else "PUT", path, b"".join(body),
-                                       f"multipart/form-data; boundary={boundary}", query))
+        reply = self.request("POST" if name is None else "PUT", path, b"".join(body),
+                             f"multipart/form-data; boundary={boundary}", query)
+        return cast(dict[str, Any], json.loads(reply))
 
     def run(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         """A run with its body as docs/api.md has it; the reply as it comes, arrays as base64."""
         data = json.dumps({"encoding": "b64", **body}).encode()
-        return json.loads(self.request("POST", f"/v1/graphs/{urllib.parse.quote(name)}/run", data))
+        reply = self.request("POST", f"/v1/graphs/{urllib.parse.quote(name)}/run", data)
+        return cast(dict[str, Any], json.loads(reply))
 
     def call(self, name: str, *args: Any, overrides: Sequence[dict[str, Any]] = (), mode: str | None = None,
              seed: int | None = None, **kwargs: Any) -> Any:
@@ -128,4 +130,4 @@ class Client:
         path = f"/v1/graphs/{urllib.parse.quote(name)}/profile"
         if show:
             print(self.request("GET", path, query={"form": "text"}).decode(), end="")
-        return json.loads(self.request("GET", path))
+        return cast(dict[str, Any], json.loads(self.request("GET", path)))

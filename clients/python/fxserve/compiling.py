@@ -13,7 +13,7 @@ from typing import Any, Callable, Sequence
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 
 from .client import Client, decode, encode
 from .export_fx import dumps, export_fx
@@ -28,7 +28,7 @@ class Backend:
     """`graphs`: the pieces that were compiled, in order."""
 
     def __init__(self, client: Client):
-        self.client, self.graphs = client, []
+        self.client, self.graphs = client, list[Graph]()
         self._compile = aot_autograd(fw_compiler=_no_gradients, bw_compiler=_no_gradients,
                                      inference_compiler=self._piece)
 

@@ -17,7 +17,7 @@ from .samples import SEED, make_samples, safetensors_bytes
 MODES = ("eager", "compiled")
 
 
-def _batched(model: torch.nn.Module, args: tuple) -> Any:
+def _batched(model: torch.nn.Module, args: tuple[Any, ...]) -> Any:
     """`dynamic_shapes` that leave dimension 0 of every tensor open where the model allows it. Those
     of *args stand in a tuple of their own."""
     shapes = pytree.tree_map(
@@ -30,7 +30,8 @@ def _batched(model: torch.nn.Module, args: tuple) -> Any:
     return shapes
 
 
-def export(model: torch.nn.Module, args: tuple, dynamic: Any = True) -> torch.export.ExportedProgram:
+def export(model: torch.nn.Module, args: tuple[Any, ...],
+           dynamic: Any = True) -> torch.export.ExportedProgram:
     """`dynamic`: True leaves the first dimension of inputs open, False none; else torch.export's
     `dynamic_shapes`. torch.export takes a size of 1 for fixed, so single samples are doubled."""
     if dynamic is not True:
@@ -65,7 +66,7 @@ def _error(entry: dict[str, Any], want: Any) -> float:
     return worst if worst == worst else float("inf")
 
 
-def push(client: Client, name: str, model: torch.nn.Module, args: tuple, *, dynamic: Any = True,
+def push(client: Client, name: str, model: torch.nn.Module, args: tuple[Any, ...], *, dynamic: Any = True,
          tolerance: float = 1e-4, show: bool = True) -> dict[str, Any]:
     """Exports the model in evaluation mode, uploads it, and compares what it computes for `args`
     with PyTorch, eagerly and compiled; prints the largest error. The upload brings PyTorch's

@@ -46,7 +46,8 @@ Status answer_put(const Answer *answer, GraphVersion *version, const Graph *grap
 typedef struct NamedAnswer {
         const Answer *answer;
         const char *name;
-        size_t n_bytes; // that are to be stored
+        size_t n_bytes;              // that are to be stored
+        const StoreVersion *content; // NULL: not known yet
 } NamedAnswer;
 Status answer_check_named(void *context);
 bool answer_is_conditional(const Answer *answer);

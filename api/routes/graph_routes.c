@@ -86,7 +86,9 @@ static Status check_quota(const NamedAnswer *named)
         OwnedUse use;
         if (graphs == 0 && bytes == 0)
                 return STATUS_OK;
-        engine_owned(named->answer->context->engine, call->caller, named->name, &use);
+        engine_owned(named->answer->context->engine, call->caller, named->name, named->content, &use);
+        if (use.has_content)
+                return STATUS_OK;
         if (graphs > 0 && use.n_graphs + !use.has_name > graphs)
                 return quota_refuse(
                         call->quota, QUOTA_GRAPHS,
@@ -189,7 +191,7 @@ static Status store_with_operators(const Answer *answer, const Upload *upload, c
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));
         TRY(operators_content(upload, identified, content, &recipe));
-        NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes };
+        NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes, NULL };
         PutCondition condition = { answer_check_named, &named };
         DerivedPut put = { .name = answer->call->name,
                            .graph = graph,
@@ -220,7 +222,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
                 TRY(failure_at_argument(image_settings_take(body_span(upload->image), graph, &image),
                                         "image"));
         NamedAnswer named = { answer, answer->call->name[0] == '\0' ? identified.id.hex : answer->call->name,
-                              answer->call->body->n_bytes };
+                              answer->call->body->n_bytes, &identified };
         PutCondition condition = { answer_check_named, &named };
         PutRequest put = { .name = answer->call->name,
                            .parts = upload->parts,

@@ -150,7 +150,7 @@ static Status check_target(const Answer *answer, const TransformBody *body)
 static Status store(const Answer *answer, const char *name, Result *result, bool *out_created)
 {
         _cleanup_(text_deinit) Text recipe = { 0 };
-        NamedAnswer named = { answer, name, 0 };
+        NamedAnswer named = { answer, name, 0, NULL };
         PutCondition condition = { answer_check_named, &named };
         text_add(&recipe, "{\"steps\":[");
         text_add_n(&recipe, result->done.data == NULL ? "" : result->done.data, result->done.n);

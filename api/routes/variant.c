@@ -130,7 +130,7 @@ static Status store_variant(const Answer *answer, Variant *variant)
         TRY(engine_check(graph));
         TRY(code_diff(variant->versions[0], variant->graphs[0], graph, &diff));
         TRY(canonical(&variant->recipe, &recipe));
-        NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes };
+        NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes, NULL };
         PutCondition condition = { answer_check_named, &named };
         DerivedPut put = { .name = answer->call->name,
                            .graph = graph,

@@ -48,9 +48,12 @@ Status engine_put(Engine *engine, const PutRequest *put, GraphVersion **out_vers
 typedef struct OwnedUse {
         uint32_t n_graphs;
         int64_t bytes;
-        bool has_name; // one of the graphs has this name
+        bool has_name;    // one of the graphs has this name
+        bool has_content; // and its latest version this content: there is nothing to be stored
 } OwnedUse;
-void engine_owned(Engine *engine, const char *owner, const char *name, OwnedUse *out_use);
+// `content`: id and model of what is to be put; NULL: not known.
+void engine_owned(Engine *engine, const char *owner, const char *name, const StoreVersion *content,
+                  OwnedUse *out_use);
 // At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of unsupported nodes, as far
 // as the sizes that the exporter recorded show them. Bounded in time and memory; graphs that exceed
 // the bounds pass.

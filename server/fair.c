@@ -148,10 +148,20 @@ Task *fair_walk(FairQueue *queue, uint64_t kind, FairPlaces *places)
 }
 
 // ---- time ----
+// The level by which a kind is charged: others of it that wait do not pay for one that has time.
+static int charged_level(const FairFlow *flow, int level)
+{
+        for (int i = FAIR_LEVEL; i < level; i++)
+                for (int k = 1; k <= i; k++)
+                        if (flow->levels[k].n_queued > 0)
+                                return i;
+        return level;
+}
+
 int64_t fair_begin(FairQueue *queue, const Task *task)
 {
         FairFlow *flow = fair_flow(queue, task->kind);
-        int64_t charge_ns = weighed(flow->mean_ns, level_of(task));
+        int64_t charge_ns = weighed(flow->mean_ns, charged_level(flow, level_of(task)));
         queue->now_ns = MAX(queue->now_ns, flow->used_ns);
         flow->used_ns += charge_ns;
         return charge_ns;
@@ -162,7 +172,8 @@ void fair_end(FairQueue *queue, const FairDone *done)
         FairFlow *flow = fair_flow(queue, done->kind);
         int64_t took_ns = done->n_tasks == 0 ? MIN(done->took_ns, MOST_AHEAD_NS) : done->took_ns;
         int64_t each_ns = done->took_ns / MAX(done->n_tasks, 1u);
-        flow->used_ns += weighed(took_ns, done->level == 0 ? FAIR_LEVEL : done->level) - done->charged_ns;
+        int level = charged_level(flow, done->level == 0 ? FAIR_LEVEL : done->level);
+        flow->used_ns += weighed(took_ns, level) - done->charged_ns;
         if (done->n_tasks == 0)
                 return;
         flow->mean_ns = flow->mean_ns == 0 ? each_ns : flow->mean_ns + (each_ns - flow->mean_ns) / 4;

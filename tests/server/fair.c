@@ -213,3 +213,29 @@ Test(fair, a_held_task_does_not_hold_those_behind_it)
         cr_expect_eq(fair_next(queue, 50), &other);
         cr_expect_eq(fair_next(queue, 1000), &first);
 }
+
+// Runs with time to spare cost their graph's other callers nothing.
+Test(fair, one_of_a_late_level_is_no_burden_to_others_of_its_kind)
+{
+        static Task tasks[3 * TASKS];
+        int64_t served[2] = { 0, 0 };
+        for (int i = 0; i < TASKS; i++) {
+                Task *late = &tasks[3 * i], *usual = late + 1, *other = late + 2;
+                *late = (Task){ .kind = 7, .level = 9, .is_request = true, .queued_ns = i - 8000000000 };
+                *usual = (Task){ .kind = 7, .is_request = true, .queued_ns = i };
+                *other = (Task){ .kind = 8, .is_request = true, .queued_ns = i };
+                fair_add(queue, late);
+                fair_add(queue, usual);
+                fair_add(queue, other);
+        }
+        for (int i = 0; i < 200; i++) {
+                Task *task = fair_next(queue, INT64_MAX);
+                FairDone done = { .kind = task->kind, .level = task->level, .took_ns = 1000, .n_tasks = 1 };
+                done.charged_ns = fair_begin(queue, task);
+                fair_remove(queue, task);
+                fair_end(queue, &done);
+                served[task->kind - 7]++;
+        }
+        cr_expect_geq(served[0], 90);
+        cr_expect_geq(served[1], 90);
+}

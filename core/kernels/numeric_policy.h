@@ -7,7 +7,8 @@
 #define PACKED_DTYPE DTYPE_F32
 
 // What a run asked for: how products of float32 with constant factors are computed. The other nodes
-// and everything that is no weight stay float32.
+// stay float32. Where the CPU has the instructions, rows are rounded as far as factors, and
+// convolutions take bfloat16.
 typedef enum Precision {
         PRECISION_F32,  // as PyTorch does
         PRECISION_BF16, // factors rounded to bfloat16, sums in float32

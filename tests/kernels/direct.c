@@ -154,7 +154,7 @@ static void run_direct(Case *made)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = made->conv.n_threads;
-        cr_assert_eq(direct_conv_new(&made->conv, &made->clamp, &direct), STATUS_OK);
+        cr_assert_eq(direct_conv_new(&made->conv, PRECISION_F32, &made->clamp, &direct), STATUS_OK);
         cr_assert_not_null(direct);
         size_t n = direct_conv_scratch(direct);
         void *scratch = guarded_new(n + 64);
@@ -188,6 +188,90 @@ Test(direct, every_result_is_one_chain_of_multiply_adds_on_either_instruction_se
         }
 }
 
+// ---- bfloat16 ----
+static void run_bf16(const Case *made, const DnnlConv *conv, const float *input, float *out)
+{
+        DirectConv *direct;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = conv->n_threads;
+        cr_assert_eq(direct_conv_new(conv, PRECISION_BF16, &made->clamp, &direct), STATUS_OK);
+        cr_assert_not_null(direct);
+        size_t n = direct_conv_scratch(direct);
+        void *scratch = guarded_new(n);
+        memset(scratch, 0xff, n);
+        memset(out, 0xff, (size_t)meta_numel(&conv->out) * sizeof(float));
+        const float *residual = made->residual == NULL ? NULL : made->residual + (out - made->out);
+        cr_assert_eq(direct_conv_run(direct, &ctx, input, residual, out, scratch), STATUS_OK);
+        guarded_check(scratch, n);
+        direct_conv_free(direct);
+}
+
+static void round_all(float *data, int64_t n)
+{
+        for (int64_t i = 0; i < n; i++)
+                data[i] = bf16_to_f32(f32_to_bf16(data[i]));
+}
+
+// Results of the rounded numbers; the same bits for numbers that are not rounded yet, and for the
+// last image alone.
+static void check_bf16(Case *made)
+{
+        const DnnlConv *conv = &made->conv;
+        DnnlConv one = *conv;
+        int64_t n_out = meta_numel(&conv->out), last = conv->input.size[0] - 1;
+        float *first = guarded_new((size_t)n_out * sizeof(float));
+        run_bf16(made, conv, made->input, made->out);
+        memcpy(first, made->out, (size_t)n_out * sizeof(float));
+        round_all(made->input, meta_numel(&conv->input));
+        round_all(made->weight, meta_numel(&conv->weight));
+        run_bf16(made, conv, made->input, made->out);
+        cr_assert(memcmp(first, made->out, (size_t)n_out * sizeof(float)) == 0);
+        check_case(made, "bf16", false);
+        one.input.size[0] = one.out.size[0] = 1;
+        int64_t at = last * conv->out.stride[0];
+        run_bf16(made, &one, made->input + last * conv->input.stride[0], made->out + at);
+        cr_assert(memcmp(first, made->out, (size_t)n_out * sizeof(float)) == 0);
+        guarded_check(first, (size_t)n_out * sizeof(float));
+}
+
+Test(direct, bfloat16_rounds_input_and_weights_and_a_sample_keeps_its_bits_in_any_batch)
+{
+        Sample sample = { 26 };
+        for (int round = 0; round < 60 && isa_level() == ISA_AVX512_BF16; round++) {
+                Shape shape = { .n = sample_int(&sample, 1, 3),
+                                .n_in = 2 * sample_int(&sample, 1, 12),
+                                .n_out = sample_int(&sample, 1, 70),
+                                .height = sample_int(&sample, 5, 20),
+                                .width = sample_int(&sample, 5, 33) };
+                for (int i = 0; i < 2; i++) {
+                        shape.kernel[i] = sample_int(&sample, 1, 3);
+                        shape.stride[i] = sample_int(&sample, 1, 3);
+                        shape.dilation[i] = sample_int(&sample, 1, 2);
+                        shape.padding[i] = sample_int(&sample, 0, (shape.kernel[i] - 1) * shape.dilation[i]);
+                }
+                Case made = make_case(&sample, &shape, true);
+                check_bf16(&made);
+                free_case(&made);
+        }
+}
+
+Test(direct, bfloat16_is_declined_for_odd_channels_planes_and_weights_that_are_not_finite)
+{
+        Sample sample = { 27 };
+        for (int what = 0; what < 4; what++) {
+                Shape shape = { 1, what == 0 ? 5 : 6, 32, 6, 6, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+                Case made = make_case(&sample, &shape, what != 1);
+                DirectConv *direct = NULL;
+                if (what == 2)
+                        made.weight[7] = INFINITY;
+                cr_assert_eq(direct_conv_new(&made.conv, PRECISION_BF16, &made.clamp, &direct), STATUS_OK);
+                cr_assert_eq(direct != NULL, what == 3 && isa_level() == ISA_AVX512_BF16, "case %d", what);
+                direct_conv_free(direct);
+                free_case(&made);
+        }
+}
+
 Test(direct, rows_a_multiple_of_four_kilobytes_apart_and_single_pixels_are_right_too)
 {
         Sample sample = { 22 };
@@ -216,7 +300,7 @@ Test(direct, clamps_let_nan_pass)
                 run_context_init(&ctx);
                 if (direct_isa() == NULL)
                         continue;
-                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, &direct), STATUS_OK);
+                cr_assert_eq(direct_conv_new(&made.conv, PRECISION_F32, &made.clamp, &direct), STATUS_OK);
                 cr_assert_eq(direct_conv_run(direct, &ctx, made.input, made.residual, made.out, NULL),
                              STATUS_OK);
                 for (int c = 0; c < 32; c++)
@@ -241,7 +325,7 @@ Test(direct, refuses_what_it_is_not_made_for)
                         made.conv.epilogue.add_out = true;
                 else
                         made.conv.padding[0] = 3;
-                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, &direct), STATUS_OK);
+                cr_assert_eq(direct_conv_new(&made.conv, PRECISION_F32, &made.clamp, &direct), STATUS_OK);
                 cr_assert_null(direct, "case %d", what);
                 free_case(&made);
         }
@@ -266,7 +350,7 @@ Test(direct, a_frame_out_of_proportion_to_the_image_is_not_copied)
                 Case made = make_case(&sample, &shape, true);
                 DirectConv *direct = NULL;
                 DnnlPrimitive *primitive = NULL;
-                cr_assert_eq(direct_conv_new(&made.conv, &made.clamp, &direct), STATUS_OK);
+                cr_assert_eq(direct_conv_new(&made.conv, PRECISION_F32, &made.clamp, &direct), STATUS_OK);
                 cr_assert_eq(direct != NULL, i == 2 && direct_isa() != NULL, "reach %ld", (long)reach);
                 cr_assert_eq(dnnl_conv_new(&made.conv, &primitive), STATUS_OK);
                 cr_assert(i > 0 || primitive == NULL);

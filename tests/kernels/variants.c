@@ -219,7 +219,7 @@ static bool run_way(Way way, const DnnlConv *conv, const float *in, float *out)
         Winograd *winograd = NULL;
         switch (way) {
         case DIRECT:
-                cr_assert_eq(direct_conv_new(conv, &none, &direct), STATUS_OK);
+                cr_assert_eq(direct_conv_new(conv, PRECISION_F32, &none, &direct), STATUS_OK);
                 break;
         case DEPTHWISE:
                 cr_assert_eq(depthwise_new(conv, &none, &depthwise), STATUS_OK);

@@ -168,6 +168,9 @@ def networks():
     yield "convolutions", nn.Sequential(
         nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Flatten(),
         nn.Linear(32 * 6 * 6, 128), nn.ReLU(), nn.Linear(128, 10)).eval(), torch.randn(3, 3, 18, 18)
+    yield "strided convolutions", nn.Sequential(
+        nn.Conv2d(4, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 1), nn.ReLU(), nn.Conv2d(64, 64, 3, 2),
+        nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)).eval(), torch.randn(3, 4, 40, 40)
     yield "LSTM", Recurrent().eval(), torch.randn(2, 9, 32)
 
 
@@ -179,7 +182,10 @@ def check_network(server, name, module, x):
     with torch.no_grad():
         want = module(x).double()
     for precision in PRECISIONS:
-        got, _ = run(server, "net", x, precision)
+        got, kernels = run(server, "net", x, precision)
+        if name == "strided convolutions" and "bf16:avx512_bf16" in kernels:
+            if not any(kernel.startswith("bf16:direct") for kernel in kernels):
+                raise Failed(f"{name}: no convolution of bfloat16 among {kernels}")
         noise = float(((got - want) ** 2).sum())
         decibels = 10 * math.log10(float((want ** 2).sum()) / max(noise, 1e-300))
         print(f"{name}, {precision}: {decibels:.1f} dB")

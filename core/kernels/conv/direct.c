@@ -2,11 +2,14 @@
 // direct.c: the choice and order of tiles. The output is cut into stretches of evenly spaced
 // pixels. Stretches form groups whose input fits the second-level cache. Within a group each panel
 // of weights is used for all stretches while it is in the cache. Padding is made once, by copying
-// the input into a frame of zeros.
+// the input into a frame of zeros. In bfloat16 the frame holds rounded numbers, and two channels
+// are one step of the sum: steps, runs and rows of panels count pairs then.
 #include "core/kernels/conv/direct.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/kernels/product/narrow_tile.h"
 
 enum { SMALL_FRAME = 1 << 16 };
 
@@ -19,7 +22,8 @@ struct DirectConv {
         TensorMeta in, out; // `in` as read: with padding
         TensorMeta given;
         int64_t pad[2], stride[2];
-        bool padded;
+        bool padded;                       // or rounded: the frame is in scratch
+        const NarrowKind *narrow;          // bfloat16; NULL: float32
         int64_t n_pixels;                  // of a line: an output row, or all there are
         int64_t n_parts, n_units;          // stretches of a line, in all
         int64_t units, n_groups, n_chunks; // of a group; groups; pieces that the panels are cut into
@@ -41,6 +45,35 @@ static bool fits(const DnnlConv *conv)
         return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0 &&
                dnnl_conv_frame(conv) <=
                        MAX(4 * (meta_numel(&conv->input) / conv->input.size[0]), (int64_t)SMALL_FRAME);
+}
+
+static bool is_finite(const DnnlConv *conv)
+{
+        bool finite = true;
+        for (int64_t i = 0; i < meta_numel(&conv->weight); i++)
+                finite &= isfinite(((const float *)conv->weight_data)[i]) != 0;
+        return finite;
+}
+
+// How products of bfloat16 are computed here; NULL: not at all.
+static const NarrowKind *narrow_kind(const DnnlConv *conv)
+{
+        const NarrowIsa *isa = narrow_isa();
+        return isa == NULL || isa->bf16.terms != 2 || !meta_is_channels_last(&conv->input) ||
+                               conv->weight.size[1] % 2 != 0 || !is_finite(conv)
+                       ? NULL
+                       : &isa->bf16;
+}
+
+static int64_t element_bytes(const DirectConv *direct)
+{
+        return direct->narrow == NULL ? (int64_t)sizeof(float) : 2;
+}
+
+// Elements of a step.
+static int64_t terms(const DirectConv *direct)
+{
+        return direct->narrow == NULL ? 1 : direct->narrow->terms;
 }
 
 // The input with its frame, as large as the windows reach.
@@ -102,7 +135,22 @@ static void add_element(DirectConv *direct, int64_t offset)
 typedef struct ConvWeights {
         const DnnlConv *conv;
         const Order *order;
+        bool pairs;
 } ConvWeights;
+
+// Row `k` of a panel: pairs of bfloat16 from the elements at `from` and `next`.
+static void set_pairs(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
+                      const ConvWeights *all)
+{
+        float row[DIRECT_VECTORS * 16];
+        int64_t step = all->conv->weight.stride[0], next = all->order->weight_step[2],
+                n = MIN(panels->n_columns - panel * panels_width(panels), (int64_t)panels_width(panels));
+        for (int64_t c = 0; c < n; c++) {
+                uint16_t pair[2] = { f32_to_bf16(from[c * step]), f32_to_bf16(from[c * step + next]) };
+                memcpy(row + c, pair, sizeof(pair));
+        }
+        panels_set(panels, weights, panel, k, row, 1);
+}
 
 static void pack_panel(const void *context, const Panels *panels, int64_t panel, float *weights)
 {
@@ -112,32 +160,38 @@ static void pack_panel(const void *context, const Panels *panels, int64_t panel,
         const float *first = (const float *)from->conv->weight_data + panel * panels_width(panels) * step;
         for (int64_t a = 0; a < order->n[0]; a++)
                 for (int64_t b = 0; b < order->n[1]; b++)
-                        for (int64_t c = 0; c < order->n[2]; c++)
-                                panels_set(panels, weights, panel, k++,
-                                           first + a * order->weight_step[0] + b * order->weight_step[1] +
-                                                   c * order->weight_step[2],
-                                           step);
+                        for (int64_t c = 0; c < order->n[2]; c += from->pairs ? 2 : 1) {
+                                const float *at = first + a * order->weight_step[0] +
+                                                  b * order->weight_step[1] + c * order->weight_step[2];
+                                if (from->pairs)
+                                        set_pairs(panels, weights, panel, k++, at, from);
+                                else
+                                        panels_set(panels, weights, panel, k++, at, step);
+                        }
 }
 
 static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectConv *direct)
 {
         Order order = order_of(conv, direct);
-        int64_t n_k = order.n[0] * order.n[1] * order.n[2], n_out = conv->weight.size[0];
+        int64_t n_terms = terms(direct), n_k = order.n[0] * order.n[1] * order.n[2] / n_terms,
+                n_out = conv->weight.size[0];
         TRY(panels_init(&direct->panels, isa, n_k, n_out));
         direct->runs = new_array((size_t)n_k, sizeof(DirectRun));
         if (direct->runs == NULL)
                 return fail_memory();
         for (int64_t a = 0; a < order.n[0]; a++)
                 for (int64_t b = 0; b < order.n[1]; b++)
-                        for (int64_t c = 0; c < order.n[2]; c++)
-                                add_element(direct, a * order.in_step[0] + b * order.in_step[1] +
-                                                            c * order.in_step[2]);
+                        for (int64_t c = 0; c < order.n[2]; c += n_terms)
+                                add_element(direct, (a * order.in_step[0] + b * order.in_step[1] +
+                                                     c * order.in_step[2]) /
+                                                            n_terms);
         char format[128];
-        snprintf(format, sizeof(format), "%ld,%ld,%ld by %ld,%ld,%ld,%ld", (long)order.n[0], (long)order.n[1],
-                 (long)order.n[2], (long)order.weight_step[0], (long)order.weight_step[1],
-                 (long)order.weight_step[2], (long)conv->weight.stride[0]);
+        snprintf(format, sizeof(format), "%s%ld,%ld,%ld by %ld,%ld,%ld,%ld",
+                 direct->narrow == NULL ? "" : "bf16 ", (long)order.n[0], (long)order.n[1], (long)order.n[2],
+                 (long)order.weight_step[0], (long)order.weight_step[1], (long)order.weight_step[2],
+                 (long)conv->weight.stride[0]);
         DirectSource source = { .share = conv->share, .data = conv->weight_data };
-        ConvWeights from = { .conv = conv, .order = &order };
+        ConvWeights from = { .conv = conv, .order = &order, .pairs = direct->narrow != NULL };
         TRY(panels_fill(&direct->panels, &source, format,
                         (PanelFill){ .fill = pack_panel, .context = &from }));
         if (conv->bias_data != NULL)
@@ -154,11 +208,12 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
         direct->n_pixels = out->size[3];
         if (rows_join && in->stride[0] == rows * out->size[3] * pixel_step)
                 direct->n_pixels *= rows * out->size[0];
-        int64_t most = panels_most_pixels(direct->panels.isa, pixel_step),
+        int64_t most = direct->narrow != NULL ? (int64_t)NARROW_MAX_ROWS
+                                              : panels_most_pixels(direct->panels.isa, pixel_step),
                 n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
         direct->n_parts = (direct->n_pixels + most - 1) / most;
         direct->n_units = n_lines * direct->n_parts;
-        int64_t all_bytes = meta_numel(in) * (int64_t)sizeof(float);
+        int64_t all_bytes = meta_numel(in) * element_bytes(direct);
         direct->n_groups = MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), direct->n_units);
         direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
         direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
@@ -167,25 +222,30 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
                                    : 1;
 }
 
-Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, DirectConv **out_conv)
+Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
+                       DirectConv **out_conv)
 {
         *out_conv = NULL;
         const DirectIsa *isa = direct_isa();
-        if (isa == NULL || !fits(conv))
+        bool narrow = precision != PRECISION_F32;
+        if (isa == NULL || !fits(conv) || (narrow && narrow_kind(conv) == NULL))
                 return STATUS_OK;
         DirectConv *direct = calloc(1, sizeof(*direct));
         if (direct == NULL)
                 return fail_memory();
         direct->out = conv->out;
         direct->clamp = *clamp;
+        direct->narrow = narrow ? narrow_kind(conv) : NULL;
         plan_input(conv, direct);
+        direct->padded |= narrow;
         Status status = pack_weights(conv, isa, direct);
         if (status != STATUS_OK) {
                 direct_conv_free(direct);
                 return status;
         }
         plan_units(conv, direct);
-        snprintf(direct->name, sizeof(direct->name), "direct:%s", isa_name(isa->isa));
+        snprintf(direct->name, sizeof(direct->name), "%sdirect:%s", narrow ? "bf16:" : "",
+                 narrow ? direct->narrow->name : isa_name(isa->isa));
         *out_conv = direct;
         return STATUS_OK;
 }
@@ -206,7 +266,7 @@ const char *direct_conv_name(const DirectConv *conv)
 
 size_t direct_conv_scratch(const DirectConv *conv)
 {
-        return conv->padded ? (size_t)meta_numel(&conv->in) * sizeof(float) : 0;
+        return conv->padded ? (size_t)(meta_numel(&conv->in) * element_bytes(conv)) : 0;
 }
 
 // ---- padding ----
@@ -214,8 +274,8 @@ typedef struct Padding {
         const RunContext *ctx;
         const DirectConv *conv;
         const float *in;
-        float *out;
-        int64_t n_inner, planes; // floats of a pixel; planes of rows: images, or images times channels
+        char *out;
+        int64_t n_inner, planes; // elements of a pixel; planes of rows: images, or images times channels
 } Padding;
 
 static void pad_rows(void *argument, int64_t begin, int64_t end)
@@ -224,23 +284,27 @@ static void pad_rows(void *argument, int64_t begin, int64_t end)
         const DirectConv *conv = padding->conv;
         int64_t rows = conv->in.size[2], inner = padding->n_inner, width = conv->in.size[3] * inner,
                 from_width = conv->given.size[3] * inner;
-        int64_t before = conv->pad[1] * inner, after = width - before - from_width;
+        int64_t before = conv->pad[1] * inner, after = width - before - from_width,
+                bytes = element_bytes(conv);
         Work work = { .ctx = padding->ctx };
         for (int64_t r = begin; r < end && !work_stops(&work, width); r++) {
                 int64_t y = r % rows - conv->pad[0];
-                float *to = padding->out + r * width;
+                char *to = padding->out + r * width * bytes;
                 if (y < 0 || y >= conv->given.size[2]) {
-                        memset(to, 0, (size_t)width * sizeof(float));
+                        memset(to, 0, (size_t)(width * bytes));
                         continue;
                 }
-                memset(to, 0, (size_t)before * sizeof(float));
-                memcpy(to + before, padding->in + (r / rows * conv->given.size[2] + y) * from_width,
-                       (size_t)from_width * sizeof(float));
-                memset(to + before + from_width, 0, (size_t)after * sizeof(float));
+                const float *from = padding->in + (r / rows * conv->given.size[2] + y) * from_width;
+                memset(to, 0, (size_t)(before * bytes));
+                if (conv->narrow != NULL)
+                        conv->narrow->round(from, from_width, 0, to + before * bytes);
+                else
+                        memcpy(to + before * bytes, from, (size_t)(from_width * bytes));
+                memset(to + (before + from_width) * bytes, 0, (size_t)(after * bytes));
         }
 }
 
-static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in, float *scratch)
+static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in, void *scratch)
 {
         bool last = conv->in.stride[1] == 1;
         Padding padding = { .ctx = ctx,
@@ -258,9 +322,22 @@ static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in
 typedef struct ConvRun {
         const RunContext *ctx;
         const DirectConv *conv;
-        const float *in, *residual;
+        const void *in; // with its frame
+        const float *residual;
         float *out;
 } ConvRun;
+
+static void run_narrow(const DirectConv *conv, const char *in, int64_t n_pixels, int vectors,
+                       const DirectTile *tile)
+{
+        NarrowTile narrow = { .to = *tile,
+                              .in = in,
+                              .in_step = tile->pixel_step * element_bytes(conv),
+                              .runs = tile->runs,
+                              .n_runs = tile->n_runs,
+                              .weights = (const uint8_t *)tile->weights };
+        conv->narrow->loops[vectors - 1][n_pixels - 1](&narrow);
+}
 
 static void run_unit(const ConvRun *run, int64_t unit, int vectors, DirectTile *tile)
 {
@@ -271,10 +348,16 @@ static void run_unit(const ConvRun *run, int64_t unit, int vectors, DirectTile *
         int64_t rows = conv->out.size[2], image = line / rows, y = line % rows,
                 channel = tile->bias - conv->panels.bias;
         int64_t to = (line * conv->n_pixels + first) * conv->out.size[1] + channel;
-        tile->in = run->in + image * conv->in.stride[0] + y * conv->stride[0] * conv->in.stride[2] +
-                   first * tile->pixel_step;
+        int64_t from = image * conv->in.stride[0] + y * conv->stride[0] * conv->in.stride[2] +
+                       first * tile->pixel_step;
+        const char *in = (const char *)run->in + from * element_bytes(conv);
         tile->out = run->out + to;
         tile->residual = run->residual == NULL ? NULL : run->residual + to;
+        if (conv->narrow != NULL) {
+                run_narrow(conv, in, next - first, vectors, tile);
+                return;
+        }
+        tile->in = (const float *)(const void *)in;
         conv->panels.isa->of[vectors - 1][next - first - 1](tile);
 }
 

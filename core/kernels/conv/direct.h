@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct convolution of images without packing the input, with what follows it done while results
 // are in registers: a residual is added, then results are clamped. And products of many small
-// matrices, for Winograd's. float32, AVX2 with FMA or AVX-512.
+// matrices, for Winograd's. float32, AVX2 with FMA or AVX-512. With less precision, and where the
+// CPU multiplies bfloat16, input and weights are rounded to that; sums stay float32.
 #pragma once
 #include "core/kernels/dnnl/primitive.h"
 #include "core/kernels/conv/panels.h"
+#include "core/kernels/numeric_policy.h"
 
 typedef struct DirectConv DirectConv;
 
 // Two spatial dimensions, one group, no windows wholly outside; output channels_last, input
 // channels_last or contiguous. Else, and where the CPU lacks the instructions, *out_conv stays NULL
-// (STATUS_OK). conv->epilogue must be empty.
-Status direct_conv_new(const DnnlConv *conv, const DirectClamp *clamp, DirectConv **out_conv);
+// (STATUS_OK). conv->epilogue must be empty. PRECISION_BF16 and PRECISION_INT8: bfloat16, for an
+// input in channels_last with an even number of channels and finite weights; else *out_conv stays
+// NULL.
+Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
+                       DirectConv **out_conv);
 void direct_conv_free(DirectConv *conv); // NULL-safe
 const char *direct_conv_name(const DirectConv *conv);
 size_t direct_conv_scratch(const DirectConv *conv);

@@ -328,7 +328,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
         }
         DnnlConv one = *conv;
         one.input.size[0] = one.out.size[0] = 1;
-        TRY(direct_conv_new(&one, clamp, &winograd->direct));
+        TRY(direct_conv_new(&one, PRECISION_F32, clamp, &winograd->direct));
         DirectPlanes product = { .n_planes = winograd->planes,
                                  .n_k = n_in,
                                  .n_columns = n_out,

@@ -29,8 +29,9 @@ struct NarrowMatmul {
         Precision precision;
         DirectClamp clamp;
         int64_t n_rows, n_k, n_columns, a_step, out_step;
-        int64_t n_steps, n_panels, width; // steps of a sum; columns of a panel
-        int most;                         // steps that a row is rounded to
+        DirectRun run;           // the steps of a sum
+        int64_t n_panels, width; // columns of a panel
+        int most;                // steps that a row is rounded to
         int64_t group, n_groups, n_chunks;
         Storage *storage; // counted: scales and sums of columns, then panels; maybe shared
         float *bias;      // padded with zeros
@@ -69,11 +70,18 @@ static int64_t cell_bytes(const NarrowKind *kind)
         return kind->terms * kind->weight_bytes;
 }
 
+// A last panel that one vector holds has no more.
+static int64_t panel_columns(const NarrowMatmul *matmul, int64_t panel)
+{
+        int64_t left = matmul->n_columns - panel * matmul->width, one = matmul->width / DIRECT_VECTORS;
+        return left <= one ? one : matmul->width;
+}
+
 static void pack_column(const Factor *factor, int64_t column, float *scale, float *weight, uint8_t *to)
 {
         const NarrowMatmul *matmul = factor->matmul;
         const NarrowKind *kind = matmul->kind;
-        int64_t step = cell_bytes(kind) * matmul->width, sum = 0;
+        int64_t step = cell_bytes(kind) * panel_columns(matmul, column / matmul->width), sum = 0;
         float peak = 0.0f;
         for (int64_t k = 0; k < matmul->n_k; k++)
                 peak = fmaxf(peak, fabsf(factor_at(factor, k, column)));
@@ -100,14 +108,14 @@ static Status make_panels(void *context, Storage **out_storage)
         const NarrowMatmul *matmul = factor->matmul;
         int64_t width = matmul->width, n_columns = matmul->n_panels * width, cell = cell_bytes(matmul->kind);
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TRY(storage_new(header_bytes(matmul) + (size_t)(n_columns * matmul->n_steps * cell), true, NULL,
+        TRY(storage_new(header_bytes(matmul) + (size_t)(n_columns * matmul->run.n * cell), true, NULL,
                         &storage));
         float *scales = (float *)storage->data, *weights = scales + n_columns;
         uint8_t *panels = storage->data + header_bytes(matmul);
         Work work = { .ctx = factor->poll };
         for (int64_t c = 0; c < matmul->n_columns && !work_stops(&work, 2 * matmul->n_k); c++)
                 pack_column(factor, c, scales + c, weights + c,
-                            panels + (c / width * matmul->n_steps * width + c % width) * cell);
+                            panels + (c / width * matmul->run.n * width + c % width) * cell);
         if (work.stops)
                 return run_poll(factor->poll);
         *out_storage = take_ptr(storage);
@@ -166,12 +174,12 @@ static void plan(const DnnlMatmul *from, Precision precision, NarrowMatmul *matm
         matmul->n_columns = from->out.size[1];
         matmul->a_step = from->a.stride[0];
         matmul->out_step = from->out.stride[0];
-        matmul->n_steps = (matmul->n_k + kind->terms - 1) / kind->terms;
+        matmul->run.n = (matmul->n_k + kind->terms - 1) / kind->terms;
         matmul->n_panels = (matmul->n_columns + matmul->width - 1) / matmul->width;
         // so that the largest sum fits 32 bits
         matmul->most = (int)MIN(INT32_MAX / WEIGHT_STEPS / matmul->n_k, (int64_t)kind->most_steps);
         matmul->group =
-                MAX(PANELS_GROUP_BYTES / 4 / matmul->n_steps / NARROW_MAX_ROWS, (int64_t)1) * NARROW_MAX_ROWS;
+                MAX(PANELS_GROUP_BYTES / 4 / matmul->run.n / NARROW_MAX_ROWS, (int64_t)1) * NARROW_MAX_ROWS;
         matmul->n_groups = (matmul->n_rows + matmul->group - 1) / matmul->group;
         matmul->n_chunks = from->n_threads > 1 && matmul->n_groups < 4 * from->n_threads
                                    ? MIN(matmul->n_panels, 4 * (int64_t)from->n_threads)
@@ -226,7 +234,7 @@ size_t narrow_matmul_scratch(const NarrowMatmul *matmul)
 {
         return matmul->kind->round == NULL
                        ? 0
-                       : rows_bytes(matmul) + (size_t)(matmul->n_rows * matmul->n_steps) * 4;
+                       : rows_bytes(matmul) + (size_t)(matmul->n_rows * matmul->run.n) * 4;
 }
 
 typedef struct NarrowRun {
@@ -244,8 +252,8 @@ static void round_rows(void *argument, int64_t begin, int64_t end)
         const NarrowMatmul *matmul = run->matmul;
         Work work = { .ctx = run->ctx };
         for (int64_t row = begin; row < end && !work_stops(&work, matmul->n_k); row++) {
-                char *to = run->rounded + row * 4 * matmul->n_steps;
-                memset(to + 4 * (matmul->n_steps - 1), 0, 4); // terms behind the last one
+                char *to = run->rounded + row * 4 * matmul->run.n;
+                memset(to + 4 * (matmul->run.n - 1), 0, 4); // terms behind the last one
                 NarrowRow rounded =
                         matmul->kind->round(run->a + row * matmul->a_step, matmul->n_k, matmul->most, to);
                 run->scales[row] = rounded.scale;
@@ -257,7 +265,7 @@ static void use_rows(const NarrowRun *run, int64_t first, int64_t panel, NarrowT
 {
         const NarrowMatmul *matmul = run->matmul;
         int64_t to = first * matmul->out_step + panel * matmul->width;
-        tile->in = run->rounded != NULL ? run->rounded + first * 4 * matmul->n_steps
+        tile->in = run->rounded != NULL ? run->rounded + first * 4 * matmul->run.n
                                         : (const char *)(run->a + first * matmul->a_step);
         tile->row_scale = run->scales == NULL ? NULL : run->scales + first;
         tile->row_offset = run->offsets == NULL ? NULL : run->offsets + first;
@@ -271,7 +279,7 @@ static void use_panel(const NarrowMatmul *matmul, int64_t panel, NarrowTile *til
         tile->column_scale = (const float *)matmul->storage->data + column;
         tile->column_weight = tile->column_scale + matmul->n_panels * width;
         tile->weights = matmul->storage->data + header_bytes(matmul) +
-                        panel * matmul->n_steps * width * cell_bytes(matmul->kind);
+                        panel * matmul->run.n * width * cell_bytes(matmul->kind);
         tile->to.bias = matmul->bias + column;
         tile->to.n_valid = (int)MIN(matmul->n_columns - column, width);
 }
@@ -282,7 +290,7 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
         int64_t begin = group * matmul->group, n_rows = MIN(matmul->n_rows - begin, matmul->group);
         int64_t n_parts = (n_rows + NARROW_MAX_ROWS - 1) / NARROW_MAX_ROWS;
         use_panel(matmul, panel, tile);
-        int vectors = 2 * tile->to.n_valid <= matmul->width ? 1 : DIRECT_VECTORS;
+        int64_t vectors = panel_columns(matmul, panel) / (matmul->width / DIRECT_VECTORS);
         NarrowLoop *const *loops = matmul->kind->loops[vectors - 1];
         for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * NARROW_MAX_ROWS); part++) {
                 int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
@@ -295,8 +303,9 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
 {
         const NarrowRun *run = argument;
         const NarrowMatmul *matmul = run->matmul;
-        NarrowTile tile = { .in_step = 4 * (run->rounded != NULL ? matmul->n_steps : matmul->a_step),
-                            .n_steps = matmul->n_steps,
+        NarrowTile tile = { .in_step = 4 * (run->rounded != NULL ? matmul->run.n : matmul->a_step),
+                            .runs = &matmul->run,
+                            .n_runs = 1,
                             .to = { .out_step = matmul->out_step,
                                     .clamps = matmul->clamp.on,
                                     .low = matmul->clamp.low,

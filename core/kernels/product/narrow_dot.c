@@ -24,20 +24,22 @@
         __asm__("" : "+r"(three));                                                                           \
         __asm__("" : "+r"(five));                                                                            \
         const uint8_t *weights = tile->weights;                                                              \
-        const char *at = tile->in, *end = at + tile->n_steps * 4;                                            \
-        for (; at < end; at += 4, weights += 4 * DIRECT_VECTORS * DIRECT_LANES) {                            \
-                __m512i panel[DIRECT_VECTORS];                                                               \
-                UNROLL_VECTORS                                                                               \
-                for (int v = 0; v < n_vectors; v++)                                                          \
-                        panel[v] = _mm512_loadu_si512(weights + v * 4 * DIRECT_LANES);                       \
-                UNROLL_ROWS                                                                                  \
-                for (int i = 0; i < n_rows; i++) {                                                           \
-                        int32_t terms;                                                                       \
-                        memcpy(&terms, NARROW_ROW(i), sizeof(terms));                                        \
+        for (uint32_t r = 0; r < tile->n_runs; r++) {                                                        \
+                const char *at = tile->in + tile->runs[r].offset * 4, *end = at + tile->runs[r].n * 4;       \
+                for (; at < end; at += 4, weights += 4 * n_vectors * DIRECT_LANES) {                         \
+                        __m512i panel[DIRECT_VECTORS];                                                       \
                         UNROLL_VECTORS                                                                       \
-                        for (int v = 0; v < n_vectors; v++) {                                                \
-                                sum[i][v] = dot(sum[i][v], _mm512_set1_epi32(terms), panel[v]);              \
-                                __asm__ volatile("" : "+v"(sum[i][v]));                                      \
+                        for (int v = 0; v < n_vectors; v++)                                                  \
+                                panel[v] = _mm512_loadu_si512(weights + v * 4 * DIRECT_LANES);               \
+                        UNROLL_ROWS                                                                          \
+                        for (int i = 0; i < n_rows; i++) {                                                   \
+                                int32_t terms;                                                               \
+                                memcpy(&terms, NARROW_ROW(i), sizeof(terms));                                \
+                                UNROLL_VECTORS                                                               \
+                                for (int v = 0; v < n_vectors; v++) {                                        \
+                                        sum[i][v] = dot(sum[i][v], _mm512_set1_epi32(terms), panel[v]);      \
+                                        __asm__ volatile("" : "+v"(sum[i][v]));                              \
+                                }                                                                            \
                         }                                                                                    \
                 }                                                                                            \
         }

@@ -13,11 +13,12 @@
 enum { NARROW_MAX_ROWS = 6 };
 
 typedef struct NarrowTile {
-        DirectTile to;              // bias, out, residual, out_step, n_valid and the clamp; no more
-        const char *in;             // of the first row
-        int64_t in_step;            // bytes between rows
-        int64_t n_steps;            // of the sum
-        const uint8_t *weights;     // [step][column][term]
+        DirectTile to;         // bias, out, residual, out_step, n_valid and the clamp; no more
+        const char *in;        // of the first row
+        int64_t in_step;       // bytes between rows
+        const DirectRun *runs; // in steps of four bytes
+        uint32_t n_runs;
+        const uint8_t *weights;     // [step][column][term]; columns of the panel's vectors
         const float *row_scale;     // integers only: what a step of each row is worth
         const float *row_offset;    // ... what its zero stands for; NULL: zero
         const float *column_scale;  // ... what a step of each column is worth

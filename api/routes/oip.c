@@ -158,15 +158,15 @@ static void write_duration(const char *name, uint64_t count, int64_t ns, Text *o
 static void write_stats(GraphVersion *version, bool has_cache, Text *out)
 {
         RunSums sums = profile_stats_sums(version->stats);
-        uint64_t n = sums.n_runs;
+        uint64_t n = sums.n_runs, n_all = n + sums.n_kept, n_executions = (uint64_t)(sums.n_executions + 0.5);
         text_add(out, "{\"name\": ");
         text_add_json(out, version->name);
         text_addf(out,
                   ", \"version\": \"%lld\", \"last_inference\": %lld, \"inference_count\": %llu, "
                   "\"execution_count\": %llu, \"inference_stats\": {",
-                  (long long)version->stored.version, (long long)sums.last_ms,
-                  (unsigned long long)(n + sums.n_kept), (unsigned long long)(sums.n_executions + 0.5));
-        write_duration("success", n + sums.n_kept, sums.total_ns + sums.kept_ns, out);
+                  (long long)version->stored.version, (long long)sums.last_ms, (unsigned long long)n_all,
+                  (unsigned long long)n_executions);
+        write_duration("success", n_all, sums.total_ns + sums.kept_ns, out);
         text_add(out, ", ");
         write_duration("fail", sums.n_failures, sums.failed_ns, out);
         text_add(out, ", ");

@@ -104,7 +104,10 @@ static Status window_expand(Emitter *emitter, const OpCall *call, Value *out)
                 Value ones = OP(&c, "aten::ones", INTS(&c, length), type, layout, device);
                 return compose_end(&c, ones, out);
         }
-        const int64_t n = length + (periodic ? 1 : 0);
+        int64_t n;
+        if (!add_i64(length, periodic, &n))
+                return fail(STATUS_VALUE, "%s: window_length=%" PRId64 " is too large", call->schema->name,
+                            length);
         const WindowRow *row = call->op->row;
         Value ramp = OP(&c, "aten::arange", value_int(n), type, layout, device);
         Value window = row->shape(&c, ramp, n);

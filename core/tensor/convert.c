@@ -4,7 +4,14 @@
 // through int32, to uint8 and uint32 through int64: what PyTorch's casts give on x86.
 #include "core/tensor/convert.h"
 
+#include <math.h>
 #include "core/tensor/half.h"
+
+// PyTorch converts these three by code of its own, in which NaN is 0.
+static inline int64_t nanless_to_i64(float value)
+{
+        return isnan(value) ? 0 : float_to_i64(value);
+}
 
 // How an element of each dtype is read: as an integer, and as the C number that converts exactly to
 // floats.
@@ -25,9 +32,9 @@
 #define READ_INT_C128(x)        double_to_i64((x).re)
 #define READ_INT_F8E4M3FN(x)    float_to_i64(READ_REAL_F8E4M3FN(x))
 #define READ_INT_F8E5M2(x)      float_to_i64(READ_REAL_F8E5M2(x))
-#define READ_INT_F8E4M3FNUZ(x)  float_to_i64(READ_REAL_F8E4M3FNUZ(x))
-#define READ_INT_F8E5M2FNUZ(x)  float_to_i64(READ_REAL_F8E5M2FNUZ(x))
-#define READ_INT_F8E8M0FNU(x)   float_to_i64(READ_REAL_F8E8M0FNU(x))
+#define READ_INT_F8E4M3FNUZ(x)  nanless_to_i64(READ_REAL_F8E4M3FNUZ(x))
+#define READ_INT_F8E5M2FNUZ(x)  nanless_to_i64(READ_REAL_F8E5M2FNUZ(x))
+#define READ_INT_F8E8M0FNU(x)   nanless_to_i64(READ_REAL_F8E8M0FNU(x))
 #define READ_REAL_BOOL(x)       ((x) != 0)
 #define READ_REAL_U8(x)         (x)
 #define READ_REAL_I8(x)         (x)

@@ -125,6 +125,8 @@ static TileClass copy_class(Dtype from, Dtype to)
         case DTYPE_KIND_INT:
                 return from == DTYPE_U64 ? TILE_U64 : TILE_I64;
         case DTYPE_KIND_FLOAT:
+                if ((from == DTYPE_F8E4M3FNUZ || from == DTYPE_F8E5M2FNUZ) && dtype_is_int(to))
+                        return TILE_I64; // in which their NaN is 0
                 return from == DTYPE_F64 ? TILE_F64 : TILE_F32;
         default:
                 return dtype_info[to].kind == DTYPE_KIND_COMPLEX || to == DTYPE_BOOL ? TILE_C128 : TILE_F64;

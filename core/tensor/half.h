@@ -81,8 +81,11 @@ static const Float8 float8_e5m2fnuz = { 2, 16, 143u << 23, 0x80, 0x80, false, tr
 static inline float float8_to_float(const Float8 *type, uint8_t code)
 {
         uint32_t magnitude = code & 0x7fu, exponent = magnitude >> type->mantissa;
-        FloatBits nan = { .u = (uint32_t)(code & 0x80) << 24 | 0x7fc00000 };
-        if (type->no_negative_zero ? code == type->nan : magnitude > type->over)
+        FloatBits nan = { .u = 0x7fc00000 };
+        if (type->no_negative_zero && code == type->nan) // the only one
+                return nan.f;
+        nan.u |= (uint32_t)(code & 0x80) << 24;
+        if (!type->no_negative_zero && magnitude > type->over)
                 return nan.f;
         FloatBits out = { .u = (magnitude << (23 - type->mantissa)) + ((127 - type->bias) << 23) };
         if (exponent == 0) { // a multiple of the smallest number

@@ -268,6 +268,14 @@ function search() {
         });
 }
 
+/** Focus that went with the view before goes to the new one, for whoever has no pointer. */
+function keepFocus() {
+    const first = /** @type {HTMLElement | null} */ (main.querySelector("h1, .board > canvas"));
+    if (!first || document.activeElement !== document.body) return;
+    if (first.tabIndex < 0) first.tabIndex = -1;
+    first.focus({preventScroll: true});
+}
+
 async function show() {
     const mine = ++number,
         place = placeOf();
@@ -286,6 +294,7 @@ async function show() {
         fill(main);
         const made = place.tab === "start" ? startView : /** @type {any} */ (TABS)[place.tab][1];
         view = made(main, place) || {};
+        if (mine > 1) keepFocus();
     } catch (error) {
         if (mine !== number) return;
         fill(
@@ -300,8 +309,10 @@ async function show() {
 
 /** @param {KeyboardEvent} event */
 function onKey(event) {
-    const target = /** @type {HTMLElement} */ (event.target);
+    const target = /** @type {HTMLElement} */ (event.target),
+        pressed = event.key === "Enter" && /^(A|BUTTON|SUMMARY)$/.test(target.tagName);
     if (
+        pressed ||
         event.ctrlKey ||
         event.metaKey ||
         event.altKey ||

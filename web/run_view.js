@@ -77,6 +77,7 @@ function field(input, value, dropped) {
         type: "file",
         accept: INPUT_FILES,
         class: "offscreen",
+        tabindex: -1,
         "aria-label": `file for ${input.name}`,
         onchange: () => {
             if (pick.files[0]) dropped(pick.files[0]);
@@ -177,6 +178,7 @@ class RunView {
         this.session = /** @type {Session} */ (current.now);
         this.said = h("div", {"aria-live": "polite"});
         this.place = h("div");
+        this.busy = false;
         this.form = h("div");
         this.mode = h(
             "select",
@@ -330,7 +332,8 @@ class RunView {
     }
 
     async start() {
-        this.go.disabled = true;
+        if (this.busy) return;
+        this.busy = true; // the button stays as it is: focus leaves one that is disabled
         fill(this.said, h("p.soft", "running …"));
         try {
             const picture = this.picture();
@@ -347,13 +350,12 @@ class RunView {
                 node ? h("a", {href: addressOf(this.session, "graph", {node})}, `show ${node}`) : null
             );
         }
-        this.go.disabled = false;
+        this.busy = false;
     }
 
     /** @param {KeyboardEvent} event */
     key(event) {
-        if (event.key !== "Enter" || /** @type {HTMLElement} */ (event.target).tagName === "BUTTON")
-            return false;
+        if (event.key !== "Enter") return false;
         this.start();
         return true;
     }

@@ -117,6 +117,7 @@ function dropArea() {
             type: "file",
             multiple: true,
             class: "offscreen",
+            tabindex: -1,
             accept: ".pt2,.json,.safetensors",
             onchange: () => send([...pick.files], said),
             "aria-label": "choose a file"
@@ -285,13 +286,16 @@ export function startView(host) {
         })
         .catch((error) => fill(list, failure(error)));
     async function load() {
-        const {graphs, next} = await get("/v1/graphs?limit=1000");
+        const {graphs, next} = await get("/v1/graphs?limit=1000"),
+            held = list.contains(document.activeElement) && document.activeElement?.getAttribute("href");
         fill(list, graphs.length ? tableOf(body) : nothingYet());
         fill(
             body,
             graphs.map(rowOf),
             next ? h("tr", h("td", {colspan: 7, class: "soft"}, "and more")) : null
         );
+        if (held) // focus stays on the graph that had it
+            [...body.querySelectorAll("a")].find((a) => a.getAttribute("href") === held)?.focus();
         get("/v1").then((root) => {
             server.textContent = aboutServer(root);
         });

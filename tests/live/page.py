@@ -17,42 +17,13 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
 from chrome import Chrome
+from page_keys import by_keyboard
+from page_visit import READY, Visit, expect
 from service import MODELS, ROOT, Failed, Server, Tally, model_file, tensor_of, write_npy
 
 TOKEN = "a-token-of-the-page-0123456789"
 ATTACK = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
-READY = "document.documentElement.dataset.ready === 'graph'"
 COMPRESSED = 150000  # bytes of all files together
-
-
-def expect(found, wanted, what):
-    if found != wanted:
-        raise Failed(f"{what}: {found!r}, expected {wanted!r}")
-
-
-class Visit:
-    def __init__(self, chrome, server, shots, axe=None):
-        self.chrome, self.server, self.shots, self.axe = chrome, server, shots, axe
-
-    def go(self, address):
-        self.chrome.open("about:blank")
-        self.chrome.open(f"{self.server.url}/{address}")
-
-    def graph(self, name, more=""):
-        self.go(f"#/g/{name}/graph{more}")
-        self.chrome.wait(READY, f"the drawing of {name}")
-
-    def heap(self):
-        """Bytes in use after the garbage went."""
-        self.chrome.send("HeapProfiler.collectGarbage")
-        return self.chrome.send("Runtime.getHeapUsage")["usedSize"]
-
-    def shot(self, name):
-        if self.shots:
-            self.chrome.screenshot(os.path.join(self.shots, f"{name}.png"))
-
-    def side(self):
-        return self.chrome.run("document.querySelector('aside.side').innerText")
 
 
 # ---- journeys ----------------------------------------------------------------------------------
@@ -939,12 +910,11 @@ def ten_thousand(visit):
 
 JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, fused_when_compiled, open_a_module, addresses,
-    find_by_keys,
-    value_of_a_node, views_of_a_value, heat_of_others,
-    scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time, override,
-    rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload, export, reports, live_events,
-    side_by_side,
-    pan, dark_and_large, as_curl, layouts, hostile_texts, ten_thousand
+    find_by_keys, by_keyboard, value_of_a_node, views_of_a_value, heat_of_others,
+    scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time,
+    override, rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload,
+    export, reports, live_events, side_by_side, pan, dark_and_large, as_curl, layouts,
+    hostile_texts, ten_thousand
 ]
 
 

@@ -2,7 +2,7 @@
 // What colours nodes and modules: shares of the last run's time, of memory read and written, of
 // operations, or how far values are from those of a float32 run node by node.
 import {post} from "./api.js";
-import {bytes, count, number, percent, us} from "./dom.js";
+import {bytes, count, percent, us} from "./dom.js";
 import {inputsOf, reportOf} from "./session.js";
 
 /**
@@ -95,7 +95,7 @@ async function errorHeat(session, how) {
     const most = (a, b) => Math.max(a, b),
         warm = (value) => ({
             share: value > LEAST ? Math.min(1, Math.log10(value / LEAST) / 6) ** 2 * 0.64 : 0,
-            text: `±${number(value)}`
+            text: `±${value < 1e-3 && value > 0 ? value.toExponential(1) : Number(value.toPrecision(2))}`
         });
     const values = new Map(rows.map((row) => [row.a, row.max_abs]));
     return {

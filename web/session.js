@@ -66,23 +66,27 @@ export async function openSession(name, version) {
 /** The last run that the server remembers, if it is not known already.
  * @param {Session} session */
 export async function lastRun(session) {
-    const {profiles} = await get("/v1/profiles?limit=100"),
+    const before = session.profile,
+        {profiles} = await get("/v1/profiles?limit=100"),
         wanted = session.info.version;
     const found = profiles.find((entry) => entry.graph === session.name && entry.version === wanted);
-    if (found && found.id !== session.profile?.id)
-        takeProfile(session, await get(`/v1/profiles/${encodeURIComponent(found.id)}`));
+    if (!found || found.id === before?.id) return;
+    const profile = await get(`/v1/profiles/${encodeURIComponent(found.id)}`);
+    if (session.profile === before) takeProfile(session, profile); // else a newer run came meanwhile
 }
 
 /** Operations, bytes and fusion of each node; asked for when somebody looks.
  * @param {Session} session */
 export async function reportOf(session) {
     if (session.report) return session.report;
-    const shapes = session.profile ? shapesOf(session.profile.signature) : "",
+    const {profile} = session,
+        shapes = profile ? shapesOf(profile.signature) : "",
         more = shapes ? `?shapes=${encodeURIComponent(shapes)}` : "";
     const report = await get(`${pathOf(session)}/report${more}`)
         .catch(() => get(`${pathOf(session)}/report`))
         .catch(() => ({nodes: []}));
     report.byNode = new Map(report.nodes.map((row) => [row.node, row]));
+    if (session.profile !== profile) return reportOf(session); // another run came, maybe of other sizes
     session.report = report;
     return report;
 }

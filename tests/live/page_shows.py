@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Journeys through the page (page.py) that hold what it shows against what the server says."""
+import json
+import re
+
+from page_visit import choose, expect, pixel
+from service import Failed, model_file
+
+UNITS = {"": 1, "B": 1, "k": 1e3, "M": 1e6, "G": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+WHITE = [255, 255, 255]
+
+
+def number_of(text):
+    """Of "1.2 MiB", "±0.0024", "164.9 k"."""
+    found = re.fullmatch(r"±?([\d.e+-]+)\s*(\w*)", text)
+    if not found:
+        raise Failed(f"{text!r} is no number")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def near(found, wanted, what):
+    """As texts round it."""
+    if abs(found - wanted) > 0.06 * abs(wanted):
+        raise Failed(f"{what}: the page says {found}, the server {wanted}")
+
+
+def compared(server, body):
+    return server.call("POST", "/v1/compare", json.dumps(body).encode()).json()
+
+
+def heat_values(visit, kind):
+    """What the server says of each node, of the inputs that the page has."""
+    server = visit.server
+    inputs = visit.chrome.run("import('/web/session.js').then((m) => m.current.now.inputs)")
+    if kind.startswith("error"):
+        how = kind.split("-")[1]
+        b = {"graph": "digits", "mode": "compiled", **({} if how == "compiled" else {"precision": how})}
+        reply = compared(server, {"a": {"graph": "digits", "mode": "eager"}, "b": b, "nodes": True,
+                                  "inputs": inputs})
+        return {row["a"]: row["max_abs"] for row in reply["nodes"] if row.get("a") and "max_abs" in row}
+    run = next(one for one in server.call("GET", "/v1/profiles").json()["profiles"]
+               if one["graph"] == "digits")
+    sizes = re.search(r"x: float32\[([\d, ]+)\]", run["signature"])[1].replace(" ", "")
+    rows = server.call("GET", f"/v1/graphs/digits/report?shapes=x:{sizes}").json()["nodes"]
+    member = {"memory": "bytes", "operations": "flops"}[kind]
+    return {row["node"]: row[member] for row in rows if row[member] > 0}
+
+
+RACE = """import('/web/session.js').then(async (m) => {
+    const s = m.current.now, real = window.fetch;
+    let runs = 0;
+    window.fetch = async (url, how) => {
+        const reply = await real(url, how);
+        if (String(url).includes('PATH') && runs++ === 0) await m.run(s, {inputs: s.inputs});
+        return reply;
+    };
+    s.profile = s.report = null;
+    await m.CALL(s);
+    window.fetch = real;
+    return FOUND;
+})"""
+
+
+def race(visit, path, call, found):
+    """What is found after a run came in between a call of the page and its reply."""
+    return visit.chrome.run(RACE.replace("PATH", path).replace("CALL", call).replace("FOUND", found))
+
+
+def newer_run_stays(visit):
+    """A run that ends while the one before it is being read is the one that colours the drawing."""
+    visit.server.call("POST", "/v1/graphs/digits/run", model_file("digits_images.json"))
+    expect(race(visit, "/v1/profiles/", "lastRun", "s.profile.id === s.result.profile.id"), True,
+           "whether the newer run stays")
+    report = visit.server.call("GET", "/v1/graphs/digits/report?shapes=x:1,1,8,8").json()["nodes"]
+    expect(race(visit, "/report", "reportOf", "s.report.byNode.get('div').bytes"),
+           next(row["bytes"] for row in report if row["node"] == "div"), "a report of the newer run")
+
+
+def warmth_of(colour):
+    """Colours of heat go from white through yellow to red."""
+    return 510 - colour[1] - colour[2]
+
+
+def heat_by_choice(visit):
+    """Each kind of heat shows what the server says: numbers on nodes, and the larger one is hotter."""
+    chrome = visit.chrome
+    visit.graph("digits")
+    chrome.wait("document.querySelectorAll('.bars .bar').length === 10", "the first run")
+    chrome.wait("board.heat.nodes.size > 5", "the heat of its time")
+    newer_run_stays(visit)
+    expect(chrome.run("document.documentElement.dataset.theme"), "light", "the theme")
+    chrome.run("board.fit()")
+    for kind, words in (("memory", "of the bytes"), ("operations", "of the operations"),
+                        ("error-compiled", "largest error"), ("error-bf16", "largest error"),
+                        ("error-int8", "largest error")):
+        chrome.run("board.heat.words = ''")
+        choose(chrome, "heat", kind)
+        chrome.wait(f"board.heat.words.includes('{words}')", f"heat by {kind}")
+        chrome.wait_text(words, ".legend")
+        expect(chrome.run("location.hash.match(/heat=([^&]*)/)[1]"), kind, "the address")
+        wanted, texts = heat_values(visit, kind), dict(chrome.run(
+            "[...board.heat.nodes].map(([name, warmth]) => [name, warmth.text])"))
+        expect(sorted(texts), sorted(wanted), f"nodes with heat by {kind}")
+        for name, text in texts.items():
+            near(number_of(text), wanted[name], f"{kind} of {name}")
+        drawn = chrome.run("board.scene.shapes.filter((s) => s.node).map((s) => s.node.name)")
+        rows = sorted((wanted[name], name, warmth_of(pixel(chrome, name, 30, 5)))
+                      for name in drawn if name in wanted)
+        colder = [(a, b) for a, b in zip(rows, rows[1:]) if a[2] > b[2]]
+        expect(colder, [], f"larger {kind} in a colder colour")
+        if kind != "error-compiled" and rows[-1][2] < rows[0][2] + 100:
+            raise Failed(f"heat by {kind} has one colour: {rows}")
+        visit.shot(f"heat-{kind}")
+    choose(chrome, "heat", "none")
+    chrome.wait("board.heat.nodes.size === 0", "no heat")
+    expect(pixel(chrome, "conv2d_1", 30, 5), WHITE, "a node without heat")

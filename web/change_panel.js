@@ -32,6 +32,17 @@ export function ruleText(rule) {
     return `${what}: ${JSON.stringify(rule).slice(0, 80)}`;
 }
 
+/** An index as it is written in Python: "0, :, 1:3". @param {string} text @returns {any[]} */
+function indexOf(text) {
+    const parts = text
+        .split(",")
+        .map((part) => part.trim())
+        .filter(Boolean);
+    return parts.length
+        ? parts.map((part) => (/^-?\d+$/.test(part) ? Number(part) : part === "None" ? null : part))
+        : ["..."];
+}
+
 /** @param {Session} session @param {any} rule */
 export function addRule(session, rule) {
     session.rules = session.rules
@@ -50,8 +61,8 @@ function actions(node) {
     const rows = /** @type {[string, string, any][]} */ ([]);
     if (node.inputs.length)
         rows.push(["Leave out", "its readers get its first argument", {passthrough: 0}]);
-    rows.push(["Zeros", "y[...] *= 0", {patch: {index: ["..."], scale: 0}}]);
-    rows.push(["Double", "y[...] *= 2", {patch: {index: ["..."], scale: 2}}]);
+    rows.push(["Zeros", "y[...] *= 0", {patch: {scale: 0}}]);
+    rows.push(["Double", "y[...] *= 2", {patch: {scale: 2}}]);
     if (node.inputs.length)
         rows.push([
             "Ones",
@@ -98,6 +109,41 @@ function rewrites(node, target) {
     return rows;
 }
 
+/** A value that is set or scaled, all of it or a part; and other rules at a click.
+ * @param {import("./graph.js").Node} node @param {(rule: any) => void} take */
+function patches(node, take) {
+    const patch = (how) => take({patch: {...how, index: indexOf(part.value)}});
+    const buttons = actions(node).map(([text, title, rule]) =>
+        h("button", {title, onclick: () => (rule.patch ? patch(rule.patch) : take(rule))}, text)
+    );
+    const part = h("input.grow", {
+        placeholder: "at 0, 1:3",
+        title: "the part that is set or scaled, as an index of Python; empty: all of it",
+        "aria-label": "part of the value",
+        autocomplete: "off"
+    });
+    const constant = h("input.grow", {
+        type: "number",
+        step: "any",
+        placeholder: "0",
+        "aria-label": "a constant"
+    });
+    const set = (event) => {
+        event.preventDefault();
+        patch({set: Number(constant.value || 0)});
+    };
+    return [
+        h(
+            "form.row",
+            {style: {marginTop: "8px"}, onsubmit: set},
+            constant,
+            part,
+            h("button", {title: "y[...] = a constant, or of a part"}, "Make constant")
+        ),
+        h("div.row", {style: {marginTop: "8px"}}, buttons)
+    ];
+}
+
 /** @param {Session} session @param {import("./graph.js").Node} node */
 export function changePanel(session, node) {
     const place = h("div", {style: {marginTop: "8px"}});
@@ -133,29 +179,10 @@ export function changePanel(session, node) {
         {id: "functions"},
         FUNCTIONS.map((name) => h("option", {value: name}))
     );
-    const buttons = actions(node).map(([text, title, rule]) =>
-        h("button", {title, onclick: () => take(rule)}, text)
-    );
-    const constant = h("input.grow", {
-        type: "number",
-        step: "any",
-        placeholder: "0",
-        "aria-label": "a constant"
-    });
-    const set = (event) => {
-        event.preventDefault();
-        take({patch: {index: ["..."], set: Number(constant.value || 0)}});
-    };
     return [
         h("h3", "Change"),
         h("form.row", {onsubmit: replace}, field, h("button", "Replace"), known),
-        h(
-            "form.row",
-            {style: {marginTop: "8px"}, onsubmit: set},
-            constant,
-            h("button", {title: "y[...] = a constant"}, "Make constant")
-        ),
-        h("div.row", {style: {marginTop: "8px"}}, buttons),
+        patches(node, take),
         h("p.small.soft", {style: {marginTop: "10px"}}, "In the graph, with the function above:"),
         h(
             "div.row",

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
 from chrome import Chrome
 from page_keys import by_keyboard
-from page_shows import heat_by_choice
+from page_shows import check_compared, heat_by_choice, patch_by_pointing
 from page_visit import READY, Visit, expect
 from service import MODELS, ROOT, Failed, Server, Tally, model_file, tensor_of, write_npy
 
@@ -363,6 +363,7 @@ def rewrite_and_roll_back(visit):
     chrome.click("button", "Compare with version 1")
     chrome.wait_text("The results differ, at first at relu", ".page")
     chrome.wait_text("b: digits version 2, compiled, ", ".page")
+    check_compared(visit)
     visit.go("#/g/digits/change")
     chrome.click("button", "Serve this one")
     chrome.wait_text("version 1 serves now", ".toast")
@@ -913,7 +914,7 @@ JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, fused_when_compiled, open_a_module, addresses,
     find_by_keys, by_keyboard, value_of_a_node, views_of_a_value, heat_of_others, heat_by_choice,
     scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time,
-    override, rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload,
+    override, patch_by_pointing, rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload,
     export, reports, live_events, side_by_side, pan, dark_and_large, as_curl, layouts,
     hostile_texts, ten_thousand
 ]

@@ -114,3 +114,58 @@ def heat_by_choice(visit):
     choose(chrome, "heat", "none")
     chrome.wait("board.heat.nodes.size === 0", "no heat")
     expect(pixel(chrome, "conv2d_1", 30, 5), WHITE, "a node without heat")
+
+
+def figures(chrome):
+    """Those of a trial: what stands below each word."""
+    return dict(chrome.run("[...document.querySelectorAll('.page .row > div')].map((e) => "
+                           "[...e.children].map((c) => c.innerText)).filter((e) => e.length === 2)"))
+
+
+def patch_by_pointing(visit):
+    """A part of a node's value is set by pointing at it: times before and after, and how far the result
+    is from the one before, as the server says."""
+    chrome = visit.chrome
+    visit.graph("digits", "?node=relu")
+    for label, value in (("a constant", "5"), ("part of the value", "0, 3, :, 1:3")):
+        chrome.click(f"aside.side [aria-label='{label}']")
+        chrome.type(value)
+    chrome.click("aside.side button", "Make constant")
+    chrome.click("aside.side a", "Try them")
+    chrome.wait_text("relu[0,3,:,1:3] = 5", ".rule")
+    chrome.click("button.first", "Try them")
+    chrome.wait_text("medians of", ".page")
+    if "16 of 2048" not in chrome.run("document.querySelector('.page').innerText"):
+        raise Failed("another part than that of two columns of eight was set")
+    found, side = figures(chrome), {"graph": "digits"}
+    for key in ("before", "after"):
+        if not re.fullmatch(r"[\d.]+ (µs|ms|s)", found.get(key, "")):
+            raise Failed(f"time {key} in {found}")
+    inputs = visit.server.call("GET", "/v1/graphs/digits/example").json()["inputs"]
+    rule = {"match": {"name": "relu"}, "patch": {"index": [0, 3, ":", "1:3"], "set": 5}}
+    reply = compared(visit.server, {"a": {**side, "overrides": [rule]}, "b": side, "inputs": inputs})
+    near(float(found["outputs"].replace("differ by ", "")), reply["outputs"][0]["max_abs"], "the difference")
+    visit.shot("patch")
+
+
+def check_compared(visit):
+    """A stored rewrite beside the version that it was made of: the diff, the times of both and, node by
+    node, the largest error, all on the page at once."""
+    chrome = visit.chrome
+    words = chrome.run("document.querySelector('.page').innerText")
+    if not re.search(r"a: digits version 1, compiled, [\d.]+ (µs|ms|s); "
+                     r"b: digits version 2, compiled, [\d.]+ (µs|ms|s)", words):
+        raise Failed(f"no times of both: {words[-1500:]}")
+    if "+    relu = torch.ops.aten.sigmoid.default" not in words:
+        raise Failed(f"no diff: {words[-1500:]}")
+    inputs = visit.server.call("GET", "/v1/graphs/digits/example").json()["inputs"]
+    a, b = ({"graph": "digits", "version": version, "mode": "compiled"} for version in (1, 2))
+    reply = compared(visit.server, {"a": a, "b": b, "nodes": True, "inputs": inputs})
+    errors = {row["a"]: row["max_abs"] for row in reply["nodes"] if row.get("a") and row["max_abs"]}
+    rows = chrome.run("[...document.querySelectorAll('table.values tbody tr')].map((e) =>"
+                      " [...e.children].map((c) => c.innerText))")
+    found = {row[0]: row for row in rows if row[0] in errors}
+    if not {"relu", "conv2d_1", "linear_1"} <= set(found):
+        raise Failed(f"rows of the table: {rows}")
+    for name, row in found.items():
+        near(float(row[4]), errors[name], f"the largest error of {name}")

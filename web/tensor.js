@@ -251,8 +251,10 @@ function tilesOf(tensor, range, tiles, rows, columns) {
  */
 export function bars(values, labels, written = number) {
     const list = Array.from(values),
-        most = Math.max(...list),
-        least = Math.min(0, ...list);
+        known = list.filter(Number.isFinite),
+        most = Math.max(...known),
+        least = Math.min(0, ...known),
+        share = (v) => (most > least && v > least ? Math.min(1, (v - least) / (most - least)) : 0);
     return h(
         "div.bars",
         list.map((v, i) => {
@@ -262,7 +264,7 @@ export function bars(values, labels, written = number) {
                 h(
                     "span",
                     {class: `bar${best}`},
-                    h("i", {style: {width: `${most > least ? ((v - least) / (most - least)) * 100 : 0}%`}})
+                    h("i", {style: {width: `${share(v) * 100}%`}})
                 ),
                 h("span", {class: `right${best}`}, written(v))
             ];

@@ -18,8 +18,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
 from chrome import Chrome
 from page_keys import by_keyboard
-from page_shows import check_compared, heat_by_choice, patch_by_pointing
-from page_visit import READY, Visit, expect
+from page_shows import (alone_words, check_compared, heat_by_choice, nan_is_magenta, patch_by_pointing,
+                        upload_progress)
+from page_visit import READY, Visit, expect, pixel
 from service import MODELS, ROOT, Failed, Server, Tally, model_file, tensor_of, write_npy
 
 TOKEN = "a-token-of-the-page-0123456789"
@@ -418,6 +419,9 @@ def upload(visit):
     chrome.click("button", "Show the graph")
     chrome.wait_text("torch.foo", "aside.side")
     chrome.wait("board.scene && board.scene.shapes.length === 3 && board.missing.has('foo')", "the drawing")
+    red, green, blue = pixel(chrome, "foo", 7.5, 0.5)
+    if red < 180 or max(green, blue) > 90:
+        raise Failed(f"a missing operator is drawn in {red}, {green}, {blue}")
     visit.shot("refused")
     refused_archive(visit)
 
@@ -913,9 +917,9 @@ def ten_thousand(visit):
 JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, fused_when_compiled, open_a_module, addresses,
     find_by_keys, by_keyboard, value_of_a_node, views_of_a_value, heat_of_others, heat_by_choice,
-    scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time,
+    alone_words, nan_is_magenta, scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time,
     override, patch_by_pointing, rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload,
-    export, reports, live_events, side_by_side, pan, dark_and_large, as_curl, layouts,
+    upload_progress, export, reports, live_events, side_by_side, pan, dark_and_large, as_curl, layouts,
     hostile_texts, ten_thousand
 ]
 

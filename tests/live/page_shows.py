@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Journeys through the page (page.py) that hold what it shows against what the server says."""
 import json
+import os
 import re
 
 from page_visit import choose, expect, pixel
@@ -114,6 +115,88 @@ def heat_by_choice(visit):
     choose(chrome, "heat", "none")
     chrome.wait("board.heat.nodes.size === 0", "no heat")
     expect(pixel(chrome, "conv2d_1", 30, 5), WHITE, "a node without heat")
+
+
+def fact(chrome, key):
+    """What the panel says behind a word; None: the word is not there."""
+    return chrome.run("[...document.querySelectorAll('aside.side dt')].find((e) => e.innerText === "
+                      f"{json.dumps(key)})?.nextSibling.innerText ?? null")
+
+
+def alone_words(visit):
+    """A node that stands alone says why it is not fused, one that is fused does not."""
+    chrome = visit.chrome
+    visit.graph("digits")
+    rows = visit.server.call("GET", "/v1/graphs/digits/report?shapes=x:1,1,8,8").json()["nodes"]
+    alone = {row["node"]: row["why_not"] for row in rows if row.get("why_not") and not row["fused_with"]}
+    for name in ("max_pool2d", "linear_1", "div", "relu_1"):
+        chrome.run(f"board.show('{name}')")
+        chrome.wait(f"document.querySelector('aside.side code')?.innerText === '{name}'", name)
+        if name in alone:
+            chrome.wait_text("not fused", "aside.side")
+            expect(fact(chrome, "not fused"), alone[name], f"why {name} stands alone")
+        else:
+            chrome.wait_text("fused with", "aside.side")
+            expect(fact(chrome, "not fused"), None, f"words of {name}, which is fused")
+    if len(alone) < 3:
+        raise Failed(f"nodes that stand alone: {alone}")
+
+
+def nan_is_magenta(visit):
+    """NaN and infinities are counted, and magenta in pictures; as bars the others keep their lengths."""
+    chrome, server = visit.chrome, visit.server
+    nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_function", "name": "y", "target": "torch.log", "args": ["%x"]},
+             {"op": "output", "name": "output", "target": "output", "args": ["%y"]}]
+    server.call("PUT", "/v1/graphs/logs", json.dumps({"format": "fx/1", "nodes": nodes}).encode())
+    server.call("POST", "/v1/graphs/logs/run", b'{"inputs": {"x": [[1.0, 1.0, 1.0, 1.0]]}}')
+    visit.go("#/g/logs/run")
+    chrome.wait("!!document.querySelector('textarea')")
+    chrome.run("document.querySelector('textarea').value = '[[2.0, -1.0, 0.0, 3.0]]'")
+    chrome.click("button.first", "Run")
+    chrome.wait_text("1 NaN, 1 inf", ".tensor .tag")
+    choose(chrome, "shown as", "bars")
+    expect(chrome.run("document.querySelector('.bars .best')?.innerText"), "3", "the largest number's bar")
+    wide = chrome.run("[...document.querySelectorAll('.bars .bar i')].map((e) => e.offsetWidth)")
+    if wide[1] or wide[2] or not 0 < wide[0] < wide[3]:
+        raise Failed(f"bars of a number, NaN, -inf and a larger number: {wide}")
+    for kind in ("picture", "heat map"):
+        choose(chrome, "shown as", kind)
+        data = chrome.run("[...document.querySelector('.tensor canvas').getContext('2d')"
+                          ".getImageData(0, 0, 4, 1).data]")
+        colours = [data[at:at + 3] for at in range(0, 16, 4)]
+        expect([one == [255, 0, 200] for one in colours], [False, True, True, False],
+               f"magenta among {colours} of a {kind}")
+    visit.shot("nan")
+    server.call("DELETE", "/v1/graphs/logs")
+
+
+def upload_progress(visit):
+    """A long upload over a slow line shows how far it is."""
+    chrome, path = visit.chrome, os.path.join(visit.server.folder, "long.json")
+    nodes = [{"op": "placeholder", "name": "x", "target": "x"},
+             {"op": "call_function", "name": "y", "target": "torch.relu", "args": ["%x"]},
+             {"op": "output", "name": "output", "target": "output", "args": ["%y"]}]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(json.dumps({"format": "fx/1", "nodes": nodes}) + " " * 900000)
+    visit.go("#/")
+    chrome.wait_text("digits", "table")
+    chrome.run("window.seen = [], new MutationObserver(() => {"
+               " const p = document.querySelector('progress[aria-label=upload]');"
+               " if (p && p.offsetHeight > 3 && p.hasAttribute('value') && p.value !== seen.at(-1))"
+               " seen.push(p.value); }).observe(document.body, {subtree: true, childList: true,"
+               " attributes: true}), 0")
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1}
+    chrome.send("Network.emulateNetworkConditions", **slow, uploadThroughput=600000)
+    try:
+        chrome.files("input[type=file]", [path])
+        chrome.wait("location.hash.includes('/g/long/')", "the uploaded graph", 60)
+    finally:
+        chrome.send("Network.emulateNetworkConditions", **slow, uploadThroughput=-1)
+    seen = chrome.run("window.seen")
+    if seen != sorted(seen) or len([one for one in seen if 0 < one < 1]) < 3:
+        raise Failed(f"progress of an upload: {seen}")
+    visit.server.call("DELETE", "/v1/graphs/long")
 
 
 def figures(chrome):

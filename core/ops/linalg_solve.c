@@ -250,8 +250,8 @@ static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
 const OpDef linalg_solve_ops[] = {
         { "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
           "-> (Tensor P, Tensor L, Tensor U)",
-          LINALG_DTYPES, OP_CHECKS, .infer = unpack_infer, .run = unpack_run, .cost = unpack_cost,
-          .traits = TRAIT_FRESH },
+          LINALG_DTYPES | 1u << DTYPE_F16 | 1u << DTYPE_BF16, OP_CHECKS, .infer = unpack_infer,
+          .run = unpack_run, .cost = unpack_cost, .traits = TRAIT_FRESH },
         MADE("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", lu),
         MADE("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
              "Tensor",

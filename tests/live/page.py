@@ -302,7 +302,7 @@ def halt_on_nan(visit):
     chrome.wait_text("infinite", ".error")
     chrome.click("a", "show inverse")
     chrome.wait_text("inverse", "aside.side")
-    visit.server.call("DELETE", "/v1/graphs/inverse")
+    visit.forget("/v1/graphs/inverse")
 
 
 def see_time(visit):
@@ -369,7 +369,7 @@ def rewrite_and_roll_back(visit):
     chrome.click("button", "Serve this one")
     chrome.wait_text("version 1 serves now", ".toast")
     expect(visit.server.call("GET", "/v1/graphs/digits").json()["default_version"], 1, "after rolling back")
-    visit.server.call("DELETE", "/v1/graphs/digits/versions/2")
+    visit.forget("/v1/graphs/digits/versions/2")
 
 
 def rewrite_by_pointing(visit):
@@ -679,7 +679,7 @@ def heat_of_others(visit):
             break
     else:
         raise Failed("the drawing has no heat")
-    server.call("DELETE", "/v1/graphs/shared")
+    visit.forget("/v1/graphs/shared")
 
 
 def many_pages(visit):
@@ -911,7 +911,7 @@ def ten_thousand(visit):
           f"out in {milliseconds:.0f} ms")
     if shapes > 200:
         raise Failed(f"{shapes} shapes of a graph without modules")
-    visit.server.call("DELETE", "/v1/graphs/large")
+    visit.forget("/v1/graphs/large")
 
 
 JOURNEYS = [

@@ -95,7 +95,7 @@ def keep_focus(visit):
     arrived(chrome, "document.querySelector('table').innerText.includes('newcomer')", "another graph")
     if focus(chrome, "after another graph came") != "digits-changed":
         raise Failed("the focus went elsewhere")
-    visit.server.call("DELETE", "/v1/graphs/newcomer")
+    visit.forget("/v1/graphs/newcomer")
 
 
 def by_keyboard(visit):
@@ -146,4 +146,4 @@ def by_keyboard(visit):
     tab_to(chrome, "digits-changed")
     keep_focus(visit)
     tab_to(chrome, "clear")  # past all that uploads
-    visit.server.call("DELETE", "/v1/graphs/digits-changed")
+    visit.forget("/v1/graphs/digits-changed")

@@ -168,7 +168,7 @@ def nan_is_magenta(visit):
         expect([one == [255, 0, 200] for one in colours], [False, True, True, False],
                f"magenta among {colours} of a {kind}")
     visit.shot("nan")
-    server.call("DELETE", "/v1/graphs/logs")
+    visit.forget("/v1/graphs/logs")
 
 
 def upload_progress(visit):
@@ -196,7 +196,7 @@ def upload_progress(visit):
     seen = chrome.run("window.seen")
     if seen != sorted(seen) or len([one for one in seen if 0 < one < 1]) < 3:
         raise Failed(f"progress of an upload: {seen}")
-    visit.server.call("DELETE", "/v1/graphs/long")
+    visit.forget("/v1/graphs/long")
 
 
 def figures(chrome):

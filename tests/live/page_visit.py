@@ -16,9 +16,16 @@ def expect(found, wanted, what):
 class Visit:
     def __init__(self, chrome, server, shots, axe=None):
         self.chrome, self.server, self.shots, self.axe = chrome, server, shots, axe
+        self.forgotten = []
+
+    def forget(self, path):
+        """Deletes a graph or version once the page that may still be asking for it is left."""
+        self.forgotten.append(path)
 
     def go(self, address):
         self.chrome.open("about:blank")
+        while self.forgotten:
+            self.server.call("DELETE", self.forgotten.pop())
         self.chrome.open(f"{self.server.url}/{address}")
 
     def graph(self, name, more=""):

@@ -95,6 +95,8 @@ static const Media transform_media[] = {
         "\"string\"}, "                                                                                      \
         "\"version\": {\"type\": [\"integer\", \"string\"], \"description\": \"a number or an alias\"}, "    \
         "\"mode\": {\"enum\": [\"eager\", \"compiled\"], \"default\": \"eager\"}, "                          \
+        "\"steps\": {\"type\": \"array\", \"description\": \"of a transform; they come before rules\", "     \
+        "\"items\": {\"$ref\": \"#/components/schemas/Step\"}}, "                                            \
         "\"overrides\": {\"type\": \"array\", \"description\": \"rules, as on a run\"}}}"
 #define SAMPLE_SIDE                                                                                          \
         "{\"type\": \"object\", \"required\": [\"samples\"], \"properties\": {\"samples\": {\"type\": "      \
@@ -113,7 +115,9 @@ static const Media compare_media[] = {
           "left out: node by node if outputs differ\"}, \"rtol\": {\"type\": \"number\"}, \"atol\": "
           "{\"type\": \"number\"}, "
           "\"equal_nan\": {\"type\": \"boolean\"}, \"form\": {\"enum\": [\"json\", \"text\"]}, "
-          "\"deadline_ms\": {\"type\": \"integer\"}, \"seed\": {\"type\": \"integer\"}}}" },
+          "\"deadline_ms\": {\"type\": \"integer\"}, \"seed\": {\"type\": \"integer\"}, \"times\": "
+          "{\"type\": \"integer\", \"minimum\": 1, \"maximum\": 100, \"description\": \"runs of both sides "
+          "that are timed: their medians are us of a and b\"}}}" },
         { NULL, NULL }
 };
 static const Media session_media[] = {

@@ -14,6 +14,7 @@
 typedef struct Variant {
         const char *base; // name
         int64_t version;  // of the base; 0: the default one
+        bool dry_run;     // nothing is stored
         Recipe recipe;
         Budget budget; // of the rules' tensors
         // the base, then the graphs that the rules name
@@ -52,8 +53,13 @@ static Status read_member(JsonReader *json, const char *key, Variant *variant)
                 return recipe_read_overrides(json, &variant->budget, &variant->recipe);
         if (strcmp(key, "leaf") == 0)
                 return recipe_read_leaf(json, &variant->recipe);
+        if (strcmp(key, "dry_run") == 0)
+                return json_peek(json) == JSON_TRUE || json_peek(json) == JSON_FALSE
+                               ? json_read_bool(json, &variant->dry_run)
+                               : fail(STATUS_VALUE, "\"dry_run\" is true or false");
         return fail(STATUS_UNKNOWN_MEMBER,
-                    "a variant has no member \"%.60s\"; it knows format, base, version, overrides, leaf",
+                    "a variant has no member \"%.60s\"; it knows format, base, version, overrides, leaf, "
+                    "dry_run",
                     key);
 }
 
@@ -114,6 +120,16 @@ static Status canonical(const Recipe *recipe, Text *out)
         return text_status(out);
 }
 
+// What a transform answers, without the graph.
+static Status write_diff(const Answer *answer, const Text *diff)
+{
+        Text *out = answer_begin(answer, json_type);
+        text_add(out, "{\"diff\": ");
+        text_add_json_n(out, diff->data, diff->n);
+        text_add(out, ", \"stored\": null}\n");
+        return text_status(out);
+}
+
 static Status store_variant(const Answer *answer, Variant *variant)
 {
         Engine *engine = answer->context->engine;
@@ -129,6 +145,8 @@ static Status store_variant(const Answer *answer, Variant *variant)
                           true, &bounds, &graph));
         TRY(engine_check(graph));
         TRY(code_diff(variant->versions[0], variant->graphs[0], graph, &diff));
+        if (variant->dry_run)
+                return write_diff(answer, &diff);
         TRY(canonical(&variant->recipe, &recipe));
         NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes, NULL };
         PutCondition condition = { answer_check_named, &named };

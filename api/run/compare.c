@@ -4,9 +4,12 @@
 #include "api/run/compare.h"
 #include <stdio.h>
 #include <string.h>
+#include "api/readers/steps.h"
 #include "api/run/example.h"
 #include "api/run/run_private.h"
+#include "core/engine/derive.h"
 #include "core/engine/put.h"
+#include "core/engine/saved.h"
 
 void compare_run_init(CompareRun *run, const ApiContext *context, const CompareBody *body)
 {
@@ -55,6 +58,60 @@ static Status find_graph(CompareRun *run, int at)
         else
                 TRY(engine_find(engine, wish->graph, wish->version, &task->version));
         return engine_graph(engine, task->version, &task->graph);
+}
+
+static int64_t deadline_of(const CompareRun *run)
+{
+        return run->context->deadline_ns == 0
+                       ? 0
+                       : MIN(run->context->deadline_ns,
+                             run->context->received_ns + run->body->deadline_ms * 1000000);
+}
+
+static Status find_saved(void *context, const char *name, Text *out)
+{
+        return engine_get_pass(context, name, out);
+}
+
+// The graph that the side's steps make of `base`; `done` gets the steps, saved ones written out.
+static Status make_graph(const CompareRun *run, const CompareWish *wish, const Graph *base, Text *done,
+                         Graph **out_graph)
+{
+        const SavedSteps saved = { find_saved, run->context->engine };
+        Steps steps = { .saved = &saved, .done = done };
+        RunContext bounds;
+        run_context_within(&bounds, run->context->ctx);
+        bounds.deadline_ns = deadline_of(run);
+        TRY(edit_new(base, &steps.edit));
+        edit_set_poll(steps.edit, &bounds);
+        Status status = steps_run(&steps, wish->steps, wish->n_steps);
+        if (status == STATUS_OK)
+                status = edit_finish(steps.edit, out_graph);
+        edit_free(steps.edit);
+        return status;
+}
+
+// Puts what the steps make in the graph's place. It is kept like what rules make, so that its
+// programs are found again.
+static Status take_steps(CompareRun *run, int at)
+{
+        RunTask *task = &run->calls[at].task;
+        _cleanup_(text_deinit) Text done = { 0 };
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        RegistryKey key;
+        DerivedFrom from = { .base = task->graph, .recipe = &done };
+        if (run->body->sides[at].steps == NULL)
+                return STATUS_OK;
+        text_add(&done, "\"steps\":");
+        TRY(make_graph(run, &run->body->sides[at], task->graph, &done, &graph));
+        TRY(text_status(&done));
+        TRY(engine_derived_key(run->context->engine, &from, &key));
+        Graph *known = engine_find_derived(run->context->engine, &key);
+        if (known == NULL)
+                TRY(engine_keep_derived(run->context->engine, &from, &key, graph));
+        graph_unref(task->graph);
+        task->graph = known != NULL ? known : take_ptr(graph);
+        return STATUS_OK;
 }
 
 static void add_member(const char *name, const char *raw, size_t n, Text *out)
@@ -146,10 +203,8 @@ static Status open_side(CompareRun *run, int at)
         run_take_precision(&run->calls[at], run->body->sides[at].precision);
         TRY(take_seed(run, at));
         task->ctx.within = outer;
-        task->ctx.deadline_ns = run->context->deadline_ns == 0
-                                        ? 0
-                                        : MIN(run->context->deadline_ns,
-                                              run->context->received_ns + run->body->deadline_ms * 1000000);
+        task->ctx.deadline_ns = deadline_of(run);
+        TRY(take_steps(run, at));
         TRY(decode(run, at));
         if (run->body->source == COMPARE_SAMPLES)
                 TRY(samples_give_inputs(&run->samples, MAX(run->body->sides[1].sample, 0), &run->calls[at]));
@@ -273,6 +328,8 @@ Status compare_run(CompareRun *run)
         TRY(open_sides(run));
         TRY(run_sides(run));
         TRY(compare_outputs(run));
+        if (run->body->n_times > 0)
+                TRY(compare_times(&run->sides[0], &run->sides[1], (uint32_t)run->body->n_times, run->times));
         run->walked = run->body->nodes || (!run->body->no_nodes && !outputs_close(run));
         if (!run->walked)
                 return STATUS_OK;

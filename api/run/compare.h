@@ -20,8 +20,12 @@ typedef struct CompareWish {
         size_t n_overrides;
         const char *leaf; // raw JSON; NULL: none
         size_t n_leaf;
+        const char *steps; // raw JSON; NULL: none. They come before the rules
+        size_t n_steps;
         int64_t sample;
 } CompareWish;
+
+enum { COMPARE_TIMES_MAX = 100 };
 
 typedef struct CompareBody {
         CompareWish sides[2]; // a, b
@@ -33,6 +37,7 @@ typedef struct CompareBody {
         bool nodes, no_nodes; // neither: node by node if the results differ
         bool as_text;
         int64_t deadline_ms, seed; // seed -1: none
+        int64_t n_times;           // runs of both sides that are timed; 0: none
 } CompareBody;
 
 // Checks what can be said without a graph. STATUS_UNKNOWN_MEMBER, STATUS_VALUE, STATUS_MALFORMED.
@@ -49,8 +54,9 @@ typedef struct CompareRun {
         CompareRow *output_rows;
         uint32_t n_output_rows;
         Comparison nodes;
-        bool walked; // node by node
-        bool drew;   // random numbers, with the seed of side a
+        bool walked;      // node by node
+        int64_t times[2]; // ns, of body->n_times runs
+        bool drew;        // random numbers, with the seed of side a
         bool has_samples;
         Samples samples;            // of a's version
         CompareSample *recorded[2]; // outputs and nodes of the sample that is side b

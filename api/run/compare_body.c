@@ -7,7 +7,8 @@
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
 
-#define SIDE_WANTED "a side is {\"graph\": \"m\"}, with \"version\", \"mode\" and \"overrides\" if wanted"
+#define SIDE_WANTED                                                                                          \
+        "a side is {\"graph\": \"m\"}, with \"version\", \"mode\", \"overrides\" and \"steps\" if wanted"
 
 static Status read_flag(JsonReader *reader, const char *key, bool *out)
 {
@@ -90,19 +91,22 @@ static Status read_wish_member(JsonReader *reader, const char *key, CompareWish 
                 return json_read_raw(reader, &wish->overrides, &wish->n_overrides);
         if (strcmp(key, "leaf") == 0)
                 return json_read_raw(reader, &wish->leaf, &wish->n_leaf);
+        if (strcmp(key, "steps") == 0)
+                return json_read_raw(reader, &wish->steps, &wish->n_steps);
         if (strcmp(key, "samples") == 0)
                 return read_whole(reader, key, 0, &wish->sample);
-        return fail(
-                STATUS_UNKNOWN_MEMBER,
-                "unknown member \"%.64s\"; a side has: graph, version, mode, precision, overrides, leaf, or "
-                "samples alone",
-                key);
+        return fail(STATUS_UNKNOWN_MEMBER,
+                    "unknown member \"%.64s\"; a side has: graph, version, mode, precision, steps, "
+                    "overrides, leaf, "
+                    "or samples alone",
+                    key);
 }
 
 static Status check_wish(const CompareWish *wish, bool is_a)
 {
         bool more = wish->version != 0 || wish->alias != NULL || wish->mode != RUN_MODE_AUTO ||
-                    wish->precision != PRECISION_F32 || wish->overrides != NULL || wish->leaf != NULL;
+                    wish->precision != PRECISION_F32 || wish->overrides != NULL || wish->leaf != NULL ||
+                    wish->steps != NULL;
         if (wish->graph == NULL && wish->sample < 0)
                 return fail(STATUS_VALUE, SIDE_WANTED);
         if (wish->sample >= 0 && (wish->graph != NULL || more))
@@ -179,6 +183,14 @@ static Status read_deadline(JsonReader *reader, CompareBody *body)
                               (long long)limits.run_deadline_ms);
 }
 
+static Status read_times(JsonReader *reader, CompareBody *body)
+{
+        TRY(read_whole(reader, "times", 1, &body->n_times));
+        return body->n_times <= COMPARE_TIMES_MAX
+                       ? STATUS_OK
+                       : fail(STATUS_VALUE, "\"times\" is a whole number from 1 to %d", COMPARE_TIMES_MAX);
+}
+
 static Status read_member(JsonReader *reader, const char *key, CompareBody *body)
 {
         if (strcmp(key, "a") == 0 || strcmp(key, "b") == 0) {
@@ -201,9 +213,11 @@ static Status read_member(JsonReader *reader, const char *key, CompareBody *body
                 return read_deadline(reader, body);
         if (strcmp(key, "seed") == 0)
                 return read_whole(reader, key, 0, &body->seed);
+        if (strcmp(key, "times") == 0)
+                return read_times(reader, body);
         return fail(STATUS_UNKNOWN_MEMBER,
                     "unknown member \"%.64s\"; it knows a, b, inputs, nodes, rtol, atol, equal_nan, form, "
-                    "deadline_ms, seed",
+                    "deadline_ms, seed, times",
                     key);
 }
 
@@ -217,6 +231,8 @@ static Status check_body(CompareBody *body)
                             "Both 'rtol' and 'atol' must be either specified or omitted, but got no %s.",
                             rtol ? "atol" : "rtol");
         body->rule.given = rtol;
+        if (body->sides[1].sample >= 0 && body->n_times > 0)
+                return fail(STATUS_VALUE, "a sample as \"b\" does not run; leave \"times\" out");
         if (body->sides[1].sample >= 0 && body->source == COMPARE_GIVEN)
                 return fail(STATUS_VALUE, "a sample as \"b\" has its own inputs; leave \"inputs\" out");
         if (body->sides[1].sample >= 0)

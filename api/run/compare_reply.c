@@ -82,8 +82,12 @@ static void add_side(const CompareRun *run, int at, Text *out)
                   side->is_compiled ? "compiled" : "eager");
         if (side->is_compiled && side->task->precision != PRECISION_F32)
                 text_addf(out, ", \"precision\": \"%s\"", precision_names[side->task->precision]);
-        if (side->task->graph->derived)
+        if (run->body->sides[at].steps != NULL)
+                text_add(out, ", \"steps\": true");
+        if (run_has_recipe(&run->calls[at]))
                 text_add(out, ", \"overrides\": true");
+        if (run->body->n_times > 0)
+                text_addf(out, ", \"us\": %.1f", (double)run->times[at] / 1000);
         text_add_char(out, '}');
 }
 
@@ -169,10 +173,15 @@ static void add_side_line(const CompareRun *run, int at, Text *out)
         if (side->task == NULL)
                 text_addf(out, "samples %lld\n", (long long)run->body->sides[at].sample);
         else
-                text_addf(out, "%s version %lld, %s%s\n", side->task->version->name,
+                text_addf(out, "%s version %lld, %s%s%s", side->task->version->name,
                           (long long)side->task->version->stored.version,
                           side->is_compiled ? "compiled" : "eager",
-                          side->task->graph->derived ? ", with overrides" : "");
+                          run->body->sides[at].steps != NULL ? ", with steps" : "",
+                          run_has_recipe(&run->calls[at]) ? ", with overrides" : "");
+        if (run->body->n_times > 0)
+                text_addf(out, ", %.1f us", (double)run->times[at] / 1000);
+        if (side->task != NULL)
+                text_add_char(out, '\n');
 }
 
 static void add_line(const char *name, const CompareRow *row, Text *out)

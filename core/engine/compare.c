@@ -5,6 +5,8 @@
 #include "core/engine/private.h"
 #include "core/eval/eager.h"
 
+enum { COMPARE_WARM_TURNS = 2 };
+
 typedef struct Kept { // a pair of nodes, or a node and its sample
         const char *name;
         const Node *a, *b;
@@ -112,10 +114,12 @@ static Status walk_eagerly(CompareSide *side, WalkOptions *options, Value *out_v
 static Status run_program(CompareSide *side, Program *program, ProgramRun *run, Value *out_value,
                           Value *out_fetched)
 {
-        Frame frame;
-        frame_init(&frame);
-        Status status = program_run(program, &frame, run, &side->task->ctx, out_value, out_fetched);
-        frame_deinit(&frame);
+        Frame own;
+        if (side->frame != NULL)
+                return program_run(program, side->frame, run, &side->task->ctx, out_value, out_fetched);
+        frame_init(&own);
+        Status status = program_run(program, &own, run, &side->task->ctx, out_value, out_fetched);
+        frame_deinit(&own);
         return status;
 }
 
@@ -131,8 +135,10 @@ static Status run_side(CompareSide *side, Program *program, WalkOptions *options
         ProgramRun run = { .inputs = { inputs, n } };
         options = options == NULL ? &own : options;
         options->inputs = run.inputs;
+        int64_t began = clock_ns();
         Status status = program != NULL ? run_program(side, program, &run, out_value, out_fetched)
                                         : walk_eagerly(side, options, out_value, out_fetched);
+        side->run_ns = clock_ns() - began;
         drop_inputs(inputs, n);
         return status;
 }
@@ -140,6 +146,47 @@ static Status run_side(CompareSide *side, Program *program, WalkOptions *options
 Status compare_result(CompareSide *side, Value *out_value)
 {
         return run_side(side, side->program, NULL, out_value, NULL);
+}
+
+// ---- times ----
+static int by_time(const void *a, const void *b)
+{
+        int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+        return (x > y) - (x < y);
+}
+
+// times[0] of the first side, times[1] of the second one: n each.
+static Status take_times(CompareSide *const sides[2], uint32_t n, int64_t *const times[2])
+{
+        for (uint32_t i = 0; i < n + COMPARE_WARM_TURNS; i++)
+                for (int at = 0; at < 2; at++) {
+                        _cleanup_(value_clear) Value value = value_none();
+                        TRY(compare_result(sides[at], &value));
+                        if (i >= COMPARE_WARM_TURNS)
+                                times[at][i - COMPARE_WARM_TURNS] = sides[at]->run_ns;
+                }
+        return STATUS_OK;
+}
+
+Status compare_times(CompareSide *a, CompareSide *b, uint32_t n, int64_t out_ns[2])
+{
+        CompareSide *const sides[2] = { a, b };
+        Frame frames[2];
+        _cleanup_(freep) int64_t *times = new_array(2 * (size_t)n, sizeof(*times));
+        if (times == NULL)
+                return fail_memory();
+        for (int at = 0; at < 2; at++) {
+                frame_init(&frames[at]);
+                sides[at]->frame = &frames[at];
+        }
+        Status status = take_times(sides, n, (int64_t *const[2]){ times, times + n });
+        for (int at = 0; at < 2; at++) {
+                sides[at]->frame = NULL;
+                frame_deinit(&frames[at]);
+                qsort(times + (size_t)at * n, n, sizeof(*times), by_time);
+                out_ns[at] = times[(size_t)at * n + n / 2];
+        }
+        return status;
 }
 
 // ---- values ----

@@ -24,6 +24,8 @@ typedef struct CompareSide {
         uint32_t n_samples;
         bool is_compiled; // set by compare_open: mode compiled, and there is a program
         struct Program *program;
+        struct Frame *frame; // of compare_times; NULL: each run has one of its own
+        int64_t run_ns;      // of the last run
 } CompareSide;
 
 typedef struct CompareRow {
@@ -48,6 +50,8 @@ Status compare_open(Engine *engine, CompareSide *side);
 void compare_close(CompareSide *side);
 // The result of a side that is no samples. Owned by the caller.
 Status compare_result(CompareSide *side, Value *out_value);
+// Both sides, which are no samples, `n` times in turns, after two turns that do not count. Medians.
+Status compare_times(CompareSide *a, CompareSide *b, uint32_t n, int64_t out_ns[2]);
 // Both sides are open; `a` is no samples.
 Status compare_nodes(Engine *engine, CompareSide *a, CompareSide *b, const CloseRule *rule,
                      Comparison *out_comparison);

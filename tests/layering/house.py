@@ -76,8 +76,8 @@ def all_files():
     except (OSError, subprocess.CalledProcessError):
         paths = []
         for folder, names, files in os.walk(ROOT):
-            names[:] = [name for name in names if name not in (".git", ".venv", "__pycache__")
-                        and not name.startswith("build")]
+            names[:] = [name for name in names if name not in (".git", "__pycache__")
+                        and not name.startswith((".venv", "build"))]
             paths += [os.path.relpath(os.path.join(folder, name), ROOT) for name in files]
         return paths
 

@@ -50,6 +50,15 @@ def side_rows():
     yield ("rules that match nothing",
            sides(b={**RELU, "overrides": [{"match": {"name": "y"}, "passthrough": 0}]}),
            400, None, "y")
+    yield "steps that are no list", sides(b={**RELU, "steps": {}}), 400, "malformed", "steps"
+    yield "a step that is a number", sides(b={**RELU, "steps": [1]}), 400, "malformed", "steps[0]"
+    yield ("a step at a node that is not there",
+           sides(b={**RELU, "steps": [{"edit": "erase", "node": "y"}]}), 400, None, "steps[0]")
+    yield ("steps that make what cannot run",
+           sides(a={**RELU, "steps": [{"edit": "set_target", "node": "relu", "target": "torch.foo"}]}),
+           422, "unsupported_operators", "torch.foo")
+    yield "a saved list that is not there", sides(a={**RELU, "steps": [{"pass": "mine"}]}), 404, None, "mine"
+    yield "samples and steps", sides(b={"samples": 0, "steps": []}), 400, "bad_value", "alone"
     yield "samples as side a", sides(a={"samples": 0}), 400, "bad_value", "graph"
     yield "samples and a graph", sides(b={"samples": 0, **RELU}), 400, "bad_value", "alone"
     yield "samples that are a text", sides(b={"samples": "0"}), 400, "bad_value", "samples"
@@ -76,3 +85,7 @@ def option_rows():
     yield "a deadline of 0", sides(deadline_ms=0), 400, "bad_value", "deadline_ms"
     yield "a deadline that is too late", sides(deadline_ms=10**9), 400, "bad_value", "deadline_ms"
     yield "a seed below 0", sides(seed=-1), 400, "bad_value", "seed"
+    yield "times below 1", sides(times=0), 400, "bad_value", "times"
+    yield "more times than are taken", sides(times=101), 400, "bad_value", "100"
+    yield "times that are a text", sides(times="9"), 400, "bad_value", "times"
+    yield "times of a sample", {"a": RELU, "b": {"samples": 0}, "times": 1}, 400, "bad_value", "times"

@@ -3,6 +3,7 @@
 // this file only decides when they are needed and who owns the bytes.
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
+#include <math.h>
 #include <string.h>
 
 // Marks the next n_bytes of the pool as taken and records the pool's peak. Returns their end. An
@@ -130,6 +131,31 @@ Status dense_out_store(DenseOut *out)
 void dense_out_deinit(DenseOut *out)
 {
         scratch_deinit(&out->scratch);
+}
+
+static bool span_is_finite(const float *data, int64_t n)
+{
+        bool finite = true;
+        for (int64_t i = 0; i < n; i++)
+                finite &= isfinite(data[i]) != 0;
+        return finite;
+}
+
+bool floats_are_finite(const float *data, const TensorMeta *meta)
+{
+        int64_t n = meta_numel(meta), span = 1;
+        for (int d = 0; d < meta->rank; d++)
+                span += (meta->size[d] - 1) * meta->stride[d];
+        if (n == 0 || span == n)
+                return span_is_finite(data, n);
+        for (int64_t i = 0; i < n; i++) { // between the elements there may be anything
+                int64_t at = 0, left = i;
+                for (int d = meta->rank - 1; d >= 0; left /= meta->size[d--])
+                        at += left % meta->size[d] * meta->stride[d];
+                if (!isfinite(data[at]))
+                        return false;
+        }
+        return true;
 }
 
 bool meta_suggests_channels_last(const TensorMeta *meta)

@@ -56,6 +56,10 @@ static inline double compute_as_f64(Dtype as, const void *data, int64_t i)
                                  : (double)((const int64_t *)data)[i];
 }
 
+// Whether no element of a float32 tensor of positive strides is NaN or infinite. Convolutions and
+// products ask it of constants: zero, padding or rounding times such a weight is not what it was.
+bool floats_are_finite(const float *data, const TensorMeta *meta);
+
 // Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what
 // conv, pool, batch_norm and resampling ask to choose the layout of their result.
 bool meta_suggests_channels_last(const TensorMeta *meta);

@@ -5,10 +5,10 @@
 // does not fit the call, or whose weights fail the accuracy guard, is never taken.
 #include "core/ops/product.h"
 
-#include <math.h>
 #include <string.h>
 #include "core/base/clock.h"
 #include "core/base/limits.h"
+#include "core/kernels/dense.h"
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/product/narrow.h"
 #include "core/kernels/product/packed.h"
@@ -387,13 +387,10 @@ static Status make_covering(const DnnlConv *conv, Precision precision, const Dir
 // Zero times an infinite weight is NaN. Eager convolutions multiply their padding, others may not.
 static bool padding_matters(const DnnlConv *conv)
 {
-        bool padded = false, finite = true;
+        bool padded = false;
         for (int d = 2; d < conv->input.rank; d++)
                 padded |= conv->padding[d - 2] != 0;
-        int64_t n = padded ? meta_numel(&conv->weight) : 0;
-        for (int64_t i = 0; i < n; i++)
-                finite &= isfinite(((const float *)conv->weight_data)[i]) != 0;
-        return !finite;
+        return padded && !floats_are_finite(conv->weight_data, &conv->weight);
 }
 
 Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,

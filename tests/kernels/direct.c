@@ -256,6 +256,21 @@ Test(direct, bfloat16_rounds_input_and_weights_and_a_sample_keeps_its_bits_in_an
         }
 }
 
+Test(direct, only_kernels_of_three_by_three_are_winograds_by_rule)
+{
+        Sample sample = { 28 };
+        Shape shape = { 1, 32, 64, 16, 16, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+        for (int what = 0; what < 3; what++) {
+                if (what == 1)
+                        shape = (Shape){ 1, 32, 64, 16, 16, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } };
+                else if (what == 2)
+                        shape = (Shape){ 1, 32, 64, 32, 32, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 } };
+                Case made = make_case(&sample, &shape, true);
+                cr_assert_eq(winograd_rule(&made.conv), what == 0 ? 4 : 0, "case %d", what);
+                free_case(&made);
+        }
+}
+
 Test(direct, bfloat16_is_declined_for_odd_channels_planes_and_weights_that_are_not_finite)
 {
         Sample sample = { 27 };

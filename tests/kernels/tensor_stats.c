@@ -121,3 +121,18 @@ Test(tensor_stats, the_ends_of_the_range_have_bins)
         cr_expect(stats.min_int == INT64_MIN && stats.max_int == INT64_MAX);
         cr_expect(stats.counts[0] == 1 && stats.counts[31] == 1);
 }
+
+Test(floats_are_finite, no_gap_between_elements_counts_and_every_element_does)
+{
+        float data[40];
+        TensorMeta dense, gaps;
+        meta_init(&dense, DTYPE_F32, 2, (int64_t[]){ 5, 8 });
+        gaps = dense;
+        gaps.size[1] = 7;
+        for (int bad = -1; bad < 40; bad++) {
+                for (int i = 0; i < 40; i++)
+                        data[i] = i != bad ? (float)i : bad % 2 == 0 ? NAN : -INFINITY;
+                cr_assert_eq(floats_are_finite(data, &dense), bad < 0);
+                cr_assert_eq(floats_are_finite(data, &gaps), bad < 0 || bad % 8 == 7, "at %d", bad);
+        }
+}

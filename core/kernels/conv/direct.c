@@ -6,9 +6,9 @@
 // are one step of the sum: steps, runs and rows of panels count pairs then.
 #include "core/kernels/conv/direct.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/kernels/dense.h"
 #include "core/kernels/product/narrow_tile.h"
 
 enum { SMALL_FRAME = 1 << 16 };
@@ -47,20 +47,13 @@ static bool fits(const DnnlConv *conv)
                        MAX(4 * (meta_numel(&conv->input) / conv->input.size[0]), (int64_t)SMALL_FRAME);
 }
 
-static bool is_finite(const DnnlConv *conv)
-{
-        bool finite = true;
-        for (int64_t i = 0; i < meta_numel(&conv->weight); i++)
-                finite &= isfinite(((const float *)conv->weight_data)[i]) != 0;
-        return finite;
-}
-
 // How products of bfloat16 are computed here; NULL: not at all.
 static const NarrowKind *narrow_kind(const DnnlConv *conv)
 {
         const NarrowIsa *isa = narrow_isa();
         return isa == NULL || isa->bf16.terms != 2 || !meta_is_channels_last(&conv->input) ||
-                               conv->weight.size[1] % 2 != 0 || !is_finite(conv)
+                               conv->weight.size[1] % 2 != 0 ||
+                               !floats_are_finite(conv->weight_data, &conv->weight)
                        ? NULL
                        : &isa->bf16;
 }
@@ -227,15 +220,18 @@ Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectCl
 {
         *out_conv = NULL;
         const DirectIsa *isa = direct_isa();
+        if (isa == NULL || !fits(conv))
+                return STATUS_OK;
         bool narrow = precision != PRECISION_F32;
-        if (isa == NULL || !fits(conv) || (narrow && narrow_kind(conv) == NULL))
+        const NarrowKind *kind = narrow ? narrow_kind(conv) : NULL;
+        if (narrow && kind == NULL)
                 return STATUS_OK;
         DirectConv *direct = calloc(1, sizeof(*direct));
         if (direct == NULL)
                 return fail_memory();
         direct->out = conv->out;
         direct->clamp = *clamp;
-        direct->narrow = narrow ? narrow_kind(conv) : NULL;
+        direct->narrow = kind;
         plan_input(conv, direct);
         direct->padded |= narrow;
         Status status = pack_weights(conv, isa, direct);

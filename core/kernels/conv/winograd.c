@@ -273,18 +273,6 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
 }
 
 // ---- making ----
-// Measured with AVX-512. With narrower instruction sets the direct kernel already runs near the
-// CPU's peak rate.
-int winograd_rule(const DnnlConv *conv)
-{
-        int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0], height = conv->out.size[2],
-                width = conv->out.size[3];
-        if (n_in < 32 || n_out < 32 || height < 7 || width < 7)
-                return 0;
-        int64_t n_tiles = (height + 3) / 4 * ((width + 3) / 4); // of one image: the batch has no say
-        return n_tiles >= 12 ? 4 : 2;
-}
-
 static bool fits(const DnnlConv *conv)
 {
         if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out ||
@@ -299,6 +287,18 @@ static bool fits(const DnnlConv *conv)
                         return false;
         }
         return true;
+}
+
+// Measured with AVX-512. With narrower instruction sets the direct kernel already runs near the
+// CPU's peak rate.
+int winograd_rule(const DnnlConv *conv)
+{
+        int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0], height = conv->out.size[2],
+                width = conv->out.size[3];
+        if (!fits(conv) || n_in < 32 || n_out < 32 || height < 7 || width < 7)
+                return 0;
+        int64_t n_tiles = (height + 3) / 4 * ((width + 3) / 4); // of one image: the batch has no say
+        return n_tiles >= 12 ? 4 : 2;
 }
 
 static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, const float *planes,

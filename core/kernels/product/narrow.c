@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/kernels/dense.h"
 #include "core/kernels/product/narrow_tile.h"
 
 // Smaller factors cost more to prepare than they save.
@@ -122,21 +123,12 @@ static Status make_panels(void *context, Storage **out_storage)
         return STATUS_OK;
 }
 
-static bool is_finite(const Factor *factor)
-{
-        bool finite = true;
-        for (int64_t k = 0; k < factor->matmul->n_k; k++)
-                for (int64_t c = 0; c < factor->matmul->n_columns; c++)
-                        finite &= isfinite(factor_at(factor, k, c)) != 0;
-        return finite;
-}
-
 static Status pack(const DnnlMatmul *from, NarrowMatmul *matmul)
 {
         Factor factor = { matmul, from->b_data, from->b.stride[0], from->b.stride[1], from->share.poll };
         int64_t width = matmul->n_panels * matmul->width;
         char format[160];
-        if (!is_finite(&factor))
+        if (!floats_are_finite(factor.data, &from->b))
                 return STATUS_OK;
         matmul->bias = new_array((size_t)width, sizeof(float));
         if (matmul->bias == NULL)

@@ -16,44 +16,56 @@
 
 #define UNROLL_ROWS    _Pragma("GCC unroll 6")
 #define UNROLL_VECTORS _Pragma("GCC unroll 2")
+typedef enum Dot { DOT_BYTES, DOT_BF16 } Dot;
+
+NARROW_INLINE __m512i add_dot(const Dot dot, __m512i sum, __m512i row, __m512i panel)
+{
+        return dot == DOT_BYTES ? _mm512_dpbusd_epi32(sum, row, panel)
+                                : (__m512i)_mm512_dpbf16_ps((__m512)sum, (__m512bh)row, (__m512bh)panel);
+}
+
 // sum[i][v] += the terms of row i times those of the columns of vector v, over all steps. The
 // second barrier keeps each sum in one register.
-#define DOT_LOOP(dot, sum)                                                                                   \
-        int64_t step = tile->in_step, three = 3 * step, five = 5 * step;                                     \
-        __asm__("" : "+r"(step)); /* as in direct_tile.inc */                                                \
-        __asm__("" : "+r"(three));                                                                           \
-        __asm__("" : "+r"(five));                                                                            \
-        const uint8_t *weights = tile->weights;                                                              \
-        for (uint32_t r = 0; r < tile->n_runs; r++) {                                                        \
-                const char *at = tile->in + tile->runs[r].offset * 4, *end = at + tile->runs[r].n * 4;       \
-                for (; at < end; at += 4, weights += 4 * n_vectors * DIRECT_LANES) {                         \
-                        __m512i panel[DIRECT_VECTORS];                                                       \
-                        UNROLL_VECTORS                                                                       \
-                        for (int v = 0; v < n_vectors; v++)                                                  \
-                                panel[v] = _mm512_loadu_si512(weights + v * 4 * DIRECT_LANES);               \
-                        UNROLL_ROWS                                                                          \
-                        for (int i = 0; i < n_rows; i++) {                                                   \
-                                int32_t terms;                                                               \
-                                memcpy(&terms, NARROW_ROW(i), sizeof(terms));                                \
-                                UNROLL_VECTORS                                                               \
-                                for (int v = 0; v < n_vectors; v++) {                                        \
-                                        sum[i][v] = dot(sum[i][v], _mm512_set1_epi32(terms), panel[v]);      \
-                                        __asm__ volatile("" : "+v"(sum[i][v]));                              \
-                                }                                                                            \
-                        }                                                                                    \
-                }                                                                                            \
+NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vectors, const NarrowTile *tile,
+                             __m512i (*sum)[DIRECT_VECTORS])
+{
+        int64_t step = tile->in_step, three = 3 * step, five = 5 * step;
+        __asm__("" : "+r"(step)); // as in direct_tile.inc
+        __asm__("" : "+r"(three));
+        __asm__("" : "+r"(five));
+        const uint8_t *weights = tile->weights;
+        for (uint32_t r = 0; r < tile->n_runs; r++) {
+                const char *at = tile->in + tile->runs[r].offset * 4, *end = at + tile->runs[r].n * 4;
+                for (; at < end; at += 4, weights += 4 * n_vectors * DIRECT_LANES) {
+                        __m512i panel[DIRECT_VECTORS];
+                        UNROLL_VECTORS
+                        for (int v = 0; v < n_vectors; v++)
+                                panel[v] = _mm512_loadu_si512(weights + v * 4 * DIRECT_LANES);
+                        UNROLL_ROWS
+                        for (int i = 0; i < n_rows; i++) {
+                                int32_t terms;
+                                memcpy(&terms, NARROW_ROW(i), sizeof(terms));
+                                UNROLL_VECTORS
+                                for (int v = 0; v < n_vectors; v++) {
+                                        sum[i][v] =
+                                                add_dot(dot, sum[i][v], _mm512_set1_epi32(terms), panel[v]);
+                                        __asm__ volatile("" : "+v"(sum[i][v]));
+                                }
+                        }
+                }
         }
-#define DOT_BF16(sum, a, b) _mm512_dpbf16_ps((sum), (__m512bh)(a), (__m512bh)(b))
+}
 
 NARROW_INLINE void avx512_int8_tile(const int n_rows, const int n_vectors, const NarrowTile *tile)
 {
         __m512i sum[NARROW_MAX_ROWS][DIRECT_VECTORS];
         UNROLL_ROWS
-        for (int i = 0; i < n_rows; i++)
+        for (int i = 0; i < n_rows; i++) {
                 UNROLL_VECTORS
-        for (int v = 0; v < n_vectors; v++)
-                sum[i][v] = _mm512_setzero_si512();
-        DOT_LOOP(_mm512_dpbusd_epi32, sum)
+                for (int v = 0; v < n_vectors; v++)
+                        sum[i][v] = _mm512_setzero_si512();
+        }
+        add_steps(DOT_BYTES, n_rows, n_vectors, tile, sum);
         avx512_Vector scaled[NARROW_MAX_ROWS][DIRECT_VECTORS];
         UNROLL_VECTORS
         for (int v = 0; v < n_vectors; v++) {
@@ -70,14 +82,22 @@ NARROW_INLINE void avx512_int8_tile(const int n_rows, const int n_vectors, const
 
 NARROW_INLINE void avx512_bf16_tile(const int n_rows, const int n_vectors, const NarrowTile *tile)
 {
-        avx512_Vector sum[NARROW_MAX_ROWS][DIRECT_VECTORS];
+        __m512i sum[NARROW_MAX_ROWS][DIRECT_VECTORS];
+        avx512_Vector sums[NARROW_MAX_ROWS][DIRECT_VECTORS];
         UNROLL_ROWS
-        for (int i = 0; i < n_rows; i++)
+        for (int i = 0; i < n_rows; i++) {
                 UNROLL_VECTORS
-        for (int v = 0; v < n_vectors; v++)
-                sum[i][v] = DIRECT_LOAD(tile->to.bias + v * DIRECT_LANES);
-        DOT_LOOP(DOT_BF16, sum)
-        avx512_finish(n_rows, n_vectors, &tile->to, sum);
+                for (int v = 0; v < n_vectors; v++)
+                        sum[i][v] = (__m512i)DIRECT_LOAD(tile->to.bias + v * DIRECT_LANES);
+        }
+        add_steps(DOT_BF16, n_rows, n_vectors, tile, sum);
+        UNROLL_ROWS
+        for (int i = 0; i < n_rows; i++) {
+                UNROLL_VECTORS
+                for (int v = 0; v < n_vectors; v++)
+                        sums[i][v] = (avx512_Vector)sum[i][v];
+        }
+        avx512_finish(n_rows, n_vectors, &tile->to, sums);
 }
 
 // ---- rounding of rows ----

@@ -74,7 +74,13 @@ static void append_task(Workers *workers, Task *task)
                 atomic_fetch_add(task->n_waiting, 1);
         if (!task->is_idle && workers->n_waiting == 0 && workers->idle_running)
                 stop_idle_task(workers);
-        pthread_cond_signal(&workers->filled);
+}
+
+// The mutex is free: a thread that wakes up while it is held sleeps at once again.
+static void wake_one(Workers *workers, bool any_waits)
+{
+        if (any_waits)
+                pthread_cond_signal(&workers->filled);
 }
 
 static Task *next_task(Workers *workers)
@@ -366,13 +372,15 @@ Submitted workers_submit(Workers *workers, Task *task)
         pthread_mutex_lock(&workers->mutex);
         Submitted how = room_for(workers, task);
         Task *waits = workers->idle;
-        if (how == SUBMITTED) {
+        bool any_waits = workers->n_waiting > 0;
+        if (how == SUBMITTED)
                 append_task(workers, task);
-        } else if (how == IDLE_TASK_WAITS && task->due_ns < waits->due_ns) {
+        else if (how == IDLE_TASK_WAITS && task->due_ns < waits->due_ns)
                 waits->due_ns = task->due_ns;
-                pthread_cond_signal(&workers->filled);
-        }
+        else
+                any_waits = false;
         pthread_mutex_unlock(&workers->mutex);
+        wake_one(workers, any_waits);
         return how;
 }
 
@@ -381,7 +389,9 @@ void workers_resubmit(Workers *workers, Task *task)
         task->hold_ns = 0;
         pthread_mutex_lock(&workers->mutex);
         append_task(workers, task);
+        bool any_waits = workers->n_waiting > 0;
         pthread_mutex_unlock(&workers->mutex);
+        wake_one(workers, any_waits);
 }
 
 bool workers_withdraw(Workers *workers, Task *task)

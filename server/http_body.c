@@ -12,6 +12,8 @@ enum { SPOOL_FROM_BYTES = 1 << 20 }; // larger uploads go to disk as they arrive
 
 uint64_t declared_length(const Exchange *exchange)
 {
+        if (exchange->conn != NULL && exchange->conn->long_number == exchange->number)
+                return exchange->conn->long_length;
         const char *text = header_of(exchange, "Content-Length");
         return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
@@ -79,7 +81,6 @@ static void drop_memory(Exchange *exchange)
 static Status grow(Exchange *exchange, size_t n)
 {
         size_t needed = exchange->n_body + n;
-        TRY(charge(exchange, n));
         if (needed <= exchange->capacity)
                 return STATUS_OK;
         uint64_t declared = declared_length(exchange);
@@ -161,11 +162,20 @@ static Status take(Exchange *exchange, const char *data, size_t n, bool *out_wai
                         return fail(STATUS_INTERNAL, "%zu bytes of a body at once", n);
                 *out_wait = spool_take(exchange->spool, data, n);
         } else {
+                TRY(charge(exchange, n));
                 TRY(grow(exchange, n));
                 memcpy(exchange->body + exchange->n_body, data, n);
         }
         exchange->n_body += n;
         return STATUS_OK;
+}
+
+static void refuse_body(Exchange *exchange)
+{
+        prepare_refusal(exchange);
+        exchange->spool = spool_free(exchange->spool);
+        drop_memory(exchange);
+        exchange->dropping = true;
 }
 
 // Part of a body that is dropped. An endless one is cut off: there is no way to answer in the
@@ -182,14 +192,36 @@ bool body_take(Exchange *exchange, const char *data, size_t n)
         if (exchange->dropping)
                 return body_drop(exchange, n);
         if (take(exchange, data, n, &wait) != STATUS_OK) {
-                prepare_refusal(exchange);
-                exchange->spool = spool_free(exchange->spool);
-                drop_memory(exchange);
-                exchange->dropping = true;
+                refuse_body(exchange);
                 return body_drop(exchange, n);
         }
         if (wait)
                 pause_sender(exchange);
+        return true;
+}
+
+// ---- long bodies ----
+uint8_t *body_room(Exchange *exchange, uint64_t left, size_t *out_n)
+{
+        static uint8_t passing[SPOOL_CHUNK_MAX]; // on their way to the spool, or dropped
+        if (!exchange->dropping && exchange->spool == NULL && !is_large_upload(exchange, 0) &&
+            grow(exchange, 1) == STATUS_OK) {
+                *out_n = (size_t)MIN(left, (uint64_t)(exchange->capacity - exchange->n_body));
+                return exchange->body + exchange->n_body;
+        }
+        *out_n = (size_t)MIN(left, (uint64_t)sizeof(passing));
+        return passing;
+}
+
+bool body_received(Exchange *exchange, const uint8_t *room, size_t n)
+{
+        if (exchange->body == NULL || room != exchange->body + exchange->n_body)
+                return body_take(exchange, (const char *)room, n);
+        if (charge(exchange, n) != STATUS_OK) {
+                refuse_body(exchange);
+                return body_drop(exchange, n);
+        }
+        exchange->n_body += n;
         return true;
 }
 

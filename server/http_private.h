@@ -54,7 +54,12 @@ struct Conn {
         bool tls;
         bool slow; // refused with 408
         RawReader raw;
-        uint64_t n_begun;        // requests that libmicrohttpd has announced
+        uint64_t n_begun; // requests that libmicrohttpd has announced
+        // http_tap.c: a long body. libmicrohttpd was told a shorter length.
+        uint64_t long_number;    // which request of the connection; 0: none yet
+        uint64_t long_length;    // what its Content-Length says
+        uint64_t long_left;      // bytes to come that libmicrohttpd does not see
+        int64_t touched_ns;      // when libmicrohttpd last learned that bytes come
         int64_t since_ns;        // when the head, the body or the reply began; 0: in none
         ConnPhase phase;         // which of them
         uint64_t n_heads;        // sound heads when it began
@@ -192,6 +197,10 @@ bool body_take(Exchange *exchange, const char *data, size_t n);
 bool body_wait(Exchange *exchange);
 // Drops `n` bytes. False: there were too many, the connection ends.
 bool body_drop(Exchange *exchange, size_t n);
+// Where the next bytes of a long body are to be received: room for *out_n, `left` at most.
+uint8_t *body_room(Exchange *exchange, uint64_t left, size_t *out_n);
+// `n` bytes were received there; as body_take.
+bool body_received(Exchange *exchange, const uint8_t *room, size_t n);
 // The body is complete: it becomes the job's.
 Status body_finish(Exchange *exchange);
 void body_deinit(Exchange *exchange);

@@ -179,7 +179,7 @@ static RawState take_length(RawReader *raw)
                         return bad(raw, STATUS_TOO_LARGE,
                                    "Content-Length is beyond any body this server takes");
         }
-        raw->left = length;
+        raw->left = raw->length = length;
         return RAW_NAME;
 }
 
@@ -311,10 +311,25 @@ static RawState step(RawReader *raw, uint8_t c)
         }
 }
 
+// The CR behind a field's value stands at `at`.
+static void note_length(RawReader *raw, size_t at)
+{
+        if (!raw->in_trailers && is_named(raw, "content-length") && raw->n_value <= at) {
+                raw->length_at = at - raw->n_value;
+                raw->n_length_digits = raw->n_value;
+        }
+}
+
+void raw_skip(RawReader *raw, uint64_t n)
+{
+        raw->left -= n;
+}
+
 size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start)
 {
         int64_t start = raw->state == RAW_START ? 0 : -1;
         size_t at = 0, kept = 0;
+        raw->n_length_digits = 0;
         while (at < n && raw->state != RAW_BAD) {
                 if (raw->state == RAW_BODY || raw->state == RAW_CHUNK) {
                         size_t skip = (size_t)MIN(raw->left, (uint64_t)(n - at));
@@ -336,6 +351,8 @@ size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start)
                                 raw->state = step(raw, bytes[at]);
                         if (raw->state == RAW_BAD)
                                 break;
+                        if (raw->state == RAW_FIELD_LF)
+                                note_length(raw, kept);
                         if (kept < at)
                                 bytes[kept] = bytes[at];
                         at++;

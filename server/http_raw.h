@@ -37,11 +37,15 @@ typedef struct RawReader {
         uint64_t n_heads;    // accepted heads so far: as many requests may be answered
         uint64_t n_requests; // of these, read to their end
         // The request under way.
-        uint64_t left; // bytes of the body, or of the chunk
+        uint64_t length; // of the body, where Content-Length says it
+        uint64_t left;   // bytes of the body, or of the chunk
         uint32_t n_line, n_head, n_fields, n_digits, n_value;
         uint8_t n_host, n_length, n_coding, minor;
         bool chunked, in_trailers;
         char name[RAW_NAME_MAX], value[RAW_VALUE_MAX];
+        // Of the last raw_read: where the digits of a Content-Length stand that is whole in its
+        // bytes, and how many there are; 0: nowhere.
+        size_t length_at, n_length_digits;
 } RawReader;
 
 void raw_init(RawReader *raw);
@@ -50,6 +54,8 @@ void raw_init(RawReader *raw);
 // RAW_BAD now. `*out_start` is the index among these at which the current request began, or -1 when
 // it began earlier (with an accepted end, the place where the next one would begin).
 size_t raw_read(RawReader *raw, uint8_t *bytes, size_t n, int64_t *out_start);
+// `n` bytes of a body of known length went another way; n < raw->left.
+void raw_skip(RawReader *raw, uint64_t n);
 // A request has begun and its head is incomplete.
 bool raw_in_head(const RawReader *raw);
 bool raw_in_body(const RawReader *raw);

@@ -12,6 +12,11 @@
 // small valid one, which the guard answers with the verdict and `Connection: close`. If its
 // beginning was already handed on (it came in pieces), it is ended as quickly as the syntax allows.
 //
+// The rest of a long body never passes libmicrohttpd, which would take it in pieces of half its
+// pool. Its head says a smaller Content-Length: what has come already, and one byte more. All that
+// lies between is received straight into the exchange's memory, and the last byte goes to
+// libmicrohttpd, for which it completes the request.
+//
 // The check fails closed: the guard answers request k of a connection only if http_raw.c has
 // counted k valid heads there. If these definitions were not in place, nothing would be answered.
 #include <errno.h>
@@ -20,7 +25,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include "server/http_private.h"
+
+enum { LONG_FROM = 32768 }; // bytes of a body that are still to come
+static const int64_t TOUCH_NS = 100000000;
 
 // ---- connections by descriptor ----
 // Allocated once, with room for every descriptor of this process; only the loop thread writes to
@@ -128,6 +137,53 @@ static void drain(const Conn *conn)
         }
 }
 
+// ---- long bodies ----
+// These bytes hold the whole head of a request, and as much of its body as has come. No other
+// request is under way.
+static void shorten_length(Conn *conn, uint8_t *bytes)
+{
+        RawReader *raw = &conn->raw;
+        uint64_t said = raw->length - raw->left + 1;
+        conn->long_number = raw->n_heads;
+        conn->long_length = raw->length;
+        conn->long_left = raw->left - 1;
+        conn->touched_ns = clock_ns();
+        for (size_t i = raw->n_length_digits; i-- > 0; said /= 10)
+                bytes[raw->length_at + i] = (uint8_t)('0' + said % 10);
+}
+
+// The next bytes of a long body, and what comes behind it into `bytes`. Returns like recv() for
+// what is in `bytes`.
+static ssize_t receive_long(Conn *conn, void *bytes, size_t capacity, int flags)
+{
+        Exchange *exchange = conn->exchange;
+        if (exchange == NULL || exchange->number != conn->long_number || !exchange->checked)
+                return 0; // libmicrohttpd has given the request up
+        for (size_t n_room = 0, n = 0; n == n_room && conn->long_left > 0 && !exchange->paused;) {
+                uint8_t *room = body_room(exchange, conn->long_left, &n_room);
+                struct iovec into[] = { { room, n_room }, { bytes, capacity } };
+                struct msghdr message = { .msg_iov = into, .msg_iovlen = n_room == conn->long_left ? 2 : 1 };
+                ssize_t got = recvmsg(conn->fd, &message, flags);
+                if (got <= 0)
+                        return got;
+                n = MIN((size_t)got, n_room);
+                conn->long_left -= n;
+                raw_skip(&conn->raw, n);
+                conn_has_read(conn, n);
+                if (!body_received(exchange, room, n))
+                        return 0;
+                if ((size_t)got > n)
+                        return got - (ssize_t)n;
+        }
+        int64_t now = clock_ns();
+        if (now - conn->touched_ns > TOUCH_NS) {
+                transport_touch(conn->connection);
+                conn->touched_ns = now;
+        }
+        errno = EAGAIN;
+        return -1;
+}
+
 // `n` bytes have come into a buffer of `capacity`; returns how many of them libmicrohttpd gets.
 // *out_none: none, read again.
 static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *out_none)
@@ -142,6 +198,9 @@ static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *
         conn_has_read(conn, n);
         if (raw->state != RAW_BAD) {
                 *out_none = sound == 0;
+                if (raw->state == RAW_BODY && raw->left >= LONG_FROM && raw->n_length_digits > 0 &&
+                    conn->exchange == NULL && raw->n_heads == conn->n_begun + 1 && !conn->tls)
+                        shorten_length(conn, bytes);
                 return sound;
         }
         const char *instead = start >= 0 ? whole : ending(raw);
@@ -160,12 +219,15 @@ ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags) __asm__("recv"
 
 ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags)
 {
+        Conn *conn = (flags & MSG_PEEK) != 0 ? NULL : conn_of(fd);
+        if (conn == NULL || conn->tls)
+                return recvfrom(fd, bytes, capacity, flags, NULL, NULL);
         bool none = true;
         ssize_t n = 0;
         while (none) {
-                n = recvfrom(fd, bytes, capacity, flags, NULL, NULL);
-                Conn *conn = n <= 0 || (flags & MSG_PEEK) != 0 ? NULL : conn_of(fd);
-                if (conn == NULL || conn->tls)
+                n = conn->long_left > 0 ? receive_long(conn, bytes, capacity, flags)
+                                        : recvfrom(fd, bytes, capacity, flags, NULL, NULL);
+                if (n <= 0)
                         return n;
                 n = (ssize_t)look(conn, bytes, (size_t)n, capacity, &none);
         }

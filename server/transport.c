@@ -187,6 +187,13 @@ void transport_resume(TransportConnection *connection)
         MHD_resume_connection(connection);
 }
 
+void transport_touch(TransportConnection *connection)
+{
+        // the clock starts when a limit is set where there was none
+        MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+        MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)limits.idle_timeout_s);
+}
+
 const char *transport_header(TransportConnection *connection, const char *name)
 {
         return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);

@@ -20,6 +20,8 @@
 //           → http.c, http_turn
 //   both    zeroes the whole pool of a connection after each request, so all of it becomes resident
 //           → http_idle.c
+//   both    reads a body in pieces of half a connection's pool, and copies each
+//           → http_tap.c receives the rest of a long body past it
 //   both    closes a socket at once after the last reply, and all of them when it is stopped
 //           → http_drain.c
 #pragma once
@@ -81,6 +83,8 @@ void *transport_tls_session(TransportConnection *connection);
 // Between the two no event is raised, but for parts of a body that were read already.
 void transport_suspend(TransportConnection *connection);
 void transport_resume(TransportConnection *connection);
+// Bytes have come that libmicrohttpd did not see: its limit of silence begins anew.
+void transport_touch(TransportConnection *connection);
 // A header of the request under way; NULL: there is none. The first one of that name.
 const char *transport_header(TransportConnection *connection, const char *name);
 // Calls `take` for each header; `value` may be NULL.

@@ -118,3 +118,24 @@ Test(http_raw, every_prefix_of_a_sound_stream_is_borne)
                 cr_assert_eq(raw_in_head(&raw) && raw_in_body(&raw), false);
         }
 }
+
+Test(http_raw, digits_of_a_length_are_found_where_the_bytes_hold_all_of_them)
+{
+        static const char head[] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0070\r\nX: 12\r\n\r\nbody";
+        const size_t at = (size_t)(strstr(head, "0070") - head), n = sizeof(head) - 1;
+        for (size_t cut = 0; cut <= n; cut++) {
+                uint8_t bytes[sizeof(head)];
+                RawReader raw;
+                int64_t start;
+                raw_init(&raw);
+                memcpy(bytes, head, sizeof(head));
+                raw_read(&raw, bytes, cut, &start);
+                cr_assert_eq(raw.n_length_digits, cut > at + 4 ? 4 : 0, "cut at %zu", cut);
+                cr_assert(raw.n_length_digits == 0 || raw.length_at == at);
+                raw_read(&raw, bytes + cut, n - cut, &start);
+                cr_assert_eq(raw.n_length_digits, cut <= at ? 4 : 0, "cut at %zu", cut);
+                cr_assert(raw.n_length_digits == 0 || raw.length_at == at - cut);
+                cr_assert_eq(raw.length, 70);
+                cr_assert_eq(raw.left, 66);
+        }
+}

@@ -161,6 +161,8 @@ STEPS = [
      python("tests/service/tracing.py", SANITIZED_SERVER)),
     ("probes", "raw HTTP probes, alone and behind nginx",
      python("tests/service/probes.py", SANITIZED_SERVER)),
+    ("long-bodies", "long bodies: whole, cut, pipelined, given up (ASan, UBSan)",
+     python("tests/service/long_bodies.py", SANITIZED_SERVER)),
     ("unix", "a socket in the file system (ASan, UBSan)",
      python("tests/service/unix.py", SANITIZED_SERVER)),
     ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)",

@@ -138,6 +138,14 @@ def single_sample(client):
         raise AssertionError("a fixed batch took another size")
 
 
+def small(_):
+    """What one has to read; export_fx.py and samples.py are programs as well."""
+    folder = pathlib.Path(fxserve.__file__).parent
+    lines = sum(len((folder / f"{name}.py").read_text(encoding="utf-8").splitlines())
+                for name in ("__init__", "client", "compiling", "pushing"))
+    assert lines <= 400, f"the package has {lines} lines"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
@@ -151,7 +159,7 @@ def main():
     cases += [(f"backend {name}", lambda name=name: compiled(client, name, name in BROKEN))
               for name in [*COMPILED, *BROKEN]]
     cases += [(function.__name__, lambda function=function: function(client))
-              for function in (options, single_sample, changed_parameters, gradients)]
+              for function in (options, single_sample, changed_parameters, gradients, small)]
     for words, case in cases:
         try:
             case()

@@ -34,6 +34,7 @@ twice. With the
   weights apart only the same_as entries stay here; names in the weights file are full paths, also
   for children.
 """
+from __future__ import annotations
 
 import argparse
 import ast
@@ -48,6 +49,7 @@ import pathlib
 import re
 import struct
 import sys
+from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch.fx.node import _get_qualified_name, _type_repr
@@ -56,8 +58,12 @@ from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
 FORMAT = "fx/1"
+Document = dict[str, Any]  # FX JSON, or an object in it
+Declared = tuple[str, Sequence[int | str]]  # an input: dtype, and sizes or names of dimensions
 MAX_TEXT_NUMBERS = 4096  # larger inline tensors are written as base64
-DTYPES = {str(d).removeprefix("torch."): d for d in vars(torch).values() if isinstance(d, torch.dtype)}
+DTYPES: dict[str, torch.dtype] = {
+    str(d).removeprefix("torch."): d for d in vars(torch).values() if isinstance(d, torch.dtype)
+}
 
 
 class Unsupported(ValueError):
@@ -67,11 +73,11 @@ class Unsupported(ValueError):
 # ---- values ------------------------------------------------------------------------------------
 
 
-def _escape(text):
+def _escape(text: str) -> str:
     return text[0] + text if text[:1] in ("%", "$") else text
 
 
-def encode_value(value):
+def encode_value(value: Any) -> Any:
     """A node argument as JSON."""
     if isinstance(value, torch.fx.Node):
         return "%" + value.name
@@ -104,7 +110,7 @@ def encode_value(value):
     raise Unsupported(f"a {type(value).__module__}.{type(value).__qualname__} as an argument")
 
 
-def decode_value(value, nodes):
+def decode_value(value: Any, nodes: Mapping[str, torch.fx.Node]) -> Any:
     """The inverse of encode_value; `nodes` maps names to nodes."""
     if isinstance(value, str):
         if value[:1] in ("%", "$"):
@@ -125,13 +131,15 @@ def decode_value(value, nodes):
         return getattr(torch, content)
     if key == "$complex":
         return complex(*(decode_value(part, nodes) for part in content))
-    return {"$device": torch.device, "$float": float, "$ellipsis": lambda _: Ellipsis}[key](content)
+    readers: dict[str, Callable[[Any], Any]] = {"$device": torch.device, "$float": float,
+                                                "$ellipsis": lambda _: Ellipsis}
+    return readers[key](content)
 
 
 # ---- tensors -----------------------------------------------------------------------------------
 
 
-def _shortest(value):
+def _shortest(value: float) -> float:
     """The shortest decimal of a float32 (or a smaller type's value) that reads back as the same
     float32."""
     for digits in range(1, 10):
@@ -141,7 +149,7 @@ def _shortest(value):
     return value
 
 
-def encode_tensor(tensor):
+def encode_tensor(tensor: torch.Tensor) -> dict[str, Any]:
     """A tensor as {"dtype", "shape", "data" | "b64"}."""
     tensor = tensor.detach().cpu().contiguous()
     entry = {"dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape)}
@@ -156,20 +164,20 @@ def encode_tensor(tensor):
     return {**entry, "data": numbers}
 
 
-def decode_tensor(entry):
+def decode_tensor(entry: Mapping[str, Any]) -> torch.Tensor:
     dtype = DTYPES[entry["dtype"]]
     if "b64" in entry:
         raw = bytearray(base64.b64decode(entry["b64"]))
         flat = torch.frombuffer(raw, dtype=dtype) if raw else torch.empty(0, dtype=dtype)
     else:
-        data, flat = [entry["data"]], []
+        data, numbers = [entry["data"]], []
         while data:  # nested lists are read as well
             item = data.pop()
             if isinstance(item, list):
                 data.extend(reversed(item))
             else:
-                flat.append(float(item) if isinstance(item, str) else item)
-        flat = torch.tensor(flat, dtype=dtype)
+                numbers.append(float(item) if isinstance(item, str) else item)
+        flat = torch.tensor(numbers, dtype=dtype)
     return flat.reshape(entry["shape"])
 
 
@@ -194,7 +202,7 @@ LAYER_PARTS = {
 }
 
 
-def _activation(function):
+def _activation(function: Any) -> str:
     """A function by its name; a module stands beside, under the layer's path."""
     if isinstance(function, torch.nn.Module):
         return "relu"
@@ -204,13 +212,13 @@ def _activation(function):
     return name
 
 
-def _distance(function):
+def _distance(function: Any) -> None:
     if str(function) == str(torch.nn.PairwiseDistance()):  # the default
         return None
     raise Unsupported(f"the distance function {function}")
 
 
-def _layer_argument(layer, name):
+def _layer_argument(layer: Any, name: str) -> Any:
     """The arguments of TransformerEncoderLayer and TransformerDecoderLayer live in their
     children."""
     attention = layer.self_attn
@@ -221,7 +229,7 @@ def _layer_argument(layer, name):
             raise Unsupported(f"a {type(layer).__name__} whose {child} was replaced")
     if name == "activation":
         return _activation(layer.activation)
-    return {
+    readers: dict[str, Callable[[], Any]] = {
         "d_model": lambda: attention.embed_dim,
         "nhead": lambda: attention.num_heads,
         "dim_feedforward": lambda: layer.linear1.out_features,
@@ -230,10 +238,12 @@ def _layer_argument(layer, name):
         "batch_first": lambda: attention.batch_first,
         "norm_first": lambda: layer.norm_first,
         "bias": lambda: layer.linear1.bias is not None,
-    }[name]()
+    }
+    return readers[name]()
 
 
-ARGUMENTS = {  # (class, argument) -> how to read it back from a module, where the attribute has another name
+# (class, argument) -> how to read it back from a module, where the attribute has another name
+ARGUMENTS: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("PairwiseDistance", "p"): lambda m: m.norm,
     ("TripletMarginWithDistanceLoss", "distance_function"): lambda m: _distance(m.distance_function),
     ("MultiheadAttention", "bias"): lambda m: m.in_proj_bias is not None,
@@ -243,14 +253,14 @@ ARGUMENTS = {  # (class, argument) -> how to read it back from a module, where t
 }
 
 
-STACKS = {  # argument -> default
+STACKS: dict[type[torch.nn.Module], dict[str, Any]] = {  # argument -> default
     torch.nn.Transformer: {"d_model": 512, "batch_first": False},
     torch.nn.TransformerEncoder: {"enable_nested_tensor": True, "mask_check": True},
     torch.nn.TransformerDecoder: {},
 }
 
 
-def _arguments(cls):
+def _arguments(cls: type[torch.nn.Module]) -> Iterator[tuple[str, Any]]:
     """The (name, default) pairs of a torch.nn class's constructor; default is inspect's `empty` if
     it has none."""
     if cls.__name__ in CONSTRUCTORS:
@@ -263,13 +273,13 @@ def _arguments(cls):
             yield parameter.name, parameter.default
 
 
-def _same(value, default):
+def _same(value: Any, default: Any) -> bool:
     if isinstance(value, tuple) and isinstance(default, (int, float)):
         return all(_same(item, default) for item in value)
     return type(value) is type(default) and value == default
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """A config value as JSON: lists for tuples, and None, bool, int, float or str."""
     if isinstance(value, (tuple, list)):
         return [_plain(item) for item in value]
@@ -278,7 +288,7 @@ def _plain(value):
     raise Unsupported(f"a {type(value).__name__} as a module's argument")
 
 
-def _class(module):
+def _class(module: torch.nn.Module) -> type[torch.nn.Module]:
     """The class whose forward a module has, without parametrizations."""
     cls = type(module)
     if parametrize.is_parametrized(module):
@@ -286,15 +296,16 @@ def _class(module):
     return torch.nn.Linear if cls is torch.nn.modules.linear.NonDynamicallyQuantizableLinear else cls
 
 
-def module_type(module):
+def module_type(module: torch.nn.Module) -> str:
     """`torch.nn.Linear` for torch.nn's own classes, else the class's qualified name."""
     cls = _class(module)
     return f"torch.nn.{cls.__name__}" if getattr(torch.nn, cls.__name__, None) is cls else _type_repr(cls)
 
 
-def module_config(module):
+def module_config(module: torch.nn.Module) -> dict[str, Any]:
     """The constructor arguments of a torch.nn module that are not its defaults."""
-    cls, config = _class(module), {}
+    cls = _class(module)
+    config: dict[str, Any] = {}
     if getattr(torch.nn, cls.__name__, None) is not cls or cls in (torch.nn.Module, torch.nn.Identity):
         return config
     if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)):
@@ -322,7 +333,7 @@ def module_config(module):
     return config
 
 
-def _made_tensors(module, path):
+def _made_tensors(module: torch.nn.Module, path: str) -> dict[str, torch.Tensor]:
     """Tensors that parametrizations, and the hooks that preceded them, make of others at each call."""
     made = {}
     for hook in module._forward_pre_hooks.values():
@@ -335,13 +346,14 @@ def _made_tensors(module, path):
     if module._forward_hooks:
         raise Unsupported(f"the module {path}: it has a forward hook, which is code")
     if parametrize.is_parametrized(module):
-        made.update({name: getattr(module, name) for name in module.parametrizations})
+        names: Any = module.parametrizations
+        made.update({name: getattr(module, name) for name in names})
     if made and module.training:
         raise Unsupported(f"the module {path}: its parametrizations may change in training; call eval()")
     return made
 
 
-def _called_modules(gm):
+def _called_modules(gm: torch.fx.GraphModule) -> Iterator[tuple[str, torch.nn.Module]]:
     """Modules that call_module nodes call, with those under them, by path."""
     for path in dict.fromkeys(node.target for node in gm.graph.nodes if node.op == "call_module"):
         module = gm.get_submodule(path)
@@ -350,8 +362,9 @@ def _called_modules(gm):
                 yield name, child
 
 
-def _encode_modules(gm):
-    modules, children = {}, []
+def _encode_modules(gm: torch.fx.GraphModule) -> tuple[dict[str, Document], list[str]]:
+    modules: dict[str, Document] = {}
+    children: list[str] = []
     for path, module in gm.named_modules(remove_duplicate=False):
         if path == "" or any(path.startswith(child + ".") for child in children):
             continue
@@ -359,7 +372,7 @@ def _encode_modules(gm):
             continue  # hidden: copies of TransformerDecoderLayer have relu before their activation
         if "parametrizations" in path.split("."):
             continue  # their tensors are written as they are made
-        entry = {"type": module_type(module)}
+        entry: Document = {"type": module_type(module)}
         if isinstance(module, torch.fx.GraphModule):
             entry = {"type": "torch.fx.GraphModule", "graph": None}
             children.append(path)
@@ -374,14 +387,14 @@ def _encode_modules(gm):
 # ---- graphs ------------------------------------------------------------------------------------
 
 
-def _encode_target(node):
+def _encode_target(node: torch.fx.Node) -> str:
     if isinstance(node.target, str):
         return node.target
     return _get_qualified_name(node.target)
 
 
-def _encode_meta(node):
-    meta = {}
+def _encode_meta(node: torch.fx.Node) -> Document:
+    meta: Document = {}
     value = node.meta.get("val", node.meta.get("tensor_meta"))
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if isinstance(dtype, torch.dtype) and shape is not None:
@@ -396,8 +409,8 @@ def _encode_meta(node):
     return meta
 
 
-def _encode_node(node):
-    entry = {"op": node.op, "name": node.name, "target": _encode_target(node)}
+def _encode_node(node: torch.fx.Node) -> Document:
+    entry: Document = {"op": node.op, "name": node.name, "target": _encode_target(node)}
     try:
         if node.args:
             entry["args"] = [encode_value(arg) for arg in node.args]
@@ -412,10 +425,10 @@ def _encode_node(node):
     return entry
 
 
-def _named_tensors(gm, skip):
+def _named_tensors(gm: torch.fx.GraphModule, skip: Iterable[str]) -> dict[str, torch.Tensor]:
     """Every parameter and buffer by path, and the plain tensor attributes that get_attr nodes
     name."""
-    found = dict(gm.named_parameters(remove_duplicate=False))
+    found: dict[str, torch.Tensor] = dict(gm.named_parameters(remove_duplicate=False))
     found.update(gm.named_buffers(remove_duplicate=False))
     for path, module in _called_modules(gm):
         for name, tensor in _made_tensors(module, path).items():
@@ -432,7 +445,8 @@ def _named_tensors(gm, skip):
     return {path: t for path, t in found.items() if not any(path.startswith(child + ".") for child in skip)}
 
 
-def export_fx(gm, inline=False, inputs=None):
+def export_fx(gm: torch.fx.GraphModule, inline: bool = False,
+              inputs: Mapping[str, Declared] | None = None) -> tuple[Document, dict[str, torch.Tensor]]:
     """Returns (document, tensors): the FX JSON as a dict, and the weights by path (empty when
     inline).
 
@@ -441,21 +455,24 @@ def export_fx(gm, inline=False, inputs=None):
     if type(gm.graph._codegen) is not torch.fx.graph.CodeGen:
         raise Unsupported("a graph whose inputs or outputs are packed (concrete_args, dynamo): "
                           "trace it without")
-    document = {"format": FORMAT, "nodes": [_encode_node(node) for node in gm.graph.nodes]}
+    declared = inputs or {}
+    document: Document = {"format": FORMAT, "nodes": [_encode_node(node) for node in gm.graph.nodes]}
     for entry in document["nodes"]:
-        if entry["op"] == "placeholder" and entry["target"] in (inputs or {}):
-            dtype, shape = inputs[entry["target"]]
+        if entry["op"] == "placeholder" and entry["target"] in declared:
+            dtype, shape = declared[entry["target"]]
             entry["meta"] = {**entry.get("meta", {}), "dtype": dtype, "shape": list(shape)}
 
     modules, children = _encode_modules(gm)
-    tensors, state = {}, {}
+    tensors: dict[str, torch.Tensor] = {}
+    state: dict[str, Document] = {}
     for child in children:
-        modules[child]["graph"], inner = export_fx(gm.get_submodule(child), inline)
-        name = type(gm.get_submodule(child)).__name__
+        part: Any = gm.get_submodule(child)
+        modules[child]["graph"], inner = export_fx(part, inline)
+        name = type(part).__name__
         if name != "GraphModule" and name.isascii():
             modules[child]["graph"]["class_name"] = name
         tensors.update({f"{child}.{path}": tensor for path, tensor in inner.items()})
-    first = {}
+    first: dict[int, str] = {}
     for path, tensor in _named_tensors(gm, children).items():
         if id(tensor) in first:
             state[path] = {"same_as": first[id(tensor)]}
@@ -476,7 +493,7 @@ def export_fx(gm, inline=False, inputs=None):
 ROOTS = {"torch": torch, "_operator": operator, "operator": operator, "math": math, "builtins": builtins}
 
 
-def resolve(name):
+def resolve(name: str) -> Any:
     """The callable or type with a qualified name; only torch, operator, math and builtins are
     looked into."""
     if "." not in name:
@@ -490,11 +507,11 @@ def resolve(name):
     return value
 
 
-def _resolve_type(text):
+def _resolve_type(text: str) -> Any:
     """The type that prints as `text`, or None: names and subscripts such as
     typing.Optional[torch.Tensor]."""
 
-    def build(tree):
+    def build(tree: ast.AST) -> Any:
         if isinstance(tree, ast.Subscript):
             return build(tree.value)[build(tree.slice)]
         if isinstance(tree, ast.Tuple):
@@ -508,14 +525,14 @@ def _resolve_type(text):
         return None
 
 
-def _attach(root, path, value):
+def _attach(root: torch.nn.Module, path: str, value: torch.Tensor | torch.nn.Module) -> None:
     """Sets root.path, making empty modules on the way; tensors fill a module's own slots or become
     buffers."""
     *parents, name = path.split(".")
     for parent in parents:
         if parent not in root._modules:
             root.add_module(parent, torch.nn.Module())
-        root = root._modules[parent]
+        root = root.get_submodule(parent)
     if isinstance(value, torch.nn.Module):
         root.add_module(name, value)
     elif root._parameters.get(name) is not None:
@@ -525,10 +542,11 @@ def _attach(root, path, value):
         root.register_buffer(name, value)
 
 
-def _build_stack(cls, modules, path, config, tensors):
+def _build_stack(cls: type[torch.nn.Module], modules: Document, path: str, config: dict[str, Any],
+                 tensors: Mapping[str, torch.Tensor]) -> torch.nn.Module:
     """A stack of Transformer layers, whose arguments are modules."""
 
-    def child(name):
+    def child(name: str) -> Any:
         entry = modules.get(f"{path}.{name}")
         return entry and _build_module(modules, f"{path}.{name}", tensors)
 
@@ -539,7 +557,7 @@ def _build_stack(cls, modules, path, config, tensors):
     return cls(child("layers.0"), n, child("norm"), **config)
 
 
-def _build_module(modules, path, tensors):
+def _build_module(modules: Document, path: str, tensors: Mapping[str, torch.Tensor]) -> torch.nn.Module:
     entry = modules[path]
     if entry["type"] == "torch.fx.GraphModule":
         inner = {name.removeprefix(path + "."): t for name, t in tensors.items()
@@ -554,14 +572,14 @@ def _build_module(modules, path, tensors):
     return made.train(entry.get("training", False))
 
 
-def _decode_meta(node, meta):
+def _decode_meta(node: torch.fx.Node, meta: Document) -> None:
     if "nn_module_stack" in meta:
         node.meta["nn_module_stack"] = {key: tuple(entry) for key, entry in meta["nn_module_stack"].items()}
     if "stack_trace" in meta:
         node.meta["stack_trace"] = meta["stack_trace"]
 
 
-def import_fx(document, tensors=None):
+def import_fx(document: Document, tensors: Mapping[str, torch.Tensor] | None = None) -> torch.fx.GraphModule:
     """The GraphModule that a document and its weights describe. Classes come from torch.nn only."""
     tensors = tensors or {}
     root = torch.nn.Module()
@@ -580,7 +598,8 @@ def import_fx(document, tensors=None):
             owner, _, name = path.rpartition(".")
             setattr(root.get_submodule(owner), name, operator.attrgetter(entry["same_as"])(root))
 
-    graph, nodes = torch.fx.Graph(), {}
+    graph = torch.fx.Graph()
+    nodes: dict[str, torch.fx.Node] = {}
     for entry in document["nodes"]:
         target = resolve(entry["target"]) if entry["op"] == "call_function" else entry["target"]
         node = graph.create_node(
@@ -599,13 +618,13 @@ def import_fx(document, tensors=None):
 # ---- files -------------------------------------------------------------------------------------
 
 
-def dumps(document):
+def dumps(document: Document) -> str:
     """The document as text, one node, module and tensor per line."""
 
-    def block(items):
+    def block(items: Iterable[str]) -> str:
         return ",\n".join("  " + item for item in items)
 
-    def line(value):
+    def line(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
     parts = []
@@ -620,7 +639,7 @@ def dumps(document):
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def _load(source):
+def _load(source: str) -> torch.fx.GraphModule:
     """`file.py:name` -> a GraphModule; a class is called without arguments, what is no GraphModule
     is traced."""
     file, _, name = source.rpartition(":")
@@ -628,7 +647,7 @@ def _load(source):
         raise SystemExit(f"{source}: expected file.py:name, e.g. model.py:Net")
     sys.path.insert(0, str(pathlib.Path(file).resolve().parent))
     spec = importlib.util.spec_from_file_location(pathlib.Path(file).stem, file)
-    if spec is None:
+    if spec is None or spec.loader is None:
         raise SystemExit(f"{file} is no Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -642,7 +661,7 @@ def _load(source):
     return value if isinstance(value, torch.fx.GraphModule) else torch.fx.symbolic_trace(value)
 
 
-def _parse_input(text):
+def _parse_input(text: str) -> tuple[str, Declared]:
     match = re.fullmatch(r"(\w+)=(\w+)\[([\w, ]*)\]", text)
     if not match or match[2] not in DTYPES:
         raise argparse.ArgumentTypeError(f"{text}: expected name=dtype[sizes], e.g. x=float32[N,3]")
@@ -650,20 +669,21 @@ def _parse_input(text):
     return match[1], (match[2], sizes)
 
 
-def random_inputs(declared, at):
+def random_inputs(declared: Mapping[str, Declared], at: int) -> dict[str, torch.Tensor]:
     """The inputs of sample `at`; each dimension name has one size."""
-    sizes, inputs = {}, {}
+    sizes: dict[str, int] = {}
+    inputs = {}
     torch.manual_seed(at)
     for name, (dtype, shape) in declared.items():
-        shape = [sizes.setdefault(size, at + len(sizes) + 1) if isinstance(size, str) else size
-                 for size in shape]
-        values = torch.randn(shape)
+        values = torch.randn([sizes.setdefault(size, at + len(sizes) + 1) if isinstance(size, str) else size
+                              for size in shape])
         inputs[name] = values.to(DTYPES[dtype]) if DTYPES[dtype].is_floating_point else \
             (values > 0).to(DTYPES[dtype])
     return inputs
 
 
-def write_sample_file(gm, wanted, declared, path, nodes):
+def write_sample_file(gm: torch.fx.GraphModule, wanted: str, declared: Mapping[str, Declared],
+                      path: pathlib.Path, nodes: bool) -> None:
     """`wanted`: how many with random inputs, or a file that torch.save wrote of a list of
     inputs."""
     from .samples import write_samples
@@ -677,7 +697,7 @@ def write_sample_file(gm, wanted, declared, path, nodes):
     write_samples(gm, [random_inputs(declared, at) for at in range(int(wanted))], path, nodes)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source",

@@ -16,11 +16,15 @@ of outputs are those of the graph's info: the path in the output structure, or t
 Random operators draw the numbers of torch.manual_seed(0), as the server does when it checks samples.
 Needs torch only.
 """
+from __future__ import annotations
+
 import copy
 import inspect
 import json
+import os
 import struct
 import sys
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import fx
@@ -29,10 +33,12 @@ DTYPES = {torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8", torch.int16: 
           torch.int32: "I32", torch.int64: "I64", torch.float16: "F16", torch.bfloat16: "BF16",
           torch.float32: "F32", torch.float64: "F64"}
 
+Inputs = Sequence[Any] | Mapping[str, Any]  # positional or named arguments of forward
+Model = torch.nn.Module | torch.export.ExportedProgram
 SEED = 0  # random operators draw what the server draws when it checks samples
 
 
-def raw(tensor):
+def raw(tensor: torch.Tensor) -> bytes:
     """The bytes of a dense copy."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     if flat.numel() == 0:
@@ -40,7 +46,7 @@ def raw(tensor):
     return bytes(flat.view(torch.uint8).untyped_storage()[:flat.numel() * flat.element_size()])
 
 
-def safetensors_bytes(tensors):
+def safetensors_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:
     header, parts, at = {}, [], 0
     for name, tensor in tensors.items():
         data = raw(tensor)
@@ -56,25 +62,25 @@ def safetensors_bytes(tensors):
 class Recorder(fx.Interpreter):
     """Keeps a copy of each node's value, before later nodes write to it."""
 
-    def __init__(self, module):
+    def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
-        self.values = {}
+        self.values: dict[str, torch.Tensor] = {}
 
-    def run_node(self, n):
+    def run_node(self, n: fx.Node) -> Any:
         value = super().run_node(n)
         if isinstance(value, torch.Tensor) and n.op not in ("placeholder", "output", "get_attr"):
             self.values[n.name] = value.detach().clone()
         return value
 
 
-def named_inputs(forward, inputs):
+def named_inputs(forward: Callable[..., Any], inputs: Inputs) -> dict[str, Any]:
     if isinstance(inputs, dict):
         return dict(inputs)
     names = list(inspect.signature(forward).parameters)
     return dict(zip(names, inputs))
 
 
-def called(module, given):
+def called(module: torch.nn.Module, given: Inputs) -> Any:
     """Named arguments that forward was exported with as positional ones are given as such."""
     if isinstance(given, dict):
         names = list(inspect.signature(module.forward).parameters)
@@ -83,7 +89,7 @@ def called(module, given):
     return module(**given) if isinstance(given, dict) else module(*given)
 
 
-def named_outputs(value, names=(), path=""):
+def named_outputs(value: Any, names: Sequence[str] = (), path: str = "") -> dict[str, torch.Tensor]:
     """Leaves by their path, as the graph's info names them."""
     if isinstance(value, torch.Tensor):
         return {path or (names[0] if names else "output"): value}
@@ -95,19 +101,20 @@ def named_outputs(value, names=(), path=""):
     return out
 
 
-def output_names(graph):
+def output_names(graph: fx.Graph) -> list[str]:
     """Names of the nodes that a graph returns, where it returns one or a flat list of them."""
     returned = next(node for node in graph.nodes if node.op == "output").args[0]
     returned = returned if isinstance(returned, (tuple, list)) else [returned]
     return [node.name for node in returned if isinstance(node, fx.Node)]
 
 
-def flat_inputs(module, named):
+def flat_inputs(module: fx.GraphModule, named: Mapping[str, Any]) -> list[Any]:
     return [named[node.target] for node in module.graph.nodes if node.op == "placeholder"
             and node.target in named]
 
 
-def node_values(module, graph, named):
+def node_values(module: fx.GraphModule, graph: fx.Graph,
+                named: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Of the nodes that the graph, as it is uploaded, has: the module of an exported program has
     others for its guards."""
     recorder, known = Recorder(module), {node.name for node in graph.nodes}
@@ -115,12 +122,12 @@ def node_values(module, graph, named):
     return {name: value for name, value in recorder.values.items() if name in known}
 
 
-def make_samples(model, inputs, nodes=False):
+def make_samples(model: Model, inputs: Iterable[Inputs], nodes: bool = False) -> dict[str, torch.Tensor]:
     """The tensors of such a file, by name."""
-    exported = isinstance(model, torch.export.ExportedProgram)
-    module = model.module() if exported else model
-    graph = model.graph if exported else getattr(module, "graph", None)
-    names, tensors = output_names(graph) if graph is not None else [], {}
+    module: Any = model.module() if isinstance(model, torch.export.ExportedProgram) else model
+    graph: Any = model.graph if module is not model else getattr(module, "graph", None)
+    names = output_names(graph) if graph is not None else []
+    tensors: dict[str, torch.Tensor] = {}
     if nodes and graph is None:
         raise ValueError("values of nodes are those of a GraphModule or an exported program")
     for at, given in enumerate(inputs):
@@ -139,12 +146,13 @@ def make_samples(model, inputs, nodes=False):
     return tensors
 
 
-def write_samples(model, inputs, path, nodes=False):
+def write_samples(model: Model, inputs: Iterable[Inputs], path: str | os.PathLike[str],
+                  nodes: bool = False) -> None:
     with open(path, "wb") as file:
         file.write(safetensors_bytes(make_samples(model, inputs, nodes)))
 
 
-def main():
+def main() -> int:
     words = [word for word in sys.argv[1:] if word != "--nodes"]
     if len(words) != 3:
         print(__doc__)

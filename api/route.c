@@ -143,19 +143,27 @@ bool route_is_alias(const char *text)
         return route_is_name(text) && strchr("0123456789", text[0]) == NULL;
 }
 
-static Status take_version(const char *text, ApiCall *call)
+// The first `n` characters are the number.
+static Status take_number(const char *text, size_t n, ApiCall *call)
 {
-        size_t n = strspn(text, "0123456789");
-        if (route_is_alias(text)) {
-                memcpy(call->alias, text, strlen(text) + 1);
-                return STATUS_OK;
-        }
-        if (n == 0 || text[n] != '\0' || n > 15 || strtoll(text, NULL, 10) == 0)
+        if (n == 0 || n > 15 || strtoll(text, NULL, 10) == 0)
                 return fail(
                         STATUS_VALUE,
                         "a version is a number from 1 on, or an alias, which begins with a letter or '_'");
         call->version = strtoll(text, NULL, 10);
         return STATUS_OK;
+}
+
+static Status take_version(const char *text, ApiCall *call)
+{
+        size_t n = strspn(text, "0123456789");
+        if (route_has(call->route, AS_TORCHSERVE) && strcmp(text + n, ".0") == 0) // as its archives count
+                return take_number(text, n, call);
+        if (route_is_alias(text)) {
+                memcpy(call->alias, text, strlen(text) + 1);
+                return STATUS_OK;
+        }
+        return take_number(text, text[n] == '\0' ? n : 0, call);
 }
 
 // The text behind a placeholder in its segment: ":predict" of "{name}:predict".

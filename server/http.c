@@ -111,6 +111,8 @@ static Status check_token(Exchange *exchange, Status known)
 static Status name_graph(Exchange *exchange)
 {
         ApiCall *call = &exchange->job->call;
+        if (call->name[0] != '\0') // by its path
+                return STATUS_OK;
         memcpy(call->name, exchange->http->options.codecs.invoked, sizeof(call->name));
         return call->name[0] != '\0' ? STATUS_OK : api_take_only(exchange->http->options.engine, call);
 }

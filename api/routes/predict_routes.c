@@ -10,8 +10,9 @@ static bool is_available(GraphVersion *version)
         return atomic_load(&version->state) != GRAPH_STATE_DAMAGED && !atomic_load(&version->unloaded);
 }
 
-// {"models": [...]} of all graphs by name, each as `write` has it.
-static Status answer_models(const Answer *answer, void (*write)(const GraphVersion *version, Text *out))
+// ---- TensorFlow Serving and KServe v1 ----
+// KServe's: TensorFlow Serving has no list.
+Status get_tf_models(const Answer *answer)
 {
         char after[STORE_NAME_MAX + 1] = "";
         Text *out = answer_begin(answer, json_type);
@@ -24,7 +25,7 @@ static Status answer_models(const Answer *answer, void (*write)(const GraphVersi
                 for (uint32_t i = 0; i < n; i++) {
                         text_add(out, any ? ", " : "");
                         any = true;
-                        write(rows[i], out);
+                        text_add_json(out, rows[i]->name);
                         memcpy(after, rows[i]->name, sizeof(after));
                         graph_version_unref(rows[i]);
                 }
@@ -32,18 +33,6 @@ static Status answer_models(const Answer *answer, void (*write)(const GraphVersi
         }
         text_add(out, "]}\n");
         return STATUS_OK;
-}
-
-// ---- TensorFlow Serving and KServe v1 ----
-static void write_name(const GraphVersion *version, Text *out)
-{
-        text_add_json(out, version->name);
-}
-
-// KServe's: TensorFlow Serving has no list.
-Status get_tf_models(const Answer *answer)
-{
-        return answer_models(answer, write_name);
 }
 
 static void write_version(GraphVersion *version, Text *out)
@@ -142,15 +131,31 @@ static void write_ts_name(const GraphVersion *version, Text *out)
                   (long long)version->stored.version, version->name);
 }
 
-static void write_ts_row(const GraphVersion *version, Text *out)
-{
-        write_ts_name(version, out);
-        text_add_char(out, '}');
-}
-
 Status get_ts_models(const Answer *answer)
 {
-        return answer_models(answer, write_ts_row);
+        int64_t limit;
+        GraphVersion *rows[LIST_MAX];
+        uint32_t n;
+        bool more;
+        TRY(param_int(answer->call, PARAM_LIMIT, &limit));
+        TRY(engine_list(answer->context->engine, param_text(answer->call, PARAM_PAGE_TOKEN), (uint32_t)limit,
+                        rows, &n, &more));
+        Text *out = answer_begin(answer, json_type);
+        text_add_char(out, '{');
+        if (more) {
+                text_add(out, "\"nextPageToken\": ");
+                text_add_json(out, rows[n - 1]->name);
+                text_add(out, ", ");
+        }
+        text_add(out, "\"models\": [");
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(out, i == 0 ? "" : ", ");
+                write_ts_name(rows[i], out);
+                text_add_char(out, '}');
+                graph_version_unref(rows[i]);
+        }
+        text_add(out, "]}\n");
+        return STATUS_OK;
 }
 
 // Every worker runs every model.

@@ -417,6 +417,7 @@ def good_requests(session, snapshot):
              ("TS_VERSION_PREDICT", "POST", "/predictions/tiny/1", b'{"data": [[1.5, -2.0]]}'),
              ("TS_VERSION_PREDICT_PUT", "PUT", "/predictions/tiny/1", b'{"body": [[1.5, -2.0]]}'),
              ("INVOCATIONS", "POST", "/invocations", json.dumps({"instances": [[[[0.5] * 8] * 8]]}).encode()),
+             ("SM_INVOKE", "POST", "/endpoints/tiny/invocations", b"[[1.5, -2.0]]"),
              ("OIP_INDEX", "POST", "/v2/repository/index", b""),
              ("OIP_LOAD", "POST", "/v2/repository/models/spare/load", b""),
              ("OIP_UNLOAD", "POST", "/v2/repository/models/spare/unload", b""),

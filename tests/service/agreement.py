@@ -56,7 +56,7 @@ class Agreement:
                 yield method.upper(), path, operation
 
     def body_of(self, method, path):
-        if path.startswith(("/predictions", "/invocations")):
+        if path.startswith(("/predictions", "/invocations", "/endpoints")):
             return b'{"inputs": %s}' % json.dumps(json.loads(self.run_body)["inputs"]).encode()
         if path.endswith("/run") and path != "/v1/run":
             return self.run_body

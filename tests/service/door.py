@@ -310,7 +310,7 @@ def encodings(binary):
         rows, large = b'{"instances": [[1.5, -2.0]]}', b"[" * 2 + b"1.0, " * 300000 + b"1.0]]"
         for method, target in (("POST", "/v1/models/m:predict"), ("POST", "/v1/models/m/versions/1:predict"),
                                ("POST", "/predictions/m"), ("PUT", "/predictions/m/1"),
-                               ("POST", "/invocations")):
+                               ("POST", "/invocations"), ("POST", "/endpoints/m/invocations")):
             for encoding, squeeze in (("gzip", gzip.compress), ("deflate", zlib.compress)):
                 reply = ask(method, target, squeeze(rows), encoding, 200)
                 expect(reply.json(), {"predictions": [[1.5, 0]]}, f"{method} {target} with {encoding}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutants of .pt2 archives: archives.py FXSERVE [--mutants 20] [--seconds N] [--seed 1] [WORD].
+"""Mutants of .pt2 archives: archives.py FXSERVE [--mutants 20] [--total N | --seconds N] [--seed 1] [WORD].
 
 Each mutant is a real archive (tests/print/pt2, tests/models) in whose model document or weights
 configuration a few fields are left out, of another type, or of a value that stands elsewhere in the
@@ -7,8 +7,8 @@ document. It is uploaded; what is accepted is run eagerly and compiled, with the
 server gives and with the unchanged archive's. No reply may be a 5xx or late, the server must live,
 both ways must agree on status and code, and on every number but for rounding.
 
---mutants: so many of each archive; with --seconds as many as fit. WORD: only archives whose names
-hold it.
+--mutants: so many of each archive, once; again and again until there are --total of them, or until
+--seconds have passed, with a line for each round. WORD: only archives whose names hold it.
 """
 import argparse
 import base64
@@ -60,6 +60,10 @@ class Archive:
         return out.getvalue()
 
 
+def copied(value):
+    return json.loads(json.dumps(value))
+
+
 def slim(value):
     """Without what no reader looks at, so that mutations meet what counts."""
     if isinstance(value, dict):
@@ -93,14 +97,14 @@ def mutate_once(rng, document):
     if choice == 0:
         del container[key]
     elif choice == 1:
-        container[key] = rng.choice(STRANGE)
+        container[key] = copied(rng.choice(STRANGE))
     elif choice <= 4 and same:  # what stands under the same key elsewhere
         other_container, other_key = rng.choice(same)
-        container[key] = json.loads(json.dumps(other_container[other_key]))
+        container[key] = copied(other_container[other_key])
     elif choice == 5:
-        container[key] = json.loads(json.dumps(other_container[other_key]))
+        container[key] = copied(other_container[other_key])
     elif choice == 6 and isinstance(container, list):
-        container.insert(key, json.loads(json.dumps(value)))
+        container.insert(key, copied(value))
     elif choice == 7 and isinstance(container, list) and len(container) > 1:
         other = rng.randrange(len(container))
         container[key], container[other] = container[other], container[key]
@@ -111,15 +115,15 @@ def mutate_once(rng, document):
                                      rng.choice([3, 5, 8, 100, 1 << 20, 1 << 40])])
     elif isinstance(value, str) and same:
         other_container, other_key = rng.choice(same)
-        container[key] = json.loads(json.dumps(other_container[other_key]))
+        container[key] = copied(other_container[other_key])
     elif value is None:
         container[key] = rng.choice([True, False, 0, 1, "", [], {}])
     else:
-        container[key] = rng.choice(STRANGE)
+        container[key] = copied(rng.choice(STRANGE))
 
 
 def mutant_of(rng, archive):
-    documents = json.loads(json.dumps(archive.documents))
+    documents = copied(archive.documents)
     name = archive.model if rng.random() < 0.9 else rng.choice(list(documents))
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         mutate_once(rng, documents[name])
@@ -180,7 +184,7 @@ class Suite:
 
     def run_both(self, name, body):
         """Runs a body eagerly and compiled."""
-        eager, compiled = (self.call("POST", f"/v1/graphs/{name}/run?encoding=b64&mode={mode}", body)
+        eager, compiled = (self.call("POST", f"/v1/graphs/{name}/run?encoding=b64&seed=1&mode={mode}", body)
                            for mode in ("eager", "compiled"))
         if eager.status in UNDECIDED or compiled.status in UNDECIDED:
             return
@@ -240,6 +244,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary", metavar="FXSERVE")
     parser.add_argument("--mutants", type=int, default=20)
+    parser.add_argument("--total", type=int, default=0)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", help="a folder for mutants that failed")
@@ -248,12 +253,15 @@ def main():
     KEPT = options.keep
     suite = Suite(options)
     suite.server.start()
-    rng, end = random.Random(options.seed), time.monotonic() + (options.seconds or 0)
+    rng, began = random.Random(options.seed), time.monotonic()
     while True:
         for name, path in seeds(options.word):
             suite.archive(name, path, rng, options.mutants)
-        if time.monotonic() >= end:
+        seconds = time.monotonic() - began
+        if suite.n_mutants >= options.total and seconds >= (options.seconds or 0):
             break
+        print(f"{suite.n_mutants} mutants in {seconds:.0f} s, {suite.tally.failed} archives with failures",
+              flush=True)
     suite.tally.check("the server's end", "\n".join(suite.server.stop()))
     suite.server.clean_up()
     print(f"{suite.n_mutants} mutants, {suite.n_accepted} accepted, {suite.n_run} runs compared")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // random_sample.c: random permutations, categories and slopes; normal numbers whose mean or
 // deviation is a tensor.
+#include "core/kernels/dense.h"
+#include "core/kernels/random/counts.h"
 #include "core/kernels/random/draw.h"
 #include "core/kernels/random/sample.h"
 
@@ -147,6 +149,73 @@ static Status multinomial_expand(Emitter *emitter, const OpCall *call, Value *ou
                                 : compose_item(&c, OP(&c, "aten::topk", race, value_int(n)), 1);
         }
         return compose_end(&c, result, out);
+}
+
+// ---- numbers of events ----
+static Status counts_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, SELF);
+        TensorMeta meta;
+        if (!dtype_is_float(self->dtype))
+                return fail(STATUS_DTYPE, "\"poisson_cpu\" not implemented for '%s'",
+                            dtype_words(self->dtype));
+        meta_init(&meta, self->dtype, self->rank, self->size);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status poisson_run(const OpRun *run)
+{
+        _cleanup_(dense_deinit) Dense rates = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(dense_init(&rates, run->ctx, run->in[0], run->in_meta[0], DTYPE_F64));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], DTYPE_F64));
+        TRY(poisson_draw(run->ctx, meta_numel(run->in_meta[0]), rates.data, out.data));
+        return dense_out_store(&out);
+}
+
+static Status successes_run(const OpRun *run)
+{
+        const TensorMeta *meta = run->out_meta[0];
+        _cleanup_(dense_deinit) Dense counts = { 0 }, p = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { 0 };
+        TRY(dense_init(&counts, run->ctx, run->in[0], run->in_meta[0], DTYPE_F64));
+        TRY(dense_init(&p, run->ctx, run->in[1], run->in_meta[1], DTYPE_F64));
+        TRY(dense_out_init(&out, run->ctx, run->out[0], meta, DTYPE_F64));
+        TRY(binomial_draw(run->ctx, meta->dtype, meta_numel(meta), counts.data, p.data, out.data));
+        return dense_out_store(&out);
+}
+
+static Status binomial_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value count = NAMED(&c, "count"), p = NAMED(&c, "prob");
+        const TensorMeta *meta = compose_meta(&c, count), *given = compose_meta(&c, p);
+        int rank = 0;
+        int64_t size[MAX_RANK];
+        if (!dtype_is_float(meta->dtype) || !dtype_is_float(given->dtype))
+                return fail(STATUS_DTYPE, "binomial only supports floating-point dtypes for %s, got: %s",
+                            dtype_is_float(meta->dtype) ? "prob" : "count",
+                            dtype_words(dtype_is_float(meta->dtype) ? given->dtype : meta->dtype));
+        if (given->dtype != meta->dtype)
+                return fail(STATUS_DTYPE, "Found dtype %s but expected %s", dtype_words(given->dtype),
+                            dtype_words(meta->dtype));
+        if (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64)
+                return fail(STATUS_DTYPE, "\"binomial_cpu\" not implemented for '%s'",
+                            dtype_words(meta->dtype));
+        compose_check(&c, shape_broadcast(meta, given, &rank, size));
+        count = OP(&c, "aten::expand", count, compose_ints(&c, size, rank));
+        p = OP(&c, "aten::expand", p, compose_ints(&c, size, rank));
+        return compose_end(&c, OP(&c, "fxserve::successes", count, p), out);
+}
+
+// Rejection takes few steps; gaps between successes are ten on average.
+static Cost counts_cost(const OpCall *call)
+{
+        const TensorMeta *meta = &call->outs[0].meta;
+        const int64_t n = meta_numel(meta);
+        return (Cost){ .flops = saturating_product(n, 128),
+                       .bytes = saturating_product(n, 2 * dtype_info[meta->dtype].bytes) };
 }
 
 // ---- rrelu ----
@@ -335,6 +404,20 @@ const OpDef random_sample_ops[] = {
         COMPOSED("normal.Tensor_float(Tensor mean, float std=1." GENERATOR, normal_tensor_float_expand, 0),
         COMPOSED("normal.float_Tensor(float mean, Tensor std" GENERATOR, normal_float_tensor_expand, 0),
         COMPOSED("normal.Tensor_Tensor(Tensor mean, Tensor std" GENERATOR, normal_tensors_expand, 0),
+        { .schema = "aten::poisson(Tensor self, Generator? generator=None) -> Tensor",
+          .flags = OP_RANDOM | OP_CHECKS,
+          .infer = counts_infer,
+          .run = poisson_run,
+          .cost = counts_cost,
+          .traits = TRAIT_FRESH },
+        COMPOSED("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", binomial_expand,
+                 0),
+        { .schema = "fxserve::successes(Tensor count, Tensor prob) -> Tensor",
+          .flags = OP_RANDOM | OP_HIDDEN | OP_INTERNAL,
+          .infer = counts_infer,
+          .run = successes_run,
+          .cost = counts_cost,
+          .traits = TRAIT_FRESH },
         { .schema = "fxserve::race(Tensor self) -> Tensor",
           .flags = OP_RANDOM | OP_HIDDEN | OP_INTERNAL | OP_CHECKS,
           .infer = race_infer,

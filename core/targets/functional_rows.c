@@ -455,6 +455,11 @@ static const PyRow rows[] = {
           "py::multi_margin_loss(" LOSS "int p=1, float margin=1.0, Tensor? weight=None, " OLD_STYLE REDUCTION
           ") -> Tensor",
           .emits = "aten::multi_margin_loss a0 a1 a2 a3 a4 ra7 ~a5 ~a6" },
+        { "F.ctc_loss",
+          "py::ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, int "
+          "blank=0, "
+          "str reduction=\"mean\", bool zero_infinity=False) -> Tensor",
+          .emits = "aten::ctc_loss a0 a1 a2 a3 a4 ra5 a6" },
         { "F.poisson_nll_loss",
           "py::poisson_nll_loss(" LOSS "bool log_input=True, bool full=False, Any size_average=None, float "
           "eps=1e-08, Any reduce=None, str reduction=\"mean\") -> Tensor",

@@ -69,6 +69,9 @@ ADAPTIVE(max, 3)
 #define BY_INDICES   "nn::forward(Tensor input, Tensor indices, int[]? output_size=None) -> Tensor"
 #define ADAPTIVE_AVG "(Any output_size) -> ()"
 #define ADAPTIVE_MAX "(Any output_size, bool return_indices=False) -> ()"
+#define FRACTIONAL(n)                                                                                        \
+        "(int[" n "] kernel_size, int[" n "]? output_size=None, Any output_ratio=None, bool "                \
+        "return_indices=False, Any _random_samples=None) -> ()"
 static const ModuleClass rows[] = {
         { "torch.nn.MaxPool1d", "nn::MaxPool1d" MAX_POOL("1"), "", INPUT, .run = max_pool1d_run,
           .needs = "aten::max_pool1d" },
@@ -106,5 +109,9 @@ static const ModuleClass rows[] = {
           .emits = "F.max_unpool2d a0 a1 c0 c1 c2 a2" },
         { "torch.nn.MaxUnpool3d", "nn::MaxUnpool3d" UNPOOL("3"), "", BY_INDICES,
           .emits = "F.max_unpool3d a0 a1 c0 c1 c2 a2" },
+        { "torch.nn.FractionalMaxPool2d", "nn::FractionalMaxPool2d" FRACTIONAL("2"), "_random_samples??",
+          INPUT, .emits = "F.fractional_max_pool2d a0 c0 c1 c2 c3 s0" },
+        { "torch.nn.FractionalMaxPool3d", "nn::FractionalMaxPool3d" FRACTIONAL("3"), "_random_samples??",
+          INPUT, .emits = "F.fractional_max_pool3d a0 c0 c1 c2 c3 s0" },
 };
 const ModuleTable pooling_classes = MODULE_TABLE(rows);

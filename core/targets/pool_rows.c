@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool_rows.c: power-average pooling and unpooling, which torch.nn.functional writes in Python.
+// pool_rows.c: power-average and fractional pooling and unpooling, which torch.nn.functional
+// writes in Python.
 #include <math.h>
 #include <stdio.h>
 #include "core/ops/compose.h"
@@ -162,6 +163,70 @@ static Status max_unpool3d_expand(Emitter *emitter, const OpCall *call, Value *o
         return max_unpool(emitter, call, 3, out);
 }
 
+// ---- fractional ----
+// The sizes that are asked for: output_size, or the ratio's part of the input.
+static Value fractional_sizes(Compose *c, int n)
+{
+        const TensorMeta *input = compose_meta(c, NAMED(c, "input"));
+        int64_t sizes[3];
+        Value ratio = NAMED(c, "output_ratio");
+        if (compose_has(c, "output_size"))
+                return NAMED(c, "output_size");
+        if (ratio.kind == VALUE_NONE)
+                compose_check(c,
+                              fail(STATUS_VALUE,
+                                   "fractional_max_pool%dd requires specifying either an output_size or an "
+                                   "output_ratio",
+                                   n));
+        for (int d = 0; d < n && !compose_failed(c); d++) {
+                const Value one =
+                        value_is_sequence(ratio) && (int)ratio.seq->n == n ? ratio.seq->items[d] : ratio;
+                if (!value_is_number(one) || one.kind == VALUE_COMPLEX || input->rank < n)
+                        compose_check(c, fail(STATUS_VALUE, "output_ratio must be a number, or %d", n));
+                else
+                        sizes[d] = (int64_t)fmax(
+                                fmin((double)input->size[input->rank - n + d] * python_float(one), 0x1p53),
+                                -1);
+        }
+        return compose_failed(c) ? value_none() : compose_ints(c, sizes, n);
+}
+
+static Status fractional(Emitter *emitter, const OpCall *call, int n, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value input = NAMED(&c, "input"), samples = NAMED(&c, "_random_samples");
+        const TensorMeta *meta = compose_meta(&c, input);
+        Value sizes = fractional_sizes(&c, n);
+        if (samples.kind == VALUE_NONE && meta->rank > n)
+                samples = OP(
+                        &c, "aten::rand",
+                        INTS(&c, meta->rank == n + 1 ? 1 : meta->size[0], meta->size[meta->rank - n - 1], n),
+                        value_dtype(meta->dtype));
+        if (samples.kind == VALUE_NONE)
+                compose_check(&c, fail(STATUS_SHAPE,
+                                       "fractional_max_pool%dd(): Expected %dD or %dD tensor, but got %d "
+                                       "dimensions",
+                                       n, n + 1, n + 2, meta->rank));
+        Value both = OP(&c, n == 2 ? "aten::fractional_max_pool2d" : "aten::fractional_max_pool3d", input,
+                        NAMED(&c, "kernel_size"), sizes, samples);
+        return compose_end(&c, compose_bool(&c, "return_indices") ? both : compose_item(&c, both, 0), out);
+}
+
+static Status fractional_2d_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return fractional(emitter, call, 2, out);
+}
+
+static Status fractional_3d_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return fractional(emitter, call, 3, out);
+}
+
+#define FRACTIONAL(n, indices)                                                                               \
+        "(Tensor input, int[" n "] kernel_size, int[" n                                                      \
+        "]? output_size=None, Any output_ratio=None, bool return_indices=" indices                           \
+        ", Tensor? _random_samples=None) -> Any"
 #define LP_POOL(n)                                                                                           \
         "(Tensor input, Scalar norm_type, int[" n "] kernel_size, int[" n                                    \
         "]? stride=None, bool ceil_mode=False) -> Tensor"
@@ -179,5 +244,15 @@ static const PyRow rows[] = {
           .needs = "aten::max_unpool2d" },
         { "F.max_unpool3d", "py::max_unpool3d" UNPOOL("3"), .expand = max_unpool3d_expand,
           .needs = "aten::max_unpool3d" },
+        { "F.fractional_max_pool2d", "py::fractional_max_pool2d" FRACTIONAL("2", "False"),
+          .expand = fractional_2d_expand, .needs = "aten::fractional_max_pool2d aten::rand" },
+        { "F.fractional_max_pool3d", "py::fractional_max_pool3d" FRACTIONAL("3", "False"),
+          .expand = fractional_3d_expand, .needs = "aten::fractional_max_pool3d aten::rand" },
+        { "F.fractional_max_pool2d_with_indices",
+          "py::fractional_max_pool2d_with_indices" FRACTIONAL("2", "True"), .expand = fractional_2d_expand,
+          .needs = "aten::fractional_max_pool2d aten::rand" },
+        { "F.fractional_max_pool3d_with_indices",
+          "py::fractional_max_pool3d_with_indices" FRACTIONAL("3", "True"), .expand = fractional_3d_expand,
+          .needs = "aten::fractional_max_pool3d aten::rand" },
 };
 const PyTable py_pool_rows = PY_TABLE(rows);

@@ -259,6 +259,12 @@ static Status add_child_effects(void *context, const Value *leaf)
         return STATUS_OK;
 }
 
+// Also in eval mode.
+static bool draws_always(const Module *module)
+{
+        return module->type != NULL && strstr(module->type, "FractionalMaxPool") != NULL;
+}
+
 static void add_module_effects(Effects *effects, const Node *node)
 {
         const Module *module = graph_module(effects->graph, node->target);
@@ -270,7 +276,7 @@ static void add_module_effects(Effects *effects, const Node *node)
         } else {
                 bool counts = module->training && resolved->entry->class->updates_state;
                 effects->found |= NODE_SHARES | (counts || module_in_place(module) ? NODE_WRITES : 0) |
-                                  (module->training ? NODE_DRAWS : 0);
+                                  (module->training || draws_always(module) ? NODE_DRAWS : 0);
         }
 }
 
@@ -302,7 +308,7 @@ uint32_t node_effects(const Graph *graph, const Node *node)
 // Composites not known to draw nothing have NODE_DRAWS; names decide here.
 static bool name_draws(const char *name)
 {
-        static const char *const parts[] = { "dropout", "rrelu", "rand", "attention" };
+        static const char *const parts[] = { "dropout", "rrelu", "rand", "attention", "fractional" };
         for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
                 if (strstr(name, parts[i]) != NULL)
                         return true;
@@ -323,6 +329,8 @@ static bool target_draws(const Target *target)
 static bool module_draws(const Module *module)
 {
         Meaning meaning;
+        if (draws_always(module))
+                return true;
         if (!module->training || module->type == NULL)
                 return false;
         module_meaning(module->type, &meaning);

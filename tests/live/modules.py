@@ -24,6 +24,7 @@ from export_fx import Unsupported, dumps, export_fx, module_config
 from service import Server, Tally
 
 RTOL, ATOL = 1e-4, 1e-5
+SEED = 7  # of modules that draw
 
 
 def some(*shape, dtype=torch.float32):
@@ -165,6 +166,11 @@ def loss_rows():
     yield nn.GaussianNLLLoss(), a, b, 0.3
     yield nn.MultiLabelMarginLoss(), a[0], several[0]
     yield nn.MultiLabelSoftMarginLoss(), some(2, 3, 4), torch.rand(2, 3, 4)
+    chances, labels = some(8, 3, 5).log_softmax(2), ints(4, 3, 4) + 1
+    for reduction in ("mean", "sum", "none"):
+        loss = nn.CTCLoss(reduction=reduction, zero_infinity=reduction == "mean")
+        yield loss, chances, labels, torch.tensor([8, 6, 2]), torch.tensor([4, 3, 0])
+        yield loss, chances, labels.flatten()[:7], (8, 6, 3), (4, 3, 0)
 
 
 def pooling_rows():
@@ -203,6 +209,10 @@ def pooling_rows():
         for mode in ("nearest", "nearest-exact", ("linear", "bilinear", "trilinear")[n - 1]):
             yield nn.Upsample(scale_factor=2, mode=mode), x
             yield nn.Upsample(size=(5,) * n, mode=mode, align_corners=True if "linear" in mode else None), x
+    for given in ({"output_ratio": 0.6}, {"output_size": (3, 2), "return_indices": True}):
+        yield nn.FractionalMaxPool2d(2, **given), some(2, 3, 8, 8)
+        yield nn.FractionalMaxPool2d(2, _random_samples=torch.rand(2, 3, 2), **given), some(2, 3, 8, 8)
+    yield nn.FractionalMaxPool3d((2, 1, 3), output_ratio=(0.6, 0.5, 0.4)), some(2, 3, 8, 9, 10)
 
 
 def other_rows():
@@ -302,6 +312,7 @@ def refused_rows():
     yield nn.EmbeddingBag(9, 4, mode="sum"), ints(9, 3, 2), None, some(3)
     values, at = nn.MaxPool2d(2, return_indices=True)(some(2, 3, 8, 8))
     yield nn.MaxUnpool2d(2), values, at, [8, 8, 8]
+    yield nn.CTCLoss(blank=9), some(8, 3, 5), ints(4, 3, 4), (8, 8, 8), (4, 4, 4)
     yield nn.GaussianNLLLoss(), x, x, torch.rand(5, 2, 2)
     yield nn.GaussianNLLLoss(), x, x, -some(5, 2, 4).abs()
     both = nn.Transformer(4, 2, 1, 1, 8)
@@ -363,6 +374,7 @@ class Row:
         return json.loads(dumps(export_fx(fx.GraphModule(root, graph), inline=True)[0])), inputs
 
     def want(self):
+        torch.manual_seed(SEED)
         with torch.no_grad():
             return pytree.tree_leaves(self.module(*self.args, **self.kwargs))
 
@@ -384,7 +396,7 @@ def received(entry):
 
 def run(server, row, mode):
     document, inputs = row.graph()
-    body = {"graph": document, "mode": mode, "encoding": "b64",
+    body = {"graph": document, "mode": mode, "encoding": "b64", "seed": SEED,
             "inputs": {name: sent(tensor) for name, tensor in inputs.items()}}
     return server.call("POST", "/v1/run", json.dumps(body).encode())
 

@@ -34,6 +34,7 @@ def hand_cases():
     """Yields (overload name, args, kwargs)."""
     from golden_affine import affine_cases
     from golden_census import census_cases  # they use the functions of this file
+    from golden_ctc import ctc_cases, fractional_cases
     from golden_detection import detection_cases
     from golden_dtypes import dtype_cases
     from golden_encoder import encoder_cases
@@ -46,7 +47,8 @@ def hand_cases():
     for part in (pointwise, promotion, reductions, views, movement, factories, products, bool_products,
                  windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
                  search, samples, census_cases, linalg_cases, found_cases,
-                 name_cases, encoder_cases, dtype_cases):
+                 name_cases, encoder_cases, dtype_cases,
+                 ctc_cases, fractional_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
     for part in (quantized_cases, detection_cases, affine_cases, grouped_cases):

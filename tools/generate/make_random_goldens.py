@@ -12,6 +12,7 @@ which fxserve does not: the program ends there.
 import hashlib
 import itertools
 import json
+import math
 import pathlib
 import sys
 
@@ -150,6 +151,22 @@ def samples():
     yield Drawn("aten.normal.Tensor_Tensor", [torch.zeros(4, 1), torch.ones(5)])
 
 
+def events():
+    """Few and many events: each algorithm has its own branch for them."""
+    rates = torch.tensor([0.0, 0.3, 1.0, 4.5, 9.999, 10.0, 12.5, 40.0, 700.25, 3e4])
+    for dtype in FLOATS:
+        for x in (rates, rates.repeat(9), rates[:0], rates.reshape(2, 5).t(), rates.expand(3, 10), rates[4]):
+            yield Drawn("aten.poisson.default", [x.to(dtype)])
+    counts = torch.tensor([0.0, 1.0, 7.0, 30.0, 200.0, 5000.0, 1e6, 12.5, -3.0, 90.0])
+    shares = torch.tensor([0.5, 0.25, 0.03, 0.9, 0.4999, 0.999, 1.0, 0.0, -0.5, math.nan])
+    for dtype, shift in itertools.product((f32, f64), range(10)):
+        c, p = counts.to(dtype), shares.roll(shift).to(dtype)
+        yield Drawn("aten.binomial.default", [c.repeat(3), p.repeat(3)])
+    yield Drawn("aten.binomial.default", [counts.reshape(2, 5).t(), shares[:2]])
+    yield Drawn("aten.binomial.default", [counts[:0], shares[:0]])
+    yield Drawn("aten.binomial.default", [counts[3:6, None], shares[:4]])
+
+
 def layers():
     for dtype, size in itertools.product(FLOATS, (1, 15, 16, 40)):
         x = torch.linspace(-2, 3, size).to(dtype)
@@ -211,8 +228,9 @@ def main():
     if not torch.equal(torch.empty(100).bernoulli_(0.5), plain):
         sys.exit("PyTorch draws with MKL's generators on this processor")
     lines, tensors = [], {}
-    for number, drawn in enumerate(itertools.chain(factories(), likes(), fills(), probabilities(), samples(),
-                                                   layers(), attention())):
+    drawn_cases = itertools.chain(factories(), likes(), fills(), probabilities(), samples(), events(),
+                                  layers(), attention())
+    for number, drawn in enumerate(drawn_cases):
         case = with_hashes(encode_case(drawn, tensors, number), tensors)
         rtol, atol = TOLERANCE[drawn.args[0].dtype] if "attention" in case["op"] else (0.0, 0.0)
         case |= {"opinfo": "hand", "seed": drawn.seed, "rtol": rtol, "atol": atol}

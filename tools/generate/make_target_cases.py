@@ -684,6 +684,9 @@ def losses(rows):
     module("CrossEntropyLoss", {}, rows, rows.softmax(1))
     module("NLLLoss", {"ignore_index": 1}, rows.log_softmax(1), labels)
     module("MultiMarginLoss", {"p": 2, "margin": 0.5}, rows, labels)
+    for config in ({}, {"reduction": "none", "zero_infinity": True}):
+        module("CTCLoss", config, rows[:, None].log_softmax(2), labels[None, :2] + 1,
+               torch.tensor([rows.shape[0]]), torch.tensor([2]))
     module("MarginRankingLoss", {"margin": 0.25}, rows, rows.flip(0), signs)
     module("CosineEmbeddingLoss", {"margin": 0.1, "reduction": "none"}, rows, rows.flip(0),
            signs[:, 0].sign())

@@ -13,8 +13,8 @@
 #include "core/kernels/product/recurrent.h"
 
 const KernelFamily *const kernel_families[] = {
-        &gemm_family,      &softmax_family,   &direct_family,    &depthwise_family, &winograd_family,
-        &pool_last_family, &attention_family, &recurrent_family, &narrow_family,
+        &gemm_family,      &softmax_family,   &direct_family,          &depthwise_family, &winograd_family,
+        &pool_last_family, &attention_family, &attention_pairs_family, &recurrent_family, &narrow_family,
 };
 const size_t n_kernel_families = ARRAY_LENGTH(kernel_families);
 

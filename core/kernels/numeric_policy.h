@@ -8,7 +8,7 @@
 
 // What a run asked for: how products of float32 with constant factors are computed. The other nodes
 // stay float32. Where the CPU has the instructions, rows are rounded as far as factors, and
-// convolutions take bfloat16.
+// convolutions and attention take bfloat16.
 typedef enum Precision {
         PRECISION_F32,  // as PyTorch does
         PRECISION_BF16, // factors rounded to bfloat16, sums in float32

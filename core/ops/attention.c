@@ -19,6 +19,7 @@ typedef struct SdpaArgs {
         int64_t n_keys, depth;
         int64_t repeat; // query heads per key head (enable_gqa)
         bool nan_rows;
+        bool bf16; // products of bfloat16
 } SdpaArgs;
 
 typedef struct Operands {
@@ -289,7 +290,8 @@ static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *in
                                 .batch_rank = result.rank - 2,
                                 .causal = args->causal,
                                 .nan_rows = args->nan_rows,
-                                .scale = args->scale };
+                                .scale = args->scale,
+                                .bf16 = args->bf16 };
         attention.weights = DTYPE_NONE;
         if (run->out_meta[0]->dtype != attention.dtype && is_blocked(run->call, args))
                 attention.weights = run->out_meta[0]->dtype;
@@ -315,10 +317,11 @@ static void inputs_deinit(SdpaInput (*inputs)[4])
                 input_deinit(&(*inputs)[i]);
 }
 
-static Status sdpa_run(const OpRun *run)
+static Status run_sdpa(const OpRun *run, bool bf16)
 {
         SdpaArgs args;
         TRY(sdpa_args(run->call, &args));
+        args.bf16 = bf16;
         if (meta_numel(run->out_meta[0]) == 0)
                 return STATUS_OK;
         Dtype as = dtype_compute(run->in_meta[0]->dtype);
@@ -338,6 +341,39 @@ static Status sdpa_run(const OpRun *run)
         }
         TRY(attend(run, &args, inputs, &inputs[3], target, &out_meta));
         TRY(dense_out_store(&out));
+        return STATUS_OK;
+}
+
+static Status sdpa_run(const OpRun *run)
+{
+        return run_sdpa(run, false);
+}
+
+static Status sdpa_run_bf16(const OpRun *run)
+{
+        return run_sdpa(run, true);
+}
+
+// Products in bfloat16 where less precision was asked for, in the same kernel.
+static void pack_bf16(const SdpaArgs *args, Dtype dtype, const PackContext *context,
+                      Status (*run)(const OpRun *run), Packed *out_packed)
+{
+        Attention attention = { .dtype = dtype,
+                                .weights = DTYPE_NONE,
+                                .l = args->out_size[args->rank - 2],
+                                .e = args->depth,
+                                .ev = args->out_size[args->rank - 1] };
+        const char *name = attention_bf16_name();
+        if (context->precision != PRECISION_F32 && name != NULL && args->depth > 0 &&
+            attention_is_blocked(&attention))
+                *out_packed = (Packed){ .run = run, .kernel = name };
+}
+
+static Status sdpa_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        SdpaArgs args;
+        TRY(sdpa_args(call, &args));
+        pack_bf16(&args, arg_meta(call, ATTENTION_QUERY)->dtype, context, sdpa_run_bf16, out_packed);
         return STATUS_OK;
 }
 
@@ -385,10 +421,11 @@ static Status fused_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-static Status fused_run(const OpRun *run)
+static Status run_fused(const OpRun *run, bool bf16)
 {
         SdpaArgs args;
         TRY(fused_args(run->call, &args));
+        args.bf16 = bf16;
         if (meta_numel(run->out_meta[0]) == 0)
                 return STATUS_OK;
         SdpaInput inputs[4] = { 0 };
@@ -397,6 +434,24 @@ static Status fused_run(const OpRun *run)
                         inputs[i] = (SdpaInput){ .data = run->in[i], .meta = *run->in_meta[i] };
         inputs[ATTENTION_KEY].meta = turned(run->in_meta[ATTENTION_KEY]);
         return attend(run, &args, inputs, &inputs[3], run->out[0], run->out_meta[0]);
+}
+
+static Status fused_run(const OpRun *run)
+{
+        return run_fused(run, false);
+}
+
+static Status fused_run_bf16(const OpRun *run)
+{
+        return run_fused(run, true);
+}
+
+static Status fused_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
+{
+        SdpaArgs args;
+        TRY(fused_args(call, &args));
+        pack_bf16(&args, PACKED_DTYPE, context, fused_run_bf16, out_packed);
+        return STATUS_OK;
 }
 
 static Cost cost_of(const OpCall *call, const SdpaArgs *args)
@@ -486,11 +541,11 @@ const OpDef attention_ops[] = {
           "attn_mask=None, float dropout_p=0., bool "
           "is_causal=False, *, float? "
           "scale=None, bool enable_gqa=False) -> Tensor",
-          DTYPES_FLOATS, OP_DROPS, .infer = sdpa_infer, .run = sdpa_run, .form = sdpa_form, .cost = sdpa_cost,
-          .traits = TRAIT_FRESH },
+          DTYPES_FLOATS, OP_DROPS, .infer = sdpa_infer, .run = sdpa_run, .pack = sdpa_pack, .form = sdpa_form,
+          .cost = sdpa_cost, .traits = TRAIT_FRESH },
         { "fxserve::attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, float scale) -> "
           "Tensor",
-          1u << PACKED_DTYPE, OP_HIDDEN, .infer = fused_infer, .run = fused_run, .cost = fused_cost,
-          .traits = TRAIT_FRESH, .role = ROLE_FUSED_ATTENTION },
+          1u << PACKED_DTYPE, OP_HIDDEN, .infer = fused_infer, .run = fused_run, .pack = fused_pack,
+          .cost = fused_cost, .traits = TRAIT_FRESH, .role = ROLE_FUSED_ATTENTION },
 };
 OP_FILE(attention_ops);

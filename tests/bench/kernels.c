@@ -151,7 +151,7 @@ static void bench_rows(const RunContext *ctx, const char *label, Task work, int6
 typedef struct HeadsShape {
         int64_t heads, queries, keys, depth;
         MaskKind mask; // the same for all heads
-        bool causal;
+        bool causal, bf16;
 } HeadsShape;
 
 static Status run_attention(const RunContext *ctx, const void *task)
@@ -179,6 +179,7 @@ static void bench_attention(const RunContext *ctx, const char *label, HeadsShape
                            .out = { out, width, 1, { shape.depth } },
                            .mask_kind = shape.mask,
                            .causal = shape.causal,
+                           .bf16 = shape.bf16,
                            .scale = 0.125,
                            .weights = DTYPE_NONE };
         double seconds = seconds_of(ctx, run_attention, &task);
@@ -192,19 +193,30 @@ static void bench_attention(const RunContext *ctx, const char *label, HeadsShape
 
 static void bench_attentions(const RunContext *ctx)
 {
-        bench_attention(ctx, "attention, BERT", (HeadsShape){ 12, 128, 128, 64, MASK_NONE, false });
-        bench_attention(ctx, "attention, BERT, mask", (HeadsShape){ 12, 128, 128, 64, MASK_ADD, false });
+        bench_attention(ctx, "attention, BERT", (HeadsShape){ 12, 128, 128, 64, MASK_NONE, false, false });
+        bench_attention(ctx, "attention, BERT, mask",
+                        (HeadsShape){ 12, 128, 128, 64, MASK_ADD, false, false });
         bench_attention(ctx, "attention, BERT, bool mask",
-                        (HeadsShape){ 12, 128, 128, 64, MASK_BOOL, false });
-        bench_attention(ctx, "attention, MiniLM", (HeadsShape){ 12, 128, 128, 32, MASK_NONE, false });
-        bench_attention(ctx, "attention, ViT", (HeadsShape){ 12, 197, 197, 64, MASK_NONE, false });
-        bench_attention(ctx, "attention, Swin", (HeadsShape){ 192, 49, 49, 32, MASK_NONE, false });
-        bench_attention(ctx, "attention, GPT-2", (HeadsShape){ 12, 64, 64, 64, MASK_NONE, true });
-        bench_attention(ctx, "attention, causal", (HeadsShape){ 12, 1024, 1024, 64, MASK_NONE, true });
-        bench_attention(ctx, "attention, Whisper", (HeadsShape){ 6, 1500, 1500, 64, MASK_NONE, false });
-        bench_attention(ctx, "attention, SegFormer", (HeadsShape){ 1, 16384, 256, 32, MASK_NONE, false });
-        bench_attention(ctx, "attention, one query", (HeadsShape){ 12, 1, 1024, 64, MASK_NONE, false });
-        bench_attention(ctx, "attention, deep", (HeadsShape){ 12, 128, 128, 128, MASK_NONE, false });
+                        (HeadsShape){ 12, 128, 128, 64, MASK_BOOL, false, false });
+        bench_attention(ctx, "attention, MiniLM", (HeadsShape){ 12, 128, 128, 32, MASK_NONE, false, false });
+        bench_attention(ctx, "attention, ViT", (HeadsShape){ 12, 197, 197, 64, MASK_NONE, false, false });
+        bench_attention(ctx, "attention, Swin", (HeadsShape){ 192, 49, 49, 32, MASK_NONE, false, false });
+        bench_attention(ctx, "attention, GPT-2", (HeadsShape){ 12, 64, 64, 64, MASK_NONE, true, false });
+        bench_attention(ctx, "attention, causal", (HeadsShape){ 12, 1024, 1024, 64, MASK_NONE, true, false });
+        bench_attention(ctx, "attention, Whisper",
+                        (HeadsShape){ 6, 1500, 1500, 64, MASK_NONE, false, false });
+        bench_attention(ctx, "attention, SegFormer",
+                        (HeadsShape){ 1, 16384, 256, 32, MASK_NONE, false, false });
+        bench_attention(ctx, "attention, one query",
+                        (HeadsShape){ 12, 1, 1024, 64, MASK_NONE, false, false });
+        bench_attention(ctx, "attention bf16, BERT",
+                        (HeadsShape){ 12, 128, 128, 64, MASK_NONE, false, true });
+        bench_attention(ctx, "attention bf16, MiniLM",
+                        (HeadsShape){ 12, 128, 128, 32, MASK_NONE, false, true });
+        bench_attention(ctx, "attention bf16, ViT", (HeadsShape){ 12, 197, 197, 64, MASK_NONE, false, true });
+        bench_attention(ctx, "attention bf16, Whisper",
+                        (HeadsShape){ 6, 1500, 1500, 64, MASK_NONE, false, true });
+        bench_attention(ctx, "attention, deep", (HeadsShape){ 12, 128, 128, 128, MASK_NONE, false, false });
 }
 
 int main(int argc, char **argv)

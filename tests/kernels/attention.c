@@ -93,6 +93,108 @@ static void check_attention(Sample *sample)
         guarded_check(mask, mask_bytes);
 }
 
+// ---- products of bfloat16 ----
+enum { HEADS = 3, DEPTH = 19, VALUES = 33, MOST_QUERIES = 150, MOST_KEYS = 300 };
+
+static float as_bf16(float x)
+{
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof(bits));
+        bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000U;
+        memcpy(&x, &bits, sizeof(x));
+        return x;
+}
+
+// [heads][rows][columns], rounded to bfloat16.
+static float *rounded_new(Sample *sample, int64_t rows, int64_t columns)
+{
+        int64_t n = HEADS * rows * columns;
+        float *data = guarded_new((size_t)n * 4);
+        sample_fill(sample, DTYPE_F32, data, n);
+        for (int64_t i = 0; i < n; i++)
+                data[i] = as_bf16(data[i]);
+        return data;
+}
+
+// Of head `head`, query `i`: only the rounding of weights, 1 / 256 at most, is left.
+static void check_row(const Attention *attention, int64_t head, int64_t i)
+{
+        const float *q = (const float *)attention->q.data + (head * attention->l + i) * DEPTH,
+                    *k = (const float *)attention->k.data + head * attention->s * DEPTH,
+                    *v = (const float *)attention->v.data + head * attention->s * VALUES,
+                    *out = (const float *)attention->out.data + (head * attention->l + i) * VALUES;
+        double weights[MOST_KEYS], sum = 0;
+        for (int64_t j = 0; j < attention->s; j++) {
+                weights[j] = 0;
+                for (int64_t d = 0; d < DEPTH; d++)
+                        weights[j] += (double)q[d] * (double)k[j * DEPTH + d] * attention->scale;
+                weights[j] = attention->causal && j > i ? 0 : exp(weights[j]);
+                sum += weights[j];
+        }
+        for (int64_t c = 0; c < VALUES; c++) {
+                double want = 0, size = 0;
+                for (int64_t j = 0; j < attention->s; j++) {
+                        want += weights[j] / sum * (double)v[j * VALUES + c];
+                        size += weights[j] / sum * fabs((double)v[j * VALUES + c]);
+                }
+                cr_assert(fabs((double)out[c] - want) <= size / 256 + 1e-5, "row %ld: %.9g instead of %.9g",
+                          (long)i, (double)out[c], want);
+        }
+}
+
+// Sizes on both sides of what is kept as pairs at a time, odd ones among them.
+static void check_bf16(Sample *sample)
+{
+        int64_t l = sample_int(sample, 5, MOST_QUERIES), s = sample_int(sample, 1, MOST_KEYS);
+        float *q = rounded_new(sample, l, DEPTH), *k = rounded_new(sample, s, DEPTH),
+              *v = rounded_new(sample, s, VALUES);
+        size_t n_out = (size_t)(HEADS * l * VALUES) * 4;
+        float *out = guarded_new(n_out), *alone = guarded_new(n_out);
+        Attention attention = { .dtype = DTYPE_F32,
+                                .l = l,
+                                .s = s,
+                                .e = DEPTH,
+                                .ev = VALUES,
+                                .batch_rank = 1,
+                                .batch_size = { HEADS },
+                                .q = { q, DEPTH, 1, { l * DEPTH } },
+                                .k = { k, DEPTH, 1, { s * DEPTH } },
+                                .v = { v, VALUES, 1, { s * VALUES } },
+                                .out = { out, VALUES, 1, { l * VALUES } },
+                                .causal = sample_int(sample, 0, 1) != 0,
+                                .scale = 1,
+                                .weights = DTYPE_NONE,
+                                .bf16 = true };
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = 2;
+        cr_assert_eq(attention_run(&ctx, &attention), STATUS_OK);
+        for (int64_t row = 0; row < HEADS * l; row++)
+                check_row(&attention, row / l, row % l);
+        // Each head alone, on one thread: equal bits.
+        attention.batch_size[0] = 1;
+        for (int64_t head = 0; head < HEADS; head++) {
+                attention.q.data = q + head * l * DEPTH;
+                attention.k.data = k + head * s * DEPTH;
+                attention.v.data = v + head * s * VALUES;
+                attention.out.data = alone + head * l * VALUES;
+                cr_assert_eq(attention_run(NULL, &attention), STATUS_OK);
+        }
+        cr_assert(memcmp(alone, out, n_out) == 0, "a head has other bits beside others");
+        guarded_check(q, (size_t)(HEADS * l * DEPTH) * 4);
+        guarded_check(k, (size_t)(HEADS * s * DEPTH) * 4);
+        guarded_check(v, (size_t)(HEADS * s * VALUES) * 4);
+        guarded_check(out, n_out);
+        guarded_check(alone, n_out);
+}
+
+Test(attention, in_bfloat16_loses_no_more_than_rounding_and_heads_do_not_depend_on_others)
+{
+        Sample sample = { 82 };
+        for (int round = 0; round < 20; round++)
+                check_bf16(&sample);
+}
+
 Test(attention, agrees_with_its_definition_with_and_without_masks)
 {
         Sample sample = { 81 };

@@ -68,7 +68,7 @@ static int64_t softmax_case(Sample *sample, Dtype dtype, void *out)
 
 // Keys and values lie side by side in rows. The mask is bool or added, and may be one row for all
 // queries.
-static int64_t attention_case(Sample *sample, Dtype dtype, void *out)
+static int64_t attend_case(Sample *sample, Dtype dtype, bool bf16, void *out)
 {
         int64_t items = sample_int(sample, 1, 3), l = sample_int(sample, 5, 150),
                 s = sample_int(sample, 1, 300), e = sample_int(sample, 1, 70), ev = sample_int(sample, 1, 70),
@@ -93,7 +93,8 @@ static int64_t attention_case(Sample *sample, Dtype dtype, void *out)
                            .mask_kind = (MaskKind)sample_int(sample, MASK_NONE, MASK_ADD),
                            .causal = sample_int(sample, 0, 1) != 0,
                            .scale = 0.2,
-                           .weights = DTYPE_NONE };
+                           .weights = DTYPE_NONE,
+                           .bf16 = bf16 };
         bool is_row = sample_int(sample, 0, 1) != 0;
         task.mask = (GemmMatrix){
                 task.mask_kind == MASK_BOOL ? (void *)allowed : added, is_row ? 0 : s, 1, { 0 }
@@ -104,6 +105,16 @@ static int64_t attention_case(Sample *sample, Dtype dtype, void *out)
         let_go(added, l * s);
         guarded_check(allowed, (size_t)(l * s));
         return items * l * ev;
+}
+
+static int64_t attention_case(Sample *sample, Dtype dtype, void *out)
+{
+        return attend_case(sample, dtype, false, out);
+}
+
+static int64_t pairs_case(Sample *sample, Dtype dtype, void *out)
+{
+        return attend_case(sample, dtype, true, out);
 }
 
 static int64_t recurrent_case(Sample *sample, Dtype dtype, void *out)
@@ -343,6 +354,7 @@ static const Check checks[] = {
         { &depthwise_family, depthwise_case, ISA_AVX2, 9 },
         { &winograd_family, winograd_case, ISA_AVX2, 432 },
         { &attention_family, attention_case, ISA_AVX2, 300 },
+        { &attention_pairs_family, pairs_case, ISA_AVX512_BF16, 64 * 600 }, // operands are rounded
         { &recurrent_family, recurrent_case, ISA_AVX512, 300 },
         { &narrow_family, narrow_case, ISA_AVX2, 200 },
 };

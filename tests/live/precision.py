@@ -31,6 +31,7 @@ from differential import decode_tensor
 from random_graphs import encode_tensor
 from service import serving
 
+HAS_BF16 = "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text(encoding="ascii")
 PRECISIONS = ("f32", "bf16", "int8")
 
 
@@ -183,6 +184,9 @@ def check_network(server, name, module, x):
         want = module(x).double()
     for precision in PRECISIONS:
         got, kernels = run(server, "net", x, precision)
+        attends = any(kernel.startswith("bf16:attention") for kernel in kernels)
+        if name == "transformer" and attends != (precision != "f32" and HAS_BF16):
+            raise Failed(f"{name}, {precision}: attention of bfloat16 or not, in spite of {kernels}")
         if name == "strided convolutions" and "bf16:avx512_bf16" in kernels:
             if not any(kernel.startswith("bf16:direct") for kernel in kernels):
                 raise Failed(f"{name}: no convolution of bfloat16 among {kernels}")

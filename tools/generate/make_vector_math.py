@@ -85,6 +85,7 @@ SQRT2 = mpmath.sqrt(2)
 ROWS = [
     ("EXP", "exp(r) = 1 + r + r^2 P(r)", exp_rest, lambda r: abs(r**2 / mpmath.expm1(r)), -HALF_LN2, HALF_LN2,
      4),
+    ("EXP2", "2^f = P(f), 0 <= f <= 1", lambda f: mpmath.mpf(2)**f, lambda f: mpmath.mpf(2)**-f, 0, 1, 4),
     ("LOG", "log(1 + f) = f - f^2 / 2 + f^3 P(f)", log_rest, lambda f: abs(f**3 / mpmath.log1p(f)),
      1 / SQRT2 - 1, SQRT2 - 1, 7),
     ("ERF", "erf(x) = x + x P(x^2), |x| <= 0.921875", erf_rest,

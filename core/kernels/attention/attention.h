@@ -25,7 +25,12 @@ typedef struct Attention {
         // DTYPE_F16, DTYPE_BF16: exp(score - max) is rounded to it before the product with v; the
         // sum is not rounded. DTYPE_NONE: no rounding.
         Dtype weights;
+        // Operands of the products are rounded to bfloat16, weights among them, where
+        // attention_bf16_name() is not NULL and attention_is_blocked.
+        bool bf16;
 } Attention;
+// The implementation for Attention.bf16; NULL: this CPU has none.
+const char *attention_bf16_name(void);
 // Whether nothing of the size of all scores is stored; else products do it (other dtypes, rounded
 // weights, few queries, wide heads).
 bool attention_is_blocked(const Attention *attention);

@@ -9,12 +9,15 @@
 #include "core/kernels/dense.h"
 
 // A panel's mask of at most MASK_FLOATS is turned once for all batch items that share it.
-enum { MOST_KEYS = 128, MOST_DEPTH = 512, FEW_QUERIES = 4, MASK_FLOATS = 1 << 18 };
+// Pairs of all keys and values of an item are made once for its panels if they fit PAIR_WORDS.
+enum { MOST_KEYS = 128, MOST_DEPTH = 512, FEW_QUERIES = 4, MASK_FLOATS = 1 << 18, PAIR_WORDS = 1 << 17 };
 
 typedef struct BlockedRun {
         const RunContext *ctx;
         const Attention *attention;
         const AttentionPanel *panel;
+        const AttentionPairs *pairs;     // NULL: products of float32
+        int64_t pair_keys;               // that are kept as pairs at a time
         int64_t items, n_panels, n_keys; // n_keys: of a block
         bool items_first;                // neighbouring pieces are items, not panels of an item
         int64_t mask_keys;               // whose mask is kept at a time; 0: no mask
@@ -28,7 +31,16 @@ typedef struct BlockedPart {
         float *queries, *scores, *out, *mask;
         const void *mask_of;
         int64_t mask_from;
+        uint32_t *key_pairs, *value_pairs;
+        const void *pairs_of[2]; // keys and values that are there as pairs, from pairs_from on
+        int64_t pairs_from;
 } BlockedPart;
+
+const char *attention_bf16_name(void)
+{
+        return kernel_variant(&attention_pairs_family, DTYPE_F32) == NULL ? NULL
+                                                                          : "bf16:attention:avx512_bf16";
+}
 
 bool attention_is_blocked(const Attention *attention)
 {
@@ -74,6 +86,33 @@ static void find_mask(BlockedPart *part, int64_t item, int64_t row, int64_t firs
         keys->mask = part->mask + (first - from) * (keys->mask_is_row ? 1 : part->run->panel->queries);
 }
 
+static int64_t pairs_along(int64_t n)
+{
+        return (n + 1) / 2;
+}
+
+// Pairs of the keys from `first` on in place of k and v, made unless they are there.
+static void find_pairs(BlockedPart *part, const PanelRows *k, const PanelRows *v, int64_t first,
+                       PanelKeys *keys)
+{
+        const BlockedRun *run = part->run;
+        const Attention *at = run->attention;
+        int64_t from = first - first % run->pair_keys, n = MIN(run->pair_keys, at->s - from);
+        int64_t e = pairs_along(at->e);
+        if (part->pairs_of[0] != k->data || part->pairs_of[1] != v->data || part->pairs_from != from) {
+                PanelRows some_k = { (const float *)k->data + from * k->row, k->row, k->col },
+                          some_v = { (const float *)v->data + from * v->row, v->row, v->col };
+                run->pairs->pack_keys(&some_k, n, at->e, part->key_pairs);
+                run->pairs->pack_values(&some_v, n, at->ev, part->value_pairs);
+                work_stops(&part->work, n * (at->e + at->ev) / 8);
+                part->pairs_of[0] = k->data;
+                part->pairs_of[1] = v->data;
+                part->pairs_from = from;
+        }
+        keys->k = (PanelRows){ part->key_pairs + (first - from) * e, e, 1 };
+        keys->v = (PanelRows){ part->value_pairs + (first - from) / 2 * at->ev, at->ev, 1 };
+}
+
 static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
 {
         const BlockedRun *run = part->run;
@@ -85,6 +124,8 @@ static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
         PanelRows q = rows_of(at, &at->q, item, row), k = rows_of(at, &at->k, item, 0),
                   v = rows_of(at, &at->v, item, 0), out = rows_of(at, &at->out, item, row);
         run->panel->pack(&q, n, at->e, part->queries);
+        if (run->pairs != NULL)
+                run->pairs->pair_panel(part->queries, at->e);
         memset(part->out, 0, (size_t)(at->ev * run->panel->queries) * sizeof(float));
         PanelKeys keys = { .n_queries = n,
                            .e = at->e,
@@ -104,7 +145,9 @@ static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
                 keys.v = (PanelRows){ (const float *)v.data + first * v.row, v.row, v.col };
                 keys.after = at->causal ? first - row : INT64_MIN;
                 find_mask(part, item, row, first, &keys);
-                run->panel->attend(&keys);
+                if (run->pairs != NULL)
+                        find_pairs(part, &k, &v, first, &keys);
+                (run->pairs != NULL ? run->pairs->attend : run->panel->attend)(&keys);
         }
         for (int i = 0; at->nan_rows && i < n; i++)
                 sum[i] = sum[i] == 0 ? NAN : sum[i];
@@ -119,17 +162,21 @@ static int64_t mask_floats(const BlockedRun *run)
 static void attend_pieces(void *argument, int64_t begin, int64_t end)
 {
         BlockedRun *run = argument;
-        int64_t lanes = run->panel->queries,
-                n = (run->attention->e + run->n_keys + run->attention->ev) * lanes + mask_floats(run);
+        const Attention *at = run->attention;
+        int64_t lanes = run->panel->queries, n_key_pairs = run->pair_keys * pairs_along(at->e),
+                n = (at->e + run->n_keys + at->ev) * lanes + mask_floats(run) + n_key_pairs +
+                    pairs_along(run->pair_keys) * at->ev;
         Scratch scratch;
         if (scratch_init(&scratch, run->ctx, n, sizeof(float)) != STATUS_OK) {
                 atomic_store(&run->failed, 1);
                 return;
         }
         BlockedPart part = { .run = run, .work = { .ctx = run->ctx }, .queries = scratch.data };
-        part.scores = part.queries + run->attention->e * lanes;
+        part.scores = part.queries + at->e * lanes;
         part.out = part.scores + run->n_keys * lanes;
-        part.mask = part.out + run->attention->ev * lanes;
+        part.mask = part.out + at->ev * lanes;
+        part.key_pairs = (uint32_t *)(void *)(part.mask + mask_floats(run));
+        part.value_pairs = part.key_pairs + n_key_pairs;
         for (int64_t piece = begin; piece < end && !part.work.stops; piece++) {
                 int64_t item = run->items_first ? piece % run->items : piece / run->n_panels;
                 int64_t panel = run->items_first ? piece / run->items : piece % run->n_panels;
@@ -144,6 +191,13 @@ Status attention_run_blocked(const RunContext *ctx, const Attention *attention, 
         run.panel = kernel_variant(&attention_family, DTYPE_F32);
         int64_t n_blocks = MAX((int64_t)1, (attention->s + MOST_KEYS - 1) / MOST_KEYS);
         run.n_keys = (attention->s + n_blocks - 1) / n_blocks;
+        if (attention->bf16 && attention->e > 0)
+                run.pairs = kernel_variant(&attention_pairs_family, DTYPE_F32);
+        if (run.pairs != NULL) {
+                run.n_keys += run.n_keys % 2; // blocks begin with whole pairs
+                bool fits = attention->s * (attention->e + attention->ev) / 2 <= PAIR_WORDS;
+                run.pair_keys = fits ? MAX(attention->s, (int64_t)1) : run.n_keys;
+        }
         run.n_panels = (attention->l + run.panel->queries - 1) / run.panel->queries;
         if (attention->mask_kind != MASK_NONE && attention->s > 0) {
                 int64_t lanes = attention->mask.row == 0 ? 1 : run.panel->queries;
@@ -152,7 +206,9 @@ Status attention_run_blocked(const RunContext *ctx, const Attention *attention, 
                 run.items_first = fits && attention->mask.row != 0 && attention->batch_rank > 0 &&
                                   attention->mask.batch[attention->batch_rank - 1] == 0;
         }
-        TRY(parallel_for(ctx, run.items * run.n_panels, 1, attend_pieces, &run));
+        // One call of attend_pieces for each thread: masks and pairs are kept from piece to piece.
+        int64_t n_pieces = items * run.n_panels, n_threads = ctx == NULL ? 1 : ctx->n_threads;
+        TRY(parallel_for(ctx, n_pieces, (n_pieces + n_threads - 1) / n_threads, attend_pieces, &run));
         TRY(run_poll(ctx));
         return atomic_load(&run.failed) ? STATUS_NO_MEMORY : STATUS_OK;
 }

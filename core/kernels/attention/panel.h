@@ -41,4 +41,19 @@ typedef struct AttentionPanel {
         void (*unpack)(const float *panel, const float *sum, const PanelRows *to, int n_rows, int64_t n_cols);
 } AttentionPanel;
 
-extern const KernelFamily attention_family; // variants are AttentionPanels, of DTYPE_F32
+// The same with operands of bfloat16. Two neighbours along a sum are a pair, one number of 32 bits
+// whose low half is the first; a last one without a neighbour stands beside a zero.
+typedef struct AttentionPairs {
+        int queries; // as the panels of float32 of this instruction set
+        // In place: n rows of a panel become (n + 1) / 2 rows of pairs.
+        void (*pair_panel)(float *panel, int64_t n);
+        // to[n][(e + 1) / 2] = pairs of each key; n keys of e numbers.
+        void (*pack_keys)(const PanelRows *from, int64_t n, int64_t e, uint32_t *to);
+        // to[(n + 1) / 2][ev] = pairs of two values; n values of ev numbers.
+        void (*pack_values)(const PanelRows *from, int64_t n, int64_t ev, uint32_t *to);
+        // As AttentionPanel.attend, with pairs in `queries`, k and v.
+        void (*attend)(const PanelKeys *keys);
+} AttentionPairs;
+
+extern const KernelFamily attention_pairs_family; // variants are AttentionPairs
+extern const KernelFamily attention_family;       // variants are AttentionPanels, of DTYPE_F32

@@ -35,6 +35,9 @@ Text *answer_begin(const Answer *answer, const char *content_type);
 // already has it. Then the reply is complete (304).
 Status answer_unchanged(const Answer *answer, bool *out_unchanged);
 
+// Why the server should get no new requests, as /readyz says; NULL: it should.
+const char *api_unready(const ApiContext *context);
+
 // The request's deadline and cancellation, for work on a graph. Valid as long as the answer's
 // context.
 void answer_bounds(const Answer *answer, RunContext *out);

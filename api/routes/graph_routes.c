@@ -7,6 +7,7 @@
 #include "api/run/condition.h"
 #include "api/run/example.h"
 #include "api/routes/batching.h"
+#include "api/routes/warm_up.h"
 #include "api/run/image_settings.h"
 #include "api/routes/info.h"
 #include "api/run/samples.h"
@@ -346,7 +347,7 @@ Status delete_graph(const Answer *answer)
 // ---- the default version, aliases ----
 #define CHANGE_FORM                                                                                          \
         "{\"default_version\": 2}, {\"aliases\": {\"prod\": 3}}, {\"image\": {...}}, {\"precision\": "       \
-        "\"int8\"} or {\"batching\": {...}}"
+        "\"int8\"}, {\"batching\": {...}} or {\"warm_up\": [\"x:1,3\"]}"
 
 typedef struct Change {
         HeadChange head;
@@ -356,9 +357,14 @@ typedef struct Change {
         bool has_image;
         bool takes_images; // `image` says how; else they are taken no more
         ImageSettings image;
-        Text image_text, batching_text;
-        bool has_batching;
+        Text image_text, batching_text, warm_up_text;
+        bool has_batching, has_warm_up;
 } Change;
+
+static bool has_settings(const Change *change)
+{
+        return change->has_image || change->has_precision || change->has_batching || change->has_warm_up;
+}
 
 static Status read_version(JsonReader *reader, const char *what, int64_t *out_version)
 {
@@ -439,6 +445,14 @@ static Status read_batching(JsonReader *reader, Change *change)
         return STATUS_OK;
 }
 
+static Status read_warm_up(JsonReader *reader, Change *change)
+{
+        TRY(failure_at_argument(warm_up_read(reader, &change->warm_up_text), "warm_up"));
+        change->has_warm_up = true;
+        change->head.settings[SETTING_WARM_UP] = change->warm_up_text.n == 0 ? "" : change->warm_up_text.data;
+        return STATUS_OK;
+}
+
 static Status read_change(JsonReader *reader, Change *change)
 {
         const char *key;
@@ -458,14 +472,15 @@ static Status read_change(JsonReader *reader, Change *change)
                         TRY(read_precision(reader, change));
                 else if (strcmp(key, "batching") == 0)
                         TRY(read_batching(reader, change));
+                else if (strcmp(key, "warm_up") == 0)
+                        TRY(read_warm_up(reader, change));
                 else
                         return fail(STATUS_UNKNOWN_MEMBER,
                                     "unknown member \"%.64s\"; what can be changed is: default_version, "
-                                    "aliases, image, precision, batching",
+                                    "aliases, image, precision, batching, warm_up",
                                     key);
         }
-        if (change->head.default_version == 0 && change->head.n_aliases == 0 && !change->has_image &&
-            !change->has_precision && !change->has_batching)
+        if (change->head.default_version == 0 && change->head.n_aliases == 0 && !has_settings(change))
                 return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
         return json_finish(reader);
 }
@@ -487,29 +502,36 @@ static Status parse_change(const ApiCall *call, Change *change)
         return status;
 }
 
-// The settings go to the version that the name has from then on; for images it must take them.
+static Status check_settings(const Graph *graph, Change *change)
+{
+        const Input *input;
+        if (change->warm_up_text.n > 0)
+                TRY(failure_at_argument(warm_up_check(graph, change->warm_up_text.data), "warm_up"));
+        if (!change->takes_images)
+                return STATUS_OK;
+        TRY(failure_at_argument(image_settings_input(&change->image, graph, &input), "image"));
+        image_settings_write(&change->image, &change->image_text);
+        TRY(text_status(&change->image_text));
+        change->head.settings[SETTING_IMAGE] = change->image_text.data;
+        return STATUS_OK;
+}
+
+// The settings go to the version that the name has from then on, which has to go with them.
 static Status settle_settings(const Answer *answer, Change *change)
 {
         Engine *engine = answer->context->engine;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
-        const Input *input;
-        Graph *graph = NULL;
-        if (!change->has_image && !change->has_precision && !change->has_batching)
+        _cleanup_(graph_unrefp) Graph *graph = NULL;
+        if (!has_settings(change))
                 return STATUS_OK;
         TRY(engine_find(engine, answer->call->name, change->head.default_version, &version));
         change->head.set_version = version->stored.version;
         if (change->has_image)
                 change->head.settings[SETTING_IMAGE] = "";
-        if (!change->takes_images)
+        if (!change->takes_images && change->warm_up_text.n == 0)
                 return STATUS_OK;
         TRY(engine_graph(engine, version, &graph));
-        Status status = image_settings_input(&change->image, graph, &input);
-        graph_unref(graph);
-        TRY(failure_at_argument(status, "image"));
-        image_settings_write(&change->image, &change->image_text);
-        TRY(text_status(&change->image_text));
-        change->head.settings[SETTING_IMAGE] = change->image_text.data;
-        return STATUS_OK;
+        return check_settings(graph, change);
 }
 
 static Status apply_change(const Answer *answer, const HeadChange *change)
@@ -540,6 +562,7 @@ Status patch_graph(const Answer *answer)
         free(change.aliases);
         text_deinit(&change.image_text);
         text_deinit(&change.batching_text);
+        text_deinit(&change.warm_up_text);
         return status;
 }
 

@@ -8,6 +8,7 @@
 #include "api/routes/openapi.h"
 #include "api/routes/ops_list.h"
 #include "core/base/limits.h"
+#include "core/engine/declared.h"
 
 const char json_type[] = "application/json", text_type[] = "text/plain; charset=utf-8";
 
@@ -78,6 +79,16 @@ Status get_root(const Answer *answer)
         return STATUS_OK;
 }
 
+const char *api_unready(const ApiContext *context)
+{
+        const ServerFacts *facts = context->facts;
+        if (facts->n_stalled >= facts->n_workers)
+                return "no worker has shown life for a second: each is in a long operation, or stuck";
+        if (!facts->ready)
+                return "the server is stopping";
+        return engine_is_warm(context->engine) ? NULL : "warm-ups that graphs declare are under way";
+}
+
 Status get_livez(const Answer *answer)
 {
         text_add(answer_begin(answer, json_type), "{\"live\": true}\n");
@@ -86,16 +97,13 @@ Status get_livez(const Answer *answer)
 
 Status get_readyz(const Answer *answer)
 {
-        const ServerFacts *facts = answer->context->facts;
+        const char *why = api_unready(answer->context);
         Text *out = answer_begin(answer, json_type);
-        answer->reply->status = facts->ready ? 200 : 503;
-        if (facts->ready)
+        answer->reply->status = why == NULL ? 200 : 503;
+        if (why == NULL)
                 text_add(out, "{\"ready\": true}\n");
         else
-                text_addf(out, "{\"ready\": false, \"error\": \"%s\", \"code\": \"busy\"}\n",
-                          facts->n_stalled < facts->n_workers ? "the server is stopping"
-                                                              : "no worker has shown life for a second: each "
-                                                                "is in a long operation, or stuck");
+                text_addf(out, "{\"ready\": false, \"error\": \"%s\", \"code\": \"busy\"}\n", why);
         return STATUS_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph info.
 #include "api/routes/info.h"
+#include "api/routes/warm_up.h"
 #include <string.h>
 #include <time.h>
 #include "api/routes/facts.h"
@@ -294,6 +295,7 @@ static void write_settings(const VersionList *list, const GraphVersion *version,
                 text_addf(out, ", \"image\": %s", image);
         if (precision[0] != '\0')
                 text_addf(out, ", \"precision\": \"%s\"", precision);
+        warm_up_write(version, store_head_setting(&list->head, SETTING_WARM_UP, number), out);
 }
 
 static void write_versions(const VersionList *list, Text *out)

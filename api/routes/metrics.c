@@ -3,6 +3,7 @@
 // and at most METRICS_MAX_GRAPHS of them get a label, so that no client can grow the page without
 // end. Routes with the same path (GET, PUT, DELETE) share a series.
 #include "api/routes/metrics.h"
+#include "api/routes/answer.h"
 #include "api/routes/oip_metrics.h"
 #include "api/run/reply_cache.h"
 #include <stdio.h>
@@ -277,8 +278,9 @@ static void add_engine(const EngineStats *stats, Text *out)
                 stats->profiles.evictions);
 }
 
-static void add_server(const ServerFacts *facts, Text *out)
+static void add_server(const ApiContext *context, Text *out)
 {
+        const ServerFacts *facts = context->facts;
         gauge(out, "fxserve_connections", "Open connections.", (double)facts->n_connections);
         gauge(out, "fxserve_body_bytes", "Request bodies being held.", (double)facts->body_bytes);
         gauge(out, "fxserve_queue_depth", "Requests waiting for a worker.", (double)facts->n_queued);
@@ -286,7 +288,8 @@ static void add_server(const ServerFacts *facts, Text *out)
         gauge(out, "fxserve_workers", "Threads that run graphs.", facts->n_workers);
         gauge(out, "fxserve_workers_stalled", "Of these, without a sign of life for a second.",
               facts->n_stalled);
-        gauge(out, "fxserve_ready", "1 while new requests are taken, as /readyz says.", facts->ready);
+        gauge(out, "fxserve_ready", "1 while new requests are taken, as /readyz says.",
+              api_unready(context) == NULL);
         counter(out, "fxserve_log_dropped_total", "Log lines lost because their reader was too slow.",
                 facts->n_log_dropped);
         counter(out, "fxserve_traces_sent_total", "Requests whose spans a collector has taken.",
@@ -377,7 +380,7 @@ Status metrics_write(const ApiContext *context, Text *out)
         }
         add_engine(&stats, out);
         TRY(oip_metrics_write(context->engine, out));
-        add_server(facts, out);
+        add_server(context, out);
         add_disk(facts, out);
         add_files(facts, out);
         if (facts->process != NULL)

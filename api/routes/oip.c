@@ -8,6 +8,7 @@
 #include "api/routes/facts.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
+#include "core/engine/declared.h"
 #include "core/engine/plan.h"
 
 // ---- server ----
@@ -23,12 +24,13 @@ Status get_oip_server(const Answer *answer)
 
 Status get_oip_ready(const Answer *answer)
 {
-        bool ready = answer->context->facts->ready;
+        const char *why = api_unready(answer->context);
         Text *out = answer_begin(answer, json_type);
-        answer->reply->status = ready ? 200 : 400;
-        text_add(out, ready ? "{\"live\": true, \"ready\": true}\n"
-                            : "{\"error\": \"the server is stopping, or no worker has shown life for a "
-                              "second\"}\n");
+        answer->reply->status = why == NULL ? 200 : 400;
+        if (why == NULL)
+                text_add(out, "{\"live\": true, \"ready\": true}\n");
+        else
+                text_addf(out, "{\"error\": \"%s\"}\n", why);
         return STATUS_OK;
 }
 
@@ -133,14 +135,22 @@ Status get_oip_config(const Answer *answer)
 
 static bool is_ready(GraphVersion *version)
 {
-        return atomic_load(&version->state) != GRAPH_STATE_DAMAGED && !atomic_load(&version->unloaded);
+        return atomic_load(&version->state) != GRAPH_STATE_DAMAGED && !atomic_load(&version->unloaded) &&
+               warm_up_state(version) != WARM_UP_WAITING;
+}
+
+static const char *why_not_ready(GraphVersion *version)
+{
+        return atomic_load(&version->unloaded)             ? "unloaded"
+               : warm_up_state(version) == WARM_UP_WAITING ? "its warm-ups are under way"
+                                                           : graph_version_reason(version);
 }
 
 Status get_oip_model_ready(const Answer *answer)
 {
         if (!is_ready(answer->version))
                 return fail(STATUS_VALUE, "model '%s' is not ready: %s", answer->version->name,
-                            graph_version_reason(answer->version));
+                            why_not_ready(answer->version));
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"name\": ");
         text_add_json(out, answer->version->name);
@@ -242,7 +252,7 @@ Status get_oip_all_stats(const Answer *answer)
 static void list_model(GraphVersion *version, void *context)
 {
         Listing *listing = context;
-        bool ready = is_ready(version), unloaded = atomic_load(&version->unloaded);
+        bool ready = is_ready(version);
         if (listing->only_ready && !ready)
                 return;
         text_add(listing->out, listing->any ? ",\n" : "");
@@ -251,7 +261,7 @@ static void list_model(GraphVersion *version, void *context)
         text_add_json(listing->out, version->name);
         text_addf(listing->out, ", \"version\": \"%lld\", \"state\": \"%s\", \"reason\": ",
                   (long long)version->stored.version, ready ? "READY" : "UNAVAILABLE");
-        text_add_json(listing->out, ready ? "" : unloaded ? "unloaded" : graph_version_reason(version));
+        text_add_json(listing->out, ready ? "" : why_not_ready(version));
         text_add_char(listing->out, '}');
 }
 

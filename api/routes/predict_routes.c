@@ -3,11 +3,13 @@
 // under its name.
 #include <string.h>
 #include "api/routes/answer.h"
+#include "core/engine/declared.h"
 #include "api/routes/facts.h"
 
 static bool is_available(GraphVersion *version)
 {
-        return atomic_load(&version->state) != GRAPH_STATE_DAMAGED && !atomic_load(&version->unloaded);
+        return atomic_load(&version->state) != GRAPH_STATE_DAMAGED && !atomic_load(&version->unloaded) &&
+               warm_up_state(version) != WARM_UP_WAITING;
 }
 
 // ---- TensorFlow Serving and KServe v1 ----
@@ -37,13 +39,17 @@ Status get_tf_models(const Answer *answer)
 
 static void write_version(GraphVersion *version, Text *out)
 {
-        bool available = is_available(version), unloaded = atomic_load(&version->unloaded);
+        bool available = is_available(version), unloaded = atomic_load(&version->unloaded),
+             loading = warm_up_state(version) == WARM_UP_WAITING, is_fine = available || unloaded || loading;
         text_addf(out,
                   "{\"version\": \"%lld\", \"state\": \"%s\", \"status\": {\"error_code\": \"%s\", "
                   "\"error_message\": ",
-                  (long long)version->stored.version, available ? "AVAILABLE" : "END",
-                  available || unloaded ? "OK" : "DATA_LOSS");
-        text_add_json(out, available || unloaded ? "" : graph_version_reason(version));
+                  (long long)version->stored.version,
+                  available ? "AVAILABLE"
+                  : loading ? "LOADING"
+                            : "END",
+                  is_fine ? "OK" : "DATA_LOSS");
+        text_add_json(out, is_fine ? "" : graph_version_reason(version));
         text_add(out, "}}");
 }
 
@@ -179,12 +185,12 @@ Status get_ts_model(const Answer *answer)
 
 Status get_ping(const Answer *answer)
 {
-        bool ready = answer->context->facts->ready;
+        const char *why = api_unready(answer->context);
         Text *out = answer_begin(answer, json_type);
-        answer->reply->status = ready ? 200 : 503;
-        text_add(out,
-                 ready ? "{\"status\": \"Healthy\"}\n"
-                       : "{\"status\": \"Unhealthy\", \"error\": \"the server is stopping, or no worker has "
-                         "shown life for a second\", \"code\": \"busy\"}\n");
+        answer->reply->status = why == NULL ? 200 : 503;
+        if (why == NULL)
+                text_add(out, "{\"status\": \"Healthy\"}\n");
+        else
+                text_addf(out, "{\"status\": \"Unhealthy\", \"error\": \"%s\", \"code\": \"busy\"}\n", why);
         return STATUS_OK;
 }

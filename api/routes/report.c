@@ -6,7 +6,6 @@
 #include "core/base/limits.h"
 #include "core/engine/figures.h"
 
-enum { MAX_SHAPES = 64 };
 const char *const report_form_names[REPORT_FORM_COUNT] = { "json", "text" };
 
 typedef struct Report {
@@ -23,76 +22,6 @@ static void report_deinit(Report *report)
         free(report->first_user);
         free(report->users);
         free(report->n_found);
-}
-
-// ---- "x:1,3,224,224;y:2" ----
-
-static Status bad_shapes(const char *at)
-{
-        return fail(STATUS_VALUE,
-                    "\"shapes\" is the shapes of inputs, as x:1,3,224,224 (several: x:1,3;y:2); at \"%.60s\"",
-                    at);
-}
-
-static Status read_sizes(const char **at, EditShape *out)
-{
-        while (**at >= '0' && **at <= '9') {
-                int64_t size = 0;
-                if (out->rank == MAX_RANK)
-                        return fail(STATUS_VALUE, "a shape has more than %d dimensions", MAX_RANK);
-                for (; **at >= '0' && **at <= '9'; (*at)++)
-                        if (!mul_i64(size, 10, &size) || !add_i64(size, **at - '0', &size))
-                                return bad_shapes(*at);
-                out->size[out->rank++] = size;
-                if (**at != ',')
-                        break;
-                (*at)++;
-                if (**at < '0' || **at > '9')
-                        return bad_shapes(*at);
-        }
-        return STATUS_OK;
-}
-
-static Status find_input(const Graph *graph, const char *name, size_t n, const Input **out_input)
-{
-        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
-                const Input *input = &graph->signature.inputs[i];
-                const char *target = input->placeholder->target;
-                if (input->kind == INPUT_USER && strncmp(target, name, n) == 0 && target[n] == '\0') {
-                        *out_input = input;
-                        return STATUS_OK;
-                }
-        }
-        return fail(STATUS_INPUT, "\"shapes\": there is no input \"%.*s\"", (int)MIN(n, (size_t)200), name);
-}
-
-static Status read_shapes(const Graph *graph, const char *text, EditShape *shapes, uint32_t *out_n)
-{
-        uint32_t n = 0;
-        for (const char *at = text; at != NULL && *at != '\0';) {
-                size_t length = strcspn(at, ":;,");
-                if (at[length] != ':' || length == 0 || n == MAX_SHAPES)
-                        return bad_shapes(at);
-                EditShape *shape = &shapes[n++];
-                const Input *input;
-                *shape = (EditShape){ .dtype = DTYPE_NONE };
-                TRY(find_input(graph, at, length, &input));
-                shape->placeholder = input->placeholder;
-                for (uint32_t i = 0; i + 1 < n; i++)
-                        if (shapes[i].placeholder == shape->placeholder)
-                                return fail(STATUS_VALUE, "\"shapes\" has input \"%s\" twice",
-                                            shape->placeholder->target);
-                at += length + 1;
-                TRY(read_sizes(&at, shape));
-                if (*at != '\0' && *at != ';')
-                        return bad_shapes(at);
-                if (input->value_kind == VALUE_INT)
-                        return fail(STATUS_SHAPE, "\"shapes\": input \"%s\" of the graph is a number",
-                                    shape->placeholder->target);
-                at += *at == ';';
-        }
-        *out_n = n;
-        return STATUS_OK;
 }
 
 // ---- users ----
@@ -324,12 +253,12 @@ static Status write_report(Report *report, const Answer *answer, int form)
 
 Status get_report(const Answer *answer)
 {
-        EditShape shapes[MAX_SHAPES];
+        EditShape shapes[EDIT_MAX_SHAPES];
         uint32_t n = 0;
         int form;
         Report report = { .graph = answer->graph };
         TRY(param_choice(answer->call, PARAM_REPORT_FORM, &form));
-        TRY(read_shapes(report.graph, param_text(answer->call, PARAM_SHAPES), shapes, &n));
+        TRY(edit_read_shapes(report.graph, param_text(answer->call, PARAM_SHAPES), shapes, &n));
         TRY(engine_figures(answer->context->engine, report.graph, shapes, n, &report.figures));
         Status status = write_report(&report, answer, form);
         report_deinit(&report);

@@ -74,7 +74,9 @@ static const Media change_media[] = {
           "\"max_size\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 128}, "
           "\"max_delay_us\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 1000000}, "
           "\"preferred\": {\"type\": \"array\", \"items\": {\"enum\": [2, 4, 8, 16, 32, 64, 128]}}, "
-          "\"priority\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 9}}}}}" },
+          "\"priority\": {\"type\": \"integer\", \"minimum\": 0, \"maximum\": 9}}}, "
+          "\"warm_up\": {\"description\": \"shapes of inputs whose programs are built before the graph is "
+          "ready; null removes\", \"type\": [\"array\", \"null\"], \"items\": {\"type\": \"string\"}}}}" },
         { NULL, NULL }
 };
 static const Media pass_media[] = {

@@ -195,6 +195,10 @@ typedef struct EditShape {
         int rank;
         int64_t size[MAX_RANK];
 } EditShape;
+enum { EDIT_MAX_SHAPES = 64 };
+// From "x:1,3,224,224;y:2": at most EDIT_MAX_SHAPES, of inputs of the graph that are tensors, each
+// once. NULL and "": none.
+Status edit_read_shapes(const Graph *graph, const char *text, EditShape *out_shapes, uint32_t *out_n);
 
 // ---- modules and state ----
 // A class with its configuration: keys borrowed, values taken by edit_add_module, also on failure.

@@ -227,7 +227,7 @@ Status engine_setting(Engine *engine, const GraphVersion *version, SettingKind k
         return text_status(out);
 }
 
-void engine_read_settings(EngineGraph *graph)
+void engine_read_settings(Engine *engine, EngineGraph *graph)
 {
         // never reset: a version that is deleted and uploaded again begins with other settings
         static _Atomic uint64_t n_read;
@@ -240,6 +240,7 @@ void engine_read_settings(EngineGraph *graph)
                 batch_policy_take(
                         version, store_head_setting(&graph->head, SETTING_BATCHING, version->stored.version));
         }
+        engine_declare(engine, graph, false);
 }
 
 static Status change_head(const EngineGraph *graph, const HeadChange *change, StoreHead *head)
@@ -280,7 +281,7 @@ static Status change_locked(Engine *engine, const char *name, const HeadChange *
                 TRY(store_put_head(engine->store, &head));
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, &head);
-        engine_read_settings(graph);
+        engine_read_settings(engine, graph);
         pthread_mutex_unlock(&engine->mutex);
         return STATUS_OK;
 }
@@ -408,7 +409,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, &head);
         graph->versions[graph->n_versions - 1] = graph_version_ref(version);
-        engine_read_settings(graph);
+        engine_read_settings(engine, graph);
         pthread_mutex_unlock(&engine->mutex);
         graph_version_unref(latest);
         engine_prepare(engine, version);
@@ -425,7 +426,7 @@ static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, StoreH
         if (is_new_name)
                 (void)string_map_set(&engine->graphs, graph->head.name, graph, NULL);
         graph->versions[graph->n_versions++] = graph_version_ref(version);
-        engine_read_settings(graph);
+        engine_read_settings(engine, graph);
         pthread_mutex_unlock(&engine->mutex);
 }
 
@@ -482,7 +483,7 @@ static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion
                         continue;
                 pthread_mutex_lock(&engine->mutex);
                 graph->versions[i] = fresh;
-                engine_read_settings(graph);
+                engine_read_settings(engine, graph);
                 pthread_mutex_unlock(&engine->mutex);
                 graph_version_unref(old);
         }
@@ -602,6 +603,8 @@ Status engine_set_loaded(Engine *engine, const char *name, bool loaded)
                 registry_drop(engine->decoded, &list.versions[i]->key);
                 registry_drop_group(engine->programs, &list.versions[i]->key);
         }
+        if (loaded)
+                engine_declare_again(engine, name);
         return STATUS_OK;
 }
 

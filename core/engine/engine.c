@@ -63,6 +63,7 @@ GraphVersion *graph_version_unref(GraphVersion *version)
                 storage_unref(version->bytes[i]);
         graph_unref(version->kept);
         free(version->reason);
+        free(version->declared);
         free(version);
         return NULL;
 }
@@ -164,7 +165,9 @@ static Status restore(void *context, Store *store, const StoreHead *head, const 
                 engine_say(engine, "graph '%s' version %lld is damaged: %s", head->name,
                            (long long)versions[i].version, graph_version_reason(*version));
         }
-        engine_read_settings(graph);
+        pthread_mutex_lock(&engine->mutex);
+        engine_read_settings(engine, graph);
+        pthread_mutex_unlock(&engine->mutex);
         TRY(string_map_set(&engine->graphs, graph->head.name, graph, NULL));
         graph = NULL;
         return STATUS_OK;

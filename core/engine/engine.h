@@ -8,6 +8,7 @@
 //     derive.h    graphs that rules make of others; put.h stores what variants and transforms make
 //     transform.h, saved.h   steps on a graph, and lists of steps by name
 //     kept.h      values that runs keep for later ones
+//     declared.h  warm-ups that graphs declare
 //     compare.h   two results against each other
 //     work.h      what has to be made so that others can go on
 //     describe.h  what may be shown of programs and runs
@@ -77,6 +78,9 @@ typedef struct GraphVersion {
         // of the last reading of its settings, unlike that of any other version or time: kept
         // replies are those of before
         _Atomic uint64_t settings_read;
+        _Atomic int warming;     // WarmUpState (declared.h)
+        uint64_t n_declared;     // how often; guarded by the engine
+        char *declared;          // SETTING_WARM_UP as it was read last; guarded by the engine
         _Atomic bool unbatched;  // its last planned run cannot be one of a batch
         char *reason;            // why damaged; written once before state (graph_version_reason)
         char latest_program[65]; // id of the last one that ran; guarded by the engine

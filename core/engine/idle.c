@@ -7,6 +7,7 @@
 // graph comes in; it is made again only on another platform. Programs from before have other keys.
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/edit/edit.h"
 #include "core/engine/private.h"
 
 enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
@@ -75,7 +76,7 @@ SharedTune *engine_tune_of(Engine *engine, const Graph *graph)
         return tune;
 }
 
-static bool wants_tuning(Engine *engine, const Graph *graph)
+bool engine_wants_tuning(Engine *engine, const Graph *graph)
 {
         if (engine->store == NULL || engine->no_warm_up)
                 return false;
@@ -143,6 +144,7 @@ void engine_forget_tune(Engine *engine, const RegistryKey *content)
 struct IdlePiece {
         IdlePiece *next;
         GraphVersion *version; // to warm up; counted, or NULL
+        bool declared;         // as its setting says (declared.c); else as its signature says
         EngineWork *build;     // to learn from; or NULL
         uint32_t n_stops;      // how often requests came between
         int64_t due_ns;        // clock_ns(); 0: now
@@ -165,6 +167,28 @@ static int64_t due_after(uint32_t n_stops)
                             : clock_ns() + ((int64_t)PAUSE_NS << MIN(n_stops - 1, (uint32_t)MAX_DOUBLINGS));
 }
 
+static void append(Engine *engine, IdlePiece *piece)
+{
+        IdlePiece **link = &engine->idle;
+        while (*link != NULL)
+                link = &(*link)->next;
+        *link = piece;
+        engine->n_idle++;
+}
+
+bool engine_push_declared(Engine *engine, GraphVersion *version, uint32_t n_stops)
+{
+        IdlePiece *piece = calloc(1, sizeof(*piece));
+        if (piece == NULL)
+                return false;
+        *piece = (IdlePiece){ .version = graph_version_ref(version),
+                              .declared = true,
+                              .n_stops = n_stops,
+                              .due_ns = due_after(n_stops) };
+        append(engine, piece);
+        return true;
+}
+
 // Best effort: without room the program is built when it is run.
 static void push(Engine *engine, GraphVersion *take_version, EngineWork *take_build, uint32_t n_stops)
 {
@@ -176,11 +200,7 @@ static void push(Engine *engine, GraphVersion *take_version, EngineWork *take_bu
                                       .build = take_ptr(take_build),
                                       .n_stops = n_stops,
                                       .due_ns = due_after(n_stops) };
-                IdlePiece **link = &engine->idle;
-                while (*link != NULL)
-                        link = &(*link)->next;
-                *link = piece;
-                engine->n_idle++;
+                append(engine, piece);
         }
         pthread_mutex_unlock(&engine->mutex);
         if (room)
@@ -241,11 +261,21 @@ void engine_close_idle(Engine *engine)
 }
 
 // ---- warm-up ----
-static Status static_input(const Input *input, Value *out_value)
+static Status tensor_input(Dtype dtype, int rank, const int64_t *size, Value *out_value)
 {
         TensorMeta meta;
         Tensor *tensor;
-        int64_t size[MAX_RANK], numel;
+        int64_t numel;
+        TRY(shape_numel(rank, size, &numel));
+        meta_init(&meta, dtype, rank, size);
+        TRY(tensor_new_view(NULL, &meta, 0, &tensor));
+        *out_value = value_tensor_take(tensor);
+        return STATUS_OK;
+}
+
+static Status static_input(const Input *input, Value *out_value)
+{
+        int64_t size[MAX_RANK];
         out_value->kind = VALUE_ABSENT;
         if (input->kind == INPUT_LITERAL)
                 return STATUS_OK;
@@ -257,24 +287,32 @@ static Status static_input(const Input *input, Value *out_value)
                         return fail(STATUS_DYNAMIC, "an input's size is open");
                 size[d] = input->spec.size[d].value;
         }
-        TRY(shape_numel(input->spec.rank, size, &numel));
-        meta_init(&meta, input->spec.dtype, input->spec.rank, size);
-        TRY(tensor_new_view(NULL, &meta, 0, &tensor));
-        *out_value = value_tensor_take(tensor);
-        return STATUS_OK;
+        return tensor_input(input->spec.dtype, input->spec.rank, size, out_value);
 }
 
-static Status static_plan(const Graph *graph, int n_threads, PlannedRun *plan)
+// As `shapes` say, else as the signature does.
+static Status shaped_input(const Input *input, const EditShape *shapes, uint32_t n, Value *out_value)
+{
+        Dtype dtype = input->spec.dtype == DTYPE_NONE ? DTYPE_F32 : input->spec.dtype;
+        for (uint32_t i = 0; i < n; i++)
+                if (shapes[i].placeholder == input->placeholder)
+                        return tensor_input(dtype, shapes[i].rank, shapes[i].size, out_value);
+        return static_input(input, out_value);
+}
+
+Status engine_shapes_plan(const Graph *graph, const char *text, int n_threads, PlannedRun *plan)
 {
         const Signature *signature = &graph->signature;
-        uint32_t n = 0;
+        EditShape shapes[EDIT_MAX_SHAPES];
+        uint32_t n = 0, n_shapes = 0;
+        TRY(edit_read_shapes(graph, text, shapes, &n_shapes));
         Value *values = new_array(signature->n_inputs, sizeof(*values));
         if (values == NULL)
                 return fail_memory();
         Status status = STATUS_OK;
         for (uint32_t i = 0; i < signature->n_inputs && status == STATUS_OK; i++)
                 if (signature->inputs[i].kind != INPUT_STATE)
-                        status = static_input(&signature->inputs[i], &values[n++]);
+                        status = shaped_input(&signature->inputs[i], shapes, n_shapes, &values[n++]);
         RunRequest request = { .inputs = { values, n }, .mode = RUN_MODE_COMPILED };
         if (status == STATUS_OK)
                 status = engine_bind(graph, &request, plan);
@@ -295,9 +333,9 @@ static EngineWork *warm_up(Engine *engine, GraphVersion *version, uint32_t n_sto
                 return NULL;
         // Packed weights are a second copy: for a large graph it is made when somebody runs it.
         if (graph->weights_bytes <= (size_t)limits.max_warm_up &&
-            static_plan(graph, n_threads, &plan) == STATUS_OK) {
+            engine_shapes_plan(graph, "", n_threads, &plan) == STATUS_OK) {
                 plan.request.precision = (Precision)atomic_load(&version->precision);
-                if (wants_tuning(engine, graph))
+                if (engine_wants_tuning(engine, graph))
                         (void)program_build_learning(engine, &plan, &build);
                 else
                         (void)engine_plan_background(engine, &plan, &build);
@@ -314,9 +352,11 @@ EngineWork *engine_idle_work(Engine *engine, int n_threads)
         EngineWork *build = NULL;
         IdlePiece *piece;
         while (build == NULL && (piece = pop(engine, clock_ns())) != NULL) {
-                if (piece->version != NULL)
+                if (piece->declared)
+                        build = declared_work_new(engine, piece->version, piece->n_stops, n_threads);
+                else if (piece->version != NULL)
                         build = warm_up(engine, piece->version, piece->n_stops, n_threads);
-                else if (wants_tuning(engine, program_build_graph(piece->build)))
+                else if (engine_wants_tuning(engine, program_build_graph(piece->build)))
                         build = take_ptr(piece->build);
                 piece_free(piece);
         }
@@ -344,7 +384,7 @@ static bool will_learn(Engine *engine, const Graph *graph)
 void engine_learn_later(Engine *engine, const PlannedRun *plan)
 {
         EngineWork *build = NULL;
-        if (wants_tuning(engine, plan->graph) && !will_learn(engine, plan->graph) &&
+        if (engine_wants_tuning(engine, plan->graph) && !will_learn(engine, plan->graph) &&
             program_build_learning(engine, plan, &build) == STATUS_OK)
                 push(engine, NULL, build, 0);
 }

@@ -28,7 +28,7 @@ typedef struct EngineGraph {
 } EngineGraph;
 // What its versions keep beside their place in the head. Under engine->mutex, or before others see
 // the graph.
-void engine_read_settings(EngineGraph *graph);
+void engine_read_settings(Engine *engine, EngineGraph *graph);
 
 typedef struct IdlePiece IdlePiece;
 
@@ -47,6 +47,8 @@ struct Engine {
         StringMap tunes;             // TuneEntry by content, of stored graphs; guarded by `mutex`
         IdlePiece *idle;             // first in, first out; guarded by `mutex`
         uint32_t n_idle;
+        _Atomic uint32_t n_warming; // versions whose declared warm-ups are waited for
+        _Atomic bool was_warm;      // there were none, once
         bool no_warm_up;
         ProfileRing *profiles;
         struct KeptRing *kept;
@@ -229,3 +231,15 @@ void engine_warm_up_again(Engine *engine, GraphVersion *version, uint32_t n_stop
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune);
 void engine_not_learnt(Engine *engine, const Graph *graph);
 void engine_close_idle(Engine *engine);
+bool engine_wants_tuning(Engine *engine, const Graph *graph);
+// For inputs of these shapes (edit_read_shapes), without bytes; those that are not named have to be
+// closed in the signature. The caller ends it with planned_run_deinit.
+Status engine_shapes_plan(const Graph *graph, const char *shapes, int n_threads, PlannedRun *out_plan);
+// Under the mutex. False: no memory.
+bool engine_push_declared(Engine *engine, GraphVersion *version, uint32_t n_stops);
+
+// ---- declared warm-ups (declared.c) ----
+// Under the mutex, after settings or the default version changed: starts what is new; `again`: all.
+void engine_declare(Engine *engine, EngineGraph *graph, bool again);
+void engine_declare_again(Engine *engine, const char *name);
+EngineWork *declared_work_new(Engine *engine, GraphVersion *version, uint32_t n_stops, int n_threads);

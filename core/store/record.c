@@ -12,6 +12,7 @@
 //   attribute precision 3 TEXT     (likewise)
 //   attribute batching 3 TEXT      (likewise)
 //   attribute owner 3 TEXT         (likewise; the name of the token that uploaded it)
+//   attribute warm_up 3 TEXT       (likewise)
 //   attribute KEY VALUE...         (others are kept, whatever they say)
 //
 // A version:
@@ -38,7 +39,8 @@
 const char *const setting_names[SETTING_KINDS] = { [SETTING_IMAGE] = "image",
                                                    [SETTING_PRECISION] = "precision",
                                                    [SETTING_BATCHING] = "batching",
-                                                   [SETTING_OWNER] = "owner" };
+                                                   [SETTING_OWNER] = "owner",
+                                                   [SETTING_WARM_UP] = "warm_up" };
 const char *const store_role_names[STORE_ROLES] = { "graph", "weights", "samples", "labels", "recipe" };
 
 // ---- heads in memory ----

@@ -84,6 +84,7 @@ typedef enum SettingKind {
         SETTING_PRECISION,
         SETTING_BATCHING,
         SETTING_OWNER,
+        SETTING_WARM_UP,
         SETTING_KINDS
 } SettingKind;
 extern const char *const setting_names[SETTING_KINDS]; // "image", "precision" ...

@@ -3,6 +3,7 @@
 // runs leave behind.
 #include <criterion/criterion.h>
 #include "api/readers/upload.h"
+#include "core/engine/declared.h"
 #include "core/engine/describe.h"
 #include "core/engine/task.h"
 #include "core/interp/interp.h"
@@ -316,4 +317,78 @@ Test(idle, a_condition_is_asked_before_the_parts_are_written_and_again_before_th
                 graph_unref(graph);
                 storage_unref(bytes);
         }
+}
+
+// ---- declared warm-ups ----
+static void declare(const char *name, const char *line)
+{
+        HeadChange change = { .set_version = 1 };
+        change.settings[SETTING_WARM_UP] = line;
+        cr_assert_eq(engine_change(engine, name, &change), STATUS_OK);
+}
+
+// All that is due by now or later; tuning comes first, so pieces come back.
+static void do_idle_work(void)
+{
+        int64_t due_ns;
+        while (engine_has_idle_work(engine, &due_ns)) {
+                EngineWork *work = engine_idle_work(engine, 1);
+                if (work != NULL)
+                        cr_assert_null(engine_work_do(work));
+        }
+}
+
+static WarmUpState state_of(const char *name)
+{
+        GraphVersion *version = NULL;
+        cr_assert_eq(engine_find(engine, name, 0, &version), STATUS_OK);
+        WarmUpState state = warm_up_state(version);
+        graph_version_unref(version);
+        return state;
+}
+
+Test(idle, a_declared_warm_up_is_waited_for_after_each_start)
+{
+        GraphVersion *version = put("m", conv, NULL);
+        graph_version_unref(version);
+        cr_assert(engine_is_warm(engine), "nothing is declared");
+        declare("m", "x:1,1,4,4;s: x:1,1,8,8;s:");
+        cr_assert_eq(state_of("m"), WARM_UP_WAITING);
+        cr_assert(engine_is_warm(engine), "a server that was ready stays so");
+        do_idle_work();
+        cr_assert_eq(state_of("m"), WARM_UP_DONE);
+        uint64_t n_compiles = engine_stats(engine).compiles;
+        cr_assert_geq(n_compiles, 2u);
+
+        engine_close(engine);
+        open_engine();
+        cr_assert_eq(state_of("m"), WARM_UP_WAITING);
+        cr_assert_not(engine_is_warm(engine));
+        do_idle_work();
+        cr_assert_eq(state_of("m"), WARM_UP_DONE);
+        cr_assert(engine_is_warm(engine));
+        cr_assert_eq(engine_stats(engine).compiles, 2u);
+
+        declare("m", "x:1,1,4,4;s:");
+        cr_assert_eq(state_of("m"), WARM_UP_WAITING);
+        declare("m", "");
+        cr_assert_eq(state_of("m"), WARM_UP_NONE);
+        do_idle_work();
+        cr_assert_eq(state_of("m"), WARM_UP_NONE);
+}
+
+Test(idle, a_declared_warm_up_that_fails_or_whose_graph_has_gone_is_not_waited_for)
+{
+        graph_version_unref(put("m", conv, NULL));
+        graph_version_unref(put("gone", item, NULL));
+        declare("m", "x:1,1,1,1;s:"); // smaller than the kernel
+        declare("gone", "x:;s:");
+        engine_close(engine);
+        open_engine();
+        cr_assert_eq(state_of("m"), WARM_UP_WAITING);
+        cr_assert_eq(engine_delete(engine, "gone", 0), STATUS_OK);
+        cr_assert_not(engine_is_warm(engine));
+        do_idle_work();
+        cr_assert_eq(state_of("m"), WARM_UP_FAILED);
+        cr_assert(engine_is_warm(engine));
 }

@@ -4,15 +4,15 @@
 import {addressOf, setQuery} from "./address.js";
 import {call, post} from "./api.js";
 import {ruleText} from "./change_panel.js";
-import {fill, h, number, us} from "./dom.js";
+import {fill, h, refill} from "./dom.js";
 import {failure, toast} from "./main.js";
 import {needs} from "./scopes.js";
-import {current, inputsOf, pathOf} from "./session.js";
+import {current, pathOf} from "./session.js";
 import {showSides} from "./side_by_side.js";
+import {diffOr, tryChange, variantOf} from "./trial.js";
 
 /** @typedef {import("./session.js").Session} Session */
 
-const RUNS = 9;
 const PASSES = [
     "fuse",
     "remove_dropout",
@@ -23,135 +23,6 @@ const PASSES = [
     "functionalise",
     "decompose"
 ];
-
-/** @param {number[]} values */
-const median = (values) => values.slice().sort((a, b) => a - b)[values.length >> 1];
-
-/**
- * Times of runs with and without the rules, taken in turns.
- * @param {Session} session
- * @param {any[]} rules
- */
-async function timed(session, rules) {
-    const inputs = await inputsOf(session),
-        path = `${pathOf(session)}/run`,
-        before = [],
-        after = [];
-    for (let i = 0; i < RUNS + 3; i++)
-        for (const side of [before, after]) {
-            const reply = await post(
-                path,
-                {inputs, profile: true, encoding: "b64", ...(side === after ? {overrides: rules} : {})}
-            );
-            if (i >= 3) side.push(reply.profile.run_us);
-        }
-    return {before: median(before), after: median(after)};
-}
-
-/** Unified diff with colours. @param {string} text */
-export function diffView(text) {
-    return h(
-        "pre.code",
-        {style: {maxHeight: "420px"}},
-        text
-            .split("\n")
-            .map((line) =>
-                h(
-                    "span",
-                    {class: line.startsWith("+") ? "add" : line.startsWith("-") ? "del" : null},
-                    `${line}\n`
-                )
-            )
-    );
-}
-
-/** @param {any} reply of /v1/compare */
-function differences(reply) {
-    const rows = [...(reply.outputs || []), ...(reply.nodes || [])]
-        .filter((row) => row && row.close === false)
-        .slice(0, 30);
-    const all = (reply.outputs || [])
-        .map((row) => row.max_abs)
-        .filter((v) => v !== null && v !== undefined);
-    return {
-        most: all.length ? Math.max(...all) : 0,
-        table: rows.length
-            ? h(
-                  "table.small",
-                  h(
-                      "thead",
-                      h(
-                          "tr",
-                          h("th", "value"),
-                          ["largest difference", "relative", "elements"].map((t) => h("th.num", t))
-                      )
-                  ),
-                  rows.map((row) =>
-                      h(
-                          "tr",
-                          h("td", row.name || row.node || row.a || ""),
-                          h("td.num", number(row.max_abs)),
-                          h("td.num", row.max_rel === null ? "–" : number(row.max_rel)),
-                          h(
-                              "td.num",
-                              row.mismatched === undefined
-                                  ? ""
-                                  : `${row.mismatched} of ${row.elements ?? row.of ?? row.total ?? "?"}`
-                          )
-                      )
-                  )
-              )
-            : null
-    };
-}
-
-/** @param {Session} session @param {any[]} rules @param {HTMLElement} place */
-async function tryRules(session, rules, place) {
-    fill(place, h("p.soft", "running with and without …"));
-    try {
-        const side = {graph: session.name, ...(session.version ? {version: session.version} : {})},
-            inputs = await inputsOf(session);
-        const reply = await post("/v1/compare", {a: {...side, overrides: rules}, b: side, inputs});
-        const found = differences(reply),
-            times = await timed(session, rules),
-            ratio = times.before / times.after;
-        fill(
-            place,
-            h(
-                "div.row",
-                {style: {gap: "26px", margin: "6px 0 10px"}},
-                figure("before", us(times.before)),
-                figure("after", us(times.after)),
-                figure(
-                    ratio >= 1 ? "faster" : "slower",
-                    `${(ratio >= 1 ? ratio : 1 / ratio).toFixed(2)} ×`,
-                    ratio >= 1 ? "good" : "bad"
-                ),
-                figure(
-                    "outputs",
-                    reply.equal ? "the same" : `differ by ${number(found.most)}`,
-                    reply.equal ? "good" : "bad"
-                )
-            ),
-            h(
-                "p.small.soft",
-                `medians of ${RUNS} runs each, in turns`,
-                reply.first ? `; first difference at ${reply.first.node}` : ""
-            ),
-            found.table
-        );
-    } catch (error) {
-        fill(place, failure(error));
-    }
-}
-
-/** @param {string} name @param {string} value @param {string} [kind] */
-const figure = (name, value, kind) =>
-    h(
-        "div",
-        h("div.small.soft", name),
-        h("div", {class: kind || null, style: {fontSize: "20px", fontWeight: "650"}}, value)
-    );
 
 const LONGEST = 4000; // letters of rules or steps that an address holds
 
@@ -213,7 +84,7 @@ class RulesCard {
             value: `${session.name}-changed`.slice(0, 64),
             "aria-label": "name of the variant"
         });
-        const trial = () => this.guarded((rules) => tryRules(session, rules, this.place)),
+        const trial = () => this.guarded((overrides) => tryChange(session, {overrides}, this.place)),
             store = () => this.guarded((rules) => this.store(rules)),
             tried = needs("run", h("button.first", {onclick: trial}, "Try them")),
             stored = needs("write", h("button", {onclick: store}, "Store as a graph"));
@@ -247,7 +118,7 @@ class RulesCard {
                 h("button.plain.small", {onclick: remove(i)}, "remove")
             );
         keepInAddress("rules", rules);
-        fill(this.list, rules.length ? rules.map(row) : h("p.soft", "no rules yet"));
+        refill(this.list, rules.length ? rules.map(row) : h("p.soft", "no rules yet"));
     }
 
     /** @param {(rules: any[]) => any} work */
@@ -263,14 +134,9 @@ class RulesCard {
 
     /** @param {any[]} rules */
     async store(rules) {
-        const {name, version} = this.session,
-            body = {format: "fx-variant/1", base: name, ...(version ? {version} : {}), overrides: rules};
-        const info = await call("PUT", `/v1/graphs/${encodeURIComponent(this.name.value)}`, {body});
-        fill(
-            this.place,
-            h("p.note", "stored: ", linkTo(info)),
-            info.derived && info.derived.diff ? diffView(info.derived.diff) : null
-        );
+        const body = variantOf(this.session, rules),
+            info = await call("PUT", `/v1/graphs/${encodeURIComponent(this.name.value)}`, {body});
+        fill(this.place, h("p.note", "stored: ", linkTo(info)), diffOr(info.derived?.diff));
     }
 }
 
@@ -321,32 +187,22 @@ function stepsCard(session) {
         return session.steps;
     };
     keepInAddress("steps", session.steps);
-    async function go(store) {
+    const guarded = async (work) => {
         try {
-            const reply = await post(`${pathOf(session)}/transform`, {
-                steps: steps(),
-                ...(store ? {store_as: name.value} : {dry_run: true})
-            });
-            const changed = new Set(
-                reply.steps.flatMap((step) => [...(step.changed || []), ...(step.erased || [])])
-            );
-            fill(
-                place,
-                reply.stored ? storedNote(session, reply.stored) : null,
-                h("p.small.soft", `${changed.size} nodes made, changed or taken away`),
-                reply.diff ? diffView(reply.diff) : h("p", "the code stays as it is")
-            );
-        } catch (error) {
-            fill(place, failure(error));
-        }
-    }
-    const addStep = (step) => {
-        try {
-            area.value = JSON.stringify([...steps(), step], null, 1);
+            await work(steps());
         } catch (error) {
             fill(place, failure(error));
         }
     };
+    const trial = () => guarded((list) => tryChange(session, {steps: list}, place)),
+        store = () =>
+            guarded(async (list) => {
+                const body = {steps: list, store_as: name.value},
+                    reply = await post(`${pathOf(session)}/transform`, body);
+                fill(place, storedNote(session, reply.stored), diffOr(reply.diff));
+            });
+    const addStep = (step) =>
+        guarded((list) => (area.value = JSON.stringify([...list, step], null, 1)));
     return h(
         "div.card",
         {style: {marginTop: "18px"}},
@@ -360,10 +216,10 @@ function stepsCard(session) {
         h(
             "div.row",
             {style: {marginTop: "10px"}},
-            h("button.first", {onclick: () => go(false)}, "Show what it makes"),
+            h("button.first", {onclick: trial}, "Try the steps"),
             h("span.grow"),
             name,
-            needs("write", h("button", {onclick: () => go(true)}, "Store as a version"))
+            needs("write", h("button", {onclick: store}, "Store as a version"))
         ),
         place
     );
@@ -374,7 +230,7 @@ function versionsCard(session) {
     const body = h("div");
     async function draw() {
         const {versions} = await call("GET", `/v1/graphs/${encodeURIComponent(session.name)}/versions`);
-        fill(
+        refill(
             body,
             h(
                 "table",

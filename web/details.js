@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of a graph, a module or a node, as the panel beside the drawing.
-import {bytes, count, fill, h, number, percent, us} from "./dom.js";
+import {bytes, count, fill, h, number, percent, refill, us} from "./dom.js";
 import {codeOf} from "./graph.js";
 import {failure} from "./main.js";
 import {digitsOf, pad} from "./pad.js";
@@ -110,7 +110,7 @@ function showTimes(session, times, go) {
     };
     const words =
         profile && [`last run: ${us(profile.run_us)}`, howRun(profile), profile.signature].join(", ");
-    fill(
+    refill(
         times,
         profile
             ? h("p.small.soft", words)

@@ -41,6 +41,42 @@ export function fill(element, ...children) {
     add(element, children);
 }
 
+const CONTROLS =
+    "a[href], button:not(:disabled), input:not(:disabled), select, textarea, summary, [tabindex='0']";
+
+/** @param {Element} element @returns {HTMLElement[]} */
+const controlsIn = (element) => [...element.querySelectorAll(/** @type {any} */ (CONTROLS))];
+
+/** @param {Element} control */
+const wordsOf = (control) => control.getAttribute("aria-label") || control.textContent;
+
+/** The first control behind an element that can be seen. @param {Element} element */
+const behind = (element) =>
+    controlsIn(document.body).find(
+        (one) =>
+            element.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING &&
+            one.getClientRects().length
+    );
+
+/**
+ * Fills an element anew and keeps the focus in it: on the control with the same words, else on the
+ * one in its place, else on the next one behind.
+ * @param {Element} element @param {...any} children
+ */
+export function refill(element, ...children) {
+    const held = document.activeElement;
+    if (!held || held === element || !element.contains(held)) return fill(element, children);
+    const before = controlsIn(element),
+        at = before.indexOf(/** @type {HTMLElement} */ (held)),
+        words = wordsOf(held),
+        turn = before.slice(0, Math.max(0, at)).filter((one) => wordsOf(one) === words).length;
+    fill(element, children);
+    const after = controlsIn(element),
+        same = after.filter((one) => wordsOf(one) === words);
+    const next = same[turn] || same.at(-1) || after[at] || after.at(-1) || behind(element);
+    next?.focus({preventScroll: true});
+}
+
 /** @param {number | null | undefined} value microseconds */
 export function us(value) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";

@@ -34,10 +34,13 @@ export function find(session, text) {
 export function findDialog(session, chosen) {
     let found = /** @type {Node[]} */ ([]),
         at = 0;
-    const list = h("ul.found", {role: "listbox", "aria-label": "nodes"});
+    const list = h("ul.found", {role: "listbox", "aria-label": "nodes", id: "found"});
     const field = h("input.find", {
         placeholder: "a node, an operator, a module",
         "aria-label": "find",
+        role: "combobox",
+        "aria-expanded": "true",
+        "aria-controls": "found",
         autocomplete: "off",
         oninput: () => {
             at = 0;
@@ -59,6 +62,7 @@ export function findDialog(session, chosen) {
                     "li",
                     {
                         role: "option",
+                        id: `found-${i}`,
                         "aria-selected": i === at ? "true" : "false",
                         onclick: () => take(i)
                     },
@@ -74,10 +78,11 @@ export function findDialog(session, chosen) {
             )
         );
         list.children[at]?.scrollIntoView({block: "nearest"});
+        field.setAttribute("aria-activedescendant", `found-${at}`);
     }
     const box = dialog("", field, list);
     box.addEventListener("keydown", (event) => {
-        if (event.key === "ArrowDown") at = Math.min(at + 1, Math.min(60, found.length) - 1);
+        if (event.key === "ArrowDown") at = Math.max(0, Math.min(at + 1, Math.min(60, found.length) - 1));
         else if (event.key === "ArrowUp") at = Math.max(0, at - 1);
         else if (event.key === "Enter") return void (event.preventDefault(), take(at));
         else return;

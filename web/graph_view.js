@@ -188,12 +188,14 @@ class GraphView {
         if (this.panel.close) this.panel.close();
         this.panel = {};
         const {side, session, board} = this,
+            held = side.contains(document.activeElement),
             go = (name) => board.show(name);
         if (this.code) return void codePanel(side, session, shape && shape.node ? shape.node.name : "", go);
         if (shape && shape.node) this.panel = nodePanel(side, session, shape.node, go);
         else if (shape && shape.scope)
             this.panel = modulePanel(side, session, shape.scope, go, () => board.toggle(shape.scope));
         else this.panel = graphPanel(side, session, go);
+        if (held) focusHeading(side);
     }
 
     async showTimes() {
@@ -262,6 +264,14 @@ class GraphView {
         this.board.close();
         if (this.panel.close) this.panel.close();
     }
+}
+
+/** Focus that was in a panel is on the heading of the one in its place. @param {HTMLElement} side */
+function focusHeading(side) {
+    const heading = side.querySelector("h2");
+    if (!heading || document.activeElement !== document.body) return;
+    heading.tabIndex = -1;
+    heading.focus({preventScroll: true});
 }
 
 /**

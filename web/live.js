@@ -2,7 +2,7 @@
 // What happens now, as a list: runs with their progress, builds, changes. The last ones only.
 import {follow} from "./events.js";
 import {addressOf} from "./address.js";
-import {fill, h, us} from "./dom.js";
+import {fill, h, refill, us} from "./dom.js";
 
 const MOST = 12;
 const STATES = {
@@ -65,7 +65,7 @@ export function livePanel(changed) {
     let timer = 0;
     const draw = () => {
         timer = 0;
-        fill(list, [...rows.values()].reverse().map(lineOf));
+        refill(list, [...rows.values()].reverse().map(lineOf));
     };
     const stop = follow(
         (happening) => {

@@ -35,6 +35,7 @@ const KEYS = [
     ["h", "heat on or off"],
     ["p", "parameters on or off"],
     ["k", "code beside the drawing"],
+    ["Tab ↑ ↓", "lines of the code, rows of what is found"],
     ["v", "values of a run, node by node"],
     [", .", "the node before, the next one"],
     ["Esc", "nothing is chosen"]

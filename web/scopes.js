@@ -20,6 +20,9 @@ function scopes() {
     return known;
 }
 
+/** Whether the token has a scope, as far as that is known. @param {"run" | "write"} scope */
+export const may = (scope) => scopes().then((has) => has.size === 0 || has.has(scope));
+
 /** Another token may do other things. */
 export function forgetScopes() {
     known = null;
@@ -33,8 +36,8 @@ export function forgetScopes() {
  * @returns {T}
  */
 export function needs(scope, button) {
-    scopes().then((has) => {
-        if (has.size === 0 || has.has(scope)) return;
+    may(scope).then((has) => {
+        if (has) return;
         button.setAttribute("disabled", "");
         button.title = `this token lacks the scope ${scope}`;
         button.append(h("span.small.soft", ` needs the scope ${scope}`));

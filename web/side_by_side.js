@@ -3,7 +3,7 @@
 // node. Two runs of the past: their times.
 import {get, post} from "./api.js";
 import {errorTable, sideText, timeTable, verdict} from "./compare_parts.js";
-import {ago, fill, h, us} from "./dom.js";
+import {ago, fill, h, refill, us} from "./dom.js";
 import {failure} from "./main.js";
 import {needs} from "./scopes.js";
 import {inputsOf, pathOf} from "./session.js";
@@ -88,17 +88,25 @@ const choice = (label, texts, chosen) =>
 
 /** Two runs of the past to choose. @param {Session} session @param {HTMLElement} place */
 function runsRow(session, place) {
-    const row = h("div.row", h("span.soft.small", "…"));
+    const row = h("div.row", h("span.soft.small", "…")),
+        chosen = {a: "", b: ""}; // by hand, which new runs do not change
     async function load() {
         const {profiles} = await get("/v1/profiles?limit=200"),
             mine = profiles.filter((one) => one.graph === session.name).slice(0, 50);
         if (mine.length < 2)
             return fill(row, h("span.soft.small", "Two past runs can be compared, once there are two."));
         const texts = mine.map((one) => `run ${one.id}, ${us(one.run_us)}, ${ago(one.ended_ms)}`),
-            a = choice("run a", texts, 1),
-            b = choice("run b", texts, 0);
-        const start = () => showRuns(mine[Number(a.value)].id, mine[Number(b.value)].id, place);
-        fill(row, a, "against", b, h("button", {onclick: start}, "Compare their times"));
+            at = (id, otherwise) => {
+                const before = mine.findIndex((one) => one.id === id);
+                return before < 0 ? otherwise : before;
+            };
+        const a = choice("run a", texts, at(chosen.a, 1)),
+            b = choice("run b", texts, at(chosen.b, 0)),
+            ids = () => ({a: mine[Number(a.value)].id, b: mine[Number(b.value)].id});
+        const start = () => showRuns(ids().a, ids().b, place),
+            keep = () => Object.assign(chosen, ids());
+        for (const list of [a, b]) list.addEventListener("change", keep);
+        refill(row, a, "against", b, h("button", {onclick: start}, "Compare their times"));
     }
     load().catch((error) => fill(row, failure(error)));
     return {row, load};

@@ -3,7 +3,7 @@
 import {addressOf} from "./address.js";
 import {ApiError, get, upload} from "./api.js";
 import {Board} from "./board.js";
-import {ago, bytes, fill, h, us} from "./dom.js";
+import {ago, bytes, fill, h, refill, us} from "./dom.js";
 import {heatOf} from "./heat.js";
 import {livePanel, seldom} from "./live.js";
 import {failure} from "./main.js";
@@ -227,8 +227,8 @@ function aboutServer(root) {
     );
 }
 
-/** @param {HTMLElement} body */
-const tableOf = (body) =>
+/** @param {any[]} rows */
+const tableOf = (rows) =>
     h(
         "table",
         h(
@@ -240,7 +240,7 @@ const tableOf = (body) =>
                 ["version", "size", "runs", "median", "uploaded"].map((text) => h("th.num", text))
             )
         ),
-        body
+        h("tbody", rows)
     );
 
 const nothingYet = () =>
@@ -252,8 +252,7 @@ const nothingYet = () =>
 
 /** @param {HTMLElement} host */
 export function startView(host) {
-    const body = h("tbody"),
-        place = h("div"),
+    const place = h("div"),
         server = h("p.soft"),
         list = h("div.card"),
         drop = dropArea(),
@@ -287,15 +286,8 @@ export function startView(host) {
         .catch((error) => fill(list, failure(error)));
     async function load() {
         const {graphs, next} = await get("/v1/graphs?limit=1000"),
-            held = list.contains(document.activeElement) && document.activeElement?.getAttribute("href");
-        fill(list, graphs.length ? tableOf(body) : nothingYet());
-        fill(
-            body,
-            graphs.map(rowOf),
-            next ? h("tr", h("td", {colspan: 7, class: "soft"}, "and more")) : null
-        );
-        if (held) // focus stays on the graph that had it
-            [...body.querySelectorAll("a")].find((a) => a.getAttribute("href") === held)?.focus();
+            more = next ? h("tr", h("td", {colspan: 7, class: "soft"}, "and more")) : null;
+        refill(list, graphs.length ? tableOf([graphs.map(rowOf), more]) : nothingYet());
         get("/v1").then((root) => {
             server.textContent = aboutServer(root);
         });

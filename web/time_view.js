@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run's time, node by node and module by module, and what the server remembers of many runs.
 import {get} from "./api.js";
-import {ago, count, download, fill, h, us} from "./dom.js";
+import {ago, count, download, fill, h, refill, us} from "./dom.js";
 import {addressOf, setQuery} from "./address.js";
 import {follow} from "./events.js";
 import {seldom} from "./live.js";
@@ -114,7 +114,7 @@ class TimeView {
         const wordsOf = (row) => row.nodes.map(words).join(" + "),
             memory = h("div.card", {style: {minHeight: "260px"}}, h("p.soft", "…"));
         const choose = (name) => (location.hash = addressOf(session, "graph", {node: name}));
-        fill(
+        refill(
             this.one,
             h(
                 "div.row",
@@ -151,6 +151,11 @@ class TimeView {
         takeProfile(this.session, await get(`/v1/profiles/${encodeURIComponent(id)}`));
         setQuery({run: id});
         this.page.scrollTo(0, 0);
+        const heading = /** @type {HTMLElement | null} */ (this.one.querySelector("h3"));
+        if (heading && this.slow.contains(document.activeElement)) {
+            heading.tabIndex = -1; // the row that was pressed is out of sight
+            heading.focus({preventScroll: true});
+        }
     }
 
     /** A file to send to others. @param {string} id of a run */
@@ -181,7 +186,7 @@ class TimeView {
         const [stats, all] = await Promise.all([get(path), get("/v1/profiles?slowest=200")]);
         const mine = all.profiles.filter((entry) => entry.graph === this.session.name).slice(0, 10);
         fill(this.many, statistics(stats));
-        fill(
+        refill(
             this.slow,
             mine.length ? runsTable(mine, (id) => this.guarded(() => this.show(id))) : h("p.soft", "none")
         );

@@ -205,6 +205,27 @@ def figures(chrome):
                            "[...e.children].map((c) => c.innerText)).filter((e) => e.length === 2)"))
 
 
+def check_trial(visit, change, lines):
+    """What was not stored yet shows all three: the diff of the code, times before and after, and the
+    largest error, which is the server's."""
+    chrome, side = visit.chrome, {"graph": "digits", "version": 1, "mode": "compiled"}
+    chrome.wait_text("medians of 9 runs each, in turns, compiled", ".page")
+    found, words = figures(chrome), chrome.run("document.querySelector('pre.code .add, pre.code .del')"
+                                               "?.parentElement.innerText ?? ''")
+    for key in ("before", "after"):
+        if not re.fullmatch(r"[\d.]+ (µs|ms|s)", found.get(key, "")):
+            raise Failed(f"time {key} in {found}")
+    for line in lines:
+        if line not in words:
+            raise Failed(f"the diff lacks {line!r}: {words}")
+    inputs = visit.server.call("GET", "/v1/graphs/digits/example").json()["inputs"]
+    reply = compared(visit.server, {"a": {**side, **change}, "b": side, "inputs": inputs})
+    wanted = max(row["max_abs"] for row in reply["outputs"])
+    if not wanted > 0:
+        raise Failed(f"the change changes nothing: {reply['outputs']}")
+    near(float(found["largest error"]), wanted, "the largest error")
+
+
 def patch_by_pointing(visit):
     """A part of a node's value is set by pointing at it: times before and after, and how far the result
     is from the one before, as the server says."""
@@ -217,17 +238,10 @@ def patch_by_pointing(visit):
     chrome.click("aside.side a", "Try them")
     chrome.wait_text("relu[0,3,:,1:3] = 5", ".rule")
     chrome.click("button.first", "Try them")
-    chrome.wait_text("medians of", ".page")
+    rule = {"match": {"name": "relu"}, "patch": {"index": [0, 3, ":", "1:3"], "set": 5}}
+    check_trial(visit, {"overrides": [rule]}, ("+    ",))
     if "16 of 2048" not in chrome.run("document.querySelector('.page').innerText"):
         raise Failed("another part than that of two columns of eight was set")
-    found, side = figures(chrome), {"graph": "digits"}
-    for key in ("before", "after"):
-        if not re.fullmatch(r"[\d.]+ (µs|ms|s)", found.get(key, "")):
-            raise Failed(f"time {key} in {found}")
-    inputs = visit.server.call("GET", "/v1/graphs/digits/example").json()["inputs"]
-    rule = {"match": {"name": "relu"}, "patch": {"index": [0, 3, ":", "1:3"], "set": 5}}
-    reply = compared(visit.server, {"a": {**side, "overrides": [rule]}, "b": side, "inputs": inputs})
-    near(float(found["outputs"].replace("differ by ", "")), reply["outputs"][0]["max_abs"], "the difference")
     visit.shot("patch")
 
 

@@ -168,7 +168,7 @@ static void run_shapes(Precision precision)
         Sample sample = { 41 };
         FOR_EACH_ISA(isa)
         {
-                for (int64_t m = 1; m <= 13; m++)
+                for (int64_t m = 1; m <= 14; m++)
                         for (size_t c = 0; c < ARRAY_LENGTH(columns); c++) {
                                 Case made = make_case(&sample, m, columns[c], sample_int(&sample, 16, 90),
                                                       c % 2 == 0);

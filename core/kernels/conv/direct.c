@@ -201,7 +201,7 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
         direct->n_pixels = out->size[3];
         if (rows_join && in->stride[0] == rows * out->size[3] * pixel_step)
                 direct->n_pixels *= rows * out->size[0];
-        int64_t most = direct->narrow != NULL ? (int64_t)NARROW_MAX_ROWS
+        int64_t most = direct->narrow != NULL ? (int64_t)direct->narrow->most_rows
                                               : panels_most_pixels(direct->panels.isa, pixel_step),
                 n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
         direct->n_parts = (direct->n_pixels + most - 1) / most;

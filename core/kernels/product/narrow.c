@@ -3,15 +3,13 @@
 // want rounded rows, all of them are rounded first, in scratch.
 #include "core/kernels/product/narrow.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/kernels/dense.h"
-#include "core/kernels/product/narrow_tile.h"
+#include "core/kernels/product/narrow_pack.h"
 
 // Smaller factors cost more to prepare than they save.
 enum { LEAST_TERMS = 16, LEAST_COLUMNS = 8 };
-enum { WEIGHT_STEPS = 127 };
 
 const char *const precision_names[PRECISION_COUNT] = {
         [PRECISION_F32] = "f32", [PRECISION_BF16] = "bf16", [PRECISION_INT8] = "int8"
@@ -40,13 +38,6 @@ struct NarrowMatmul {
 };
 
 // ---- packing ----
-static uint16_t bf16_of(float x)
-{
-        uint32_t bits;
-        memcpy(&bits, &x, sizeof(bits));
-        return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 typedef struct Factor {
         const NarrowMatmul *matmul;
         const float *data;
@@ -78,29 +69,20 @@ static int64_t panel_columns(const NarrowMatmul *matmul, int64_t panel)
         return left <= one ? one : matmul->width;
 }
 
-static void pack_column(const Factor *factor, int64_t column, float *scale, float *weight, uint8_t *to)
+// The columns of a panel, one after another: read in the order of memory.
+static void gather_panel(const Factor *factor, int64_t panel, float *to)
 {
         const NarrowMatmul *matmul = factor->matmul;
-        const NarrowKind *kind = matmul->kind;
-        int64_t step = cell_bytes(kind) * panel_columns(matmul, column / matmul->width), sum = 0;
-        float peak = 0.0f;
-        for (int64_t k = 0; k < matmul->n_k; k++)
-                peak = fmaxf(peak, fabsf(factor_at(factor, k, column)));
-        *scale = peak / (float)WEIGHT_STEPS;
-        float steps = *scale < 1e-37f ? 0.0f : 1.0f / *scale;
-        for (int64_t k = 0; k < matmul->n_k; k++) {
-                float x = factor_at(factor, k, column);
-                uint8_t *at = to + k / kind->terms * step + k % kind->terms * kind->weight_bytes;
-                if (matmul->precision == PRECISION_INT8) {
-                        int8_t number = (int8_t)lrintf(x * steps);
-                        sum += number;
-                        memcpy(at, &number, sizeof(number));
-                } else {
-                        uint16_t number = bf16_of(x);
-                        memcpy(at, &number, sizeof(number));
-                }
-        }
-        *weight = (float)sum * *scale;
+        int64_t first = panel * matmul->width, n_k = matmul->n_k,
+                n = MIN(matmul->n_columns - first, matmul->width);
+        if (factor->row == 1)
+                for (int64_t c = 0; c < n; c++)
+                        memcpy(to + c * n_k, factor->data + (first + c) * factor->column,
+                               (size_t)n_k * sizeof(float));
+        else
+                for (int64_t k = 0; k < n_k; k++)
+                        for (int64_t c = 0; c < n; c++)
+                                to[c * n_k + k] = factor_at(factor, k, first + c);
 }
 
 static Status make_panels(void *context, Storage **out_storage)
@@ -113,10 +95,22 @@ static Status make_panels(void *context, Storage **out_storage)
                         &storage));
         float *scales = (float *)storage->data, *weights = scales + n_columns;
         uint8_t *panels = storage->data + header_bytes(matmul);
+        _cleanup_(freep) float *gathered = new_array((size_t)(width * matmul->n_k), sizeof(float));
+        if (gathered == NULL)
+                return fail_memory();
         Work work = { .ctx = factor->poll };
-        for (int64_t c = 0; c < matmul->n_columns && !work_stops(&work, 2 * matmul->n_k); c++)
-                pack_column(factor, c, scales + c, weights + c,
-                            panels + (c / width * matmul->run.n * width + c % width) * cell);
+        for (int64_t panel = 0; panel < matmul->n_panels && !work_stops(&work, 2 * width * matmul->n_k);
+             panel++) {
+                gather_panel(factor, panel, gathered);
+                int64_t step = cell * panel_columns(matmul, panel);
+                for (int64_t c = 0; c < MIN(width, matmul->n_columns - panel * width); c++) {
+                        NarrowColumn column =
+                                narrow_pack_column(matmul->kind, gathered + c * matmul->n_k, matmul->n_k,
+                                                   step, panels + (panel * matmul->run.n * width + c) * cell);
+                        scales[panel * width + c] = column.scale;
+                        weights[panel * width + c] = column.weight;
+                }
+        }
         if (work.stops)
                 return run_poll(factor->poll);
         *out_storage = take_ptr(storage);
@@ -169,9 +163,9 @@ static void plan(const DnnlMatmul *from, Precision precision, NarrowMatmul *matm
         matmul->run.n = (matmul->n_k + kind->terms - 1) / kind->terms;
         matmul->n_panels = (matmul->n_columns + matmul->width - 1) / matmul->width;
         // so that the largest sum fits 32 bits
-        matmul->most = (int)MIN(INT32_MAX / WEIGHT_STEPS / matmul->n_k, (int64_t)kind->most_steps);
+        matmul->most = (int)MIN(INT32_MAX / NARROW_WEIGHT_STEPS / matmul->n_k, (int64_t)kind->most_steps);
         matmul->group =
-                MAX(PANELS_GROUP_BYTES / 4 / matmul->run.n / NARROW_MAX_ROWS, (int64_t)1) * NARROW_MAX_ROWS;
+                MAX(PANELS_GROUP_BYTES / 4 / matmul->run.n / kind->most_rows, (int64_t)1) * kind->most_rows;
         matmul->n_groups = (matmul->n_rows + matmul->group - 1) / matmul->group;
         matmul->n_chunks = from->n_threads > 1 && matmul->n_groups < 4 * from->n_threads
                                    ? MIN(matmul->n_panels, 4 * (int64_t)from->n_threads)
@@ -280,11 +274,11 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
 {
         const NarrowMatmul *matmul = run->matmul;
         int64_t begin = group * matmul->group, n_rows = MIN(matmul->n_rows - begin, matmul->group);
-        int64_t n_parts = (n_rows + NARROW_MAX_ROWS - 1) / NARROW_MAX_ROWS;
+        int64_t most = matmul->kind->most_rows, n_parts = (n_rows + most - 1) / most;
         use_panel(matmul, panel, tile);
         int64_t vectors = panel_columns(matmul, panel) / (matmul->width / DIRECT_VECTORS);
         NarrowLoop *const *loops = matmul->kind->loops[vectors - 1];
-        for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * NARROW_MAX_ROWS); part++) {
+        for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * most); part++) {
                 int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
                 use_rows(run, first, panel, tile);
                 loops[last - first - 1](tile);

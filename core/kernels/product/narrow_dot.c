@@ -14,8 +14,9 @@
 #define DIRECT_TARGET TARGET_512(ISA_AVX512_BF16_FEATURES)
 #include "core/kernels/conv/direct_finish.inc"
 
-#define UNROLL_ROWS    _Pragma("GCC unroll 6")
-#define UNROLL_VECTORS _Pragma("GCC unroll 2")
+#define NARROW_TILE_ROWS 12
+#define UNROLL_ROWS      _Pragma("GCC unroll 12")
+#define UNROLL_VECTORS   _Pragma("GCC unroll 2")
 typedef enum Dot { DOT_BYTES, DOT_BF16 } Dot;
 
 NARROW_INLINE __m512i add_dot(const Dot dot, __m512i sum, __m512i row, __m512i panel)
@@ -35,8 +36,10 @@ NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vector
         __asm__("" : "+r"(five));
         const uint8_t *weights = tile->weights;
         for (uint32_t r = 0; r < tile->n_runs; r++) {
-                const char *at = tile->in + tile->runs[r].offset * 4, *end = at + tile->runs[r].n * 4;
-                for (; at < end; at += 4, weights += 4 * n_vectors * DIRECT_LANES) {
+                const char *at = tile->in + tile->runs[r].offset * 4, *far = at + 6 * step,
+                           *end = at + tile->runs[r].n * 4;
+                __asm__("" : "+r"(far));
+                for (; at < end; at += 4, far += 4, weights += 4 * n_vectors * DIRECT_LANES) {
                         __m512i panel[DIRECT_VECTORS];
                         UNROLL_VECTORS
                         for (int v = 0; v < n_vectors; v++)
@@ -44,7 +47,8 @@ NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vector
                         UNROLL_ROWS
                         for (int i = 0; i < n_rows; i++) {
                                 int32_t terms;
-                                memcpy(&terms, NARROW_ROW(i), sizeof(terms));
+                                memcpy(&terms, i < 6 ? NARROW_ROW(at, i) : NARROW_ROW(far, i - 6),
+                                       sizeof(terms));
                                 UNROLL_VECTORS
                                 for (int v = 0; v < n_vectors; v++) {
                                         sum[i][v] =
@@ -101,41 +105,72 @@ NARROW_INLINE void avx512_bf16_tile(const int n_rows, const int n_vectors, const
 }
 
 // ---- rounding of rows ----
-// Numbers in the order of floats, and back.
-static int32_t ordered(int32_t bits)
+typedef struct Range {
+        __m512 low, high, sum; // `sum` of zero times every number: NaN where one is not finite
+} Range;
+
+static inline __mmask16 lanes_of(int64_t n)
 {
-        return bits ^ (bits >> 31 & 0x7fffffff);
+        return (__mmask16)(n < DIRECT_LANES ? (1u << n) - 1 : 0xffff);
 }
 
-static float from_ordered(int32_t key)
+NARROW_INLINE Range range_of(const float *from, int64_t n, float low, float high)
 {
-        float x;
-        key = ordered(key);
-        memcpy(&x, &key, sizeof(x));
-        return x;
+        __m512 zero = _mm512_setzero_ps();
+        Range range = { _mm512_set1_ps(low), _mm512_set1_ps(high), zero };
+        for (int64_t k = 0; k < n; k += DIRECT_LANES) {
+                __mmask16 there = lanes_of(n - k);
+                __m512 x = _mm512_maskz_loadu_ps(there, from + k);
+                range.low = _mm512_mask_min_ps(range.low, there, range.low, x);
+                range.high = _mm512_mask_max_ps(range.high, there, range.high, x);
+                range.sum = _mm512_fmadd_ps(x, zero, range.sum);
+        }
+        return range;
+}
+
+DIRECT_TARGET static void range_of_bytes(const float *from, int64_t n, float range[2])
+{
+        Range found = range_of(from, n, range[0], range[1]);
+        float nothing = _mm512_reduce_add_ps(found.sum);
+        range[0] = _mm512_reduce_min_ps(found.low) + nothing;
+        range[1] = _mm512_reduce_max_ps(found.high) + nothing;
+}
+
+// to[k] = (from[k] * shrink - low) * steps + zero, which fits a byte but for what rounding adds.
+typedef struct Steps {
+        float shrink, low, steps;
+        int zero;
+} Steps;
+
+NARROW_INLINE void place(const float *from, int64_t n, const Steps *by, uint8_t *to)
+{
+        __m512 low = _mm512_set1_ps(by->low), shrink = _mm512_set1_ps(by->shrink),
+               steps = _mm512_set1_ps(by->steps);
+        __m512i zero = _mm512_set1_epi32(by->zero);
+        for (int64_t k = 0; k < n; k += DIRECT_LANES) {
+                __mmask16 there = lanes_of(n - k);
+                __m512 x = _mm512_maskz_loadu_ps(there, from + k);
+                __m512i whole = _mm512_cvtps_epi32((x * shrink - low) * steps);
+                whole = _mm512_max_epi32(_mm512_add_epi32(whole, zero), _mm512_setzero_si512());
+                _mm512_mask_cvtusepi32_storeu_epi8(to + k, there, whole);
+        }
+}
+
+DIRECT_TARGET static void place_bytes(const float *from, int64_t n, float steps, int zero, uint8_t *to)
+{
+        place(from, n, &(Steps){ .shrink = 1.0f, .steps = steps, .zero = zero }, to);
 }
 
 DIRECT_TARGET static NarrowRow round_to_8_bits(const float *from, int64_t n, int most, void *to)
 {
-        uint8_t *numbers = to;
-        int32_t least = INT32_MAX, greatest = INT32_MIN, bits;
-        for (int64_t k = 0; k < n; k++) {
-                memcpy(&bits, from + k, sizeof(bits));
-                int32_t key = bits ^ (bits >> 31 & 0x7fffffff);
-                least = MIN(least, key);
-                greatest = MAX(greatest, key);
-        }
-        float low = from_ordered(least), high = from_ordered(greatest);
+        float ends[2] = { INFINITY, -INFINITY };
+        range_of_bytes(from, n, ends);
+        float low = ends[0], high = ends[1];
         float shrink = high - low <= FLT_MAX ? 1.0f : 0.5f; // finite numbers may be further apart
-        float range = high * shrink - low * shrink;         // NaN and infinity stay
+        float range = high * shrink - low * shrink;         // NaN stays
         float steps = (float)most / range; // too many of them: the row is as good as constant
         bool finite = range <= FLT_MAX, counts = finite && steps <= FLT_MAX;
-        steps = counts ? steps : 0.0f;
-        for (int64_t k = 0; k < n; k++) {
-                float whole = (from[k] * shrink - low * shrink) * steps + NARROW_WHOLE;
-                memcpy(&bits, &whole, sizeof(bits));
-                numbers[k] = (uint8_t)(bits - NARROW_WHOLE_BITS);
-        }
+        place(from, n, &(Steps){ shrink, low * shrink, counts ? steps : 0.0f, 0 }, to);
         return (NarrowRow){ .scale = !finite  ? NAN
                                      : counts ? range / (float)most / shrink
                                               : 0.0f,
@@ -147,7 +182,7 @@ DIRECT_TARGET static NarrowRow round_to_bf16(const float *from, int64_t n, int m
         (void)most;
         uint16_t *numbers = to;
         for (int64_t k = 0; k < n; k += DIRECT_LANES) {
-                __mmask16 there = (__mmask16)(n - k < DIRECT_LANES ? (1u << (n - k)) - 1 : 0xffff);
+                __mmask16 there = lanes_of(n - k);
                 __m256bh rounded = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(there, from + k));
                 _mm256_mask_storeu_epi16(numbers + k, there, (__m256i)rounded);
         }
@@ -157,7 +192,8 @@ DIRECT_TARGET static NarrowRow round_to_bf16(const float *from, int64_t n, int m
 #include "core/kernels/product/narrow_loops.inc"
 const NarrowIsa narrow_dot = {
         .lanes = DIRECT_LANES,
-        .int8 = { "avx512_vnni", 4, 1, 255, 255, round_to_8_bits, avx512_int8_loops },
-        .bf16 = { "avx512_bf16", 2, 2, 0, 0, round_to_bf16, avx512_bf16_loops },
+        .int8 = { "avx512_vnni", 4, 1, 255, 255, NARROW_TILE_ROWS, round_to_8_bits, range_of_bytes,
+                  place_bytes, avx512_int8_loops },
+        .bf16 = { "avx512_bf16", 2, 2, 0, 0, NARROW_TILE_ROWS, round_to_bf16, NULL, NULL, avx512_bf16_loops },
 };
 #endif

@@ -10,7 +10,7 @@
 #pragma once
 #include "core/kernels/conv/direct_tile.h"
 
-enum { NARROW_MAX_ROWS = 6 };
+enum { NARROW_MAX_ROWS = 12, NARROW_WEIGHT_STEPS = 127 };
 
 typedef struct NarrowTile {
         DirectTile to;         // bias, out, residual, out_step, n_valid and the clamp; no more
@@ -32,13 +32,20 @@ typedef struct NarrowRow {
 // from[k] = row.scale * to[k] + row.offset, rounded to `most` steps; NaN for a row that is not
 // finite. `to` holds numbers of 4 / terms bytes.
 typedef NarrowRow NarrowRounding(const float *from, int64_t n, int most, void *to);
+// The same in two steps, for numbers that lie apart and share one scale: the first widens range[0]
+// to range[1] by numbers, the second rounds them. A NaN makes the range one.
+typedef void NarrowRanging(const float *from, int64_t n, float range[2]);
+typedef void NarrowPlacing(const float *from, int64_t n, float steps, int zero, uint8_t *to);
 
 typedef struct NarrowKind {
         const char *name;                            // of the instructions
         int terms;                                   // of a row in a step of four bytes
         int weight_bytes;                            // of a number of the factor
         int most_steps, least_steps;                 // that a row is rounded to; zero for bfloat16
+        int most_rows;                               // of a tile
         NarrowRounding *round;                       // NULL: rows are read as they are
+        NarrowRanging *range;                        // NULL: only rows are rounded
+        NarrowPlacing *place;                        // to[k] = from[k] * steps + zero, from 0 to 255
         NarrowLoop *const (*loops)[NARROW_MAX_ROWS]; // [vectors of the panel - 1][rows - 1]
 } NarrowKind;
 
@@ -53,14 +60,14 @@ extern const NarrowIsa narrow_dot; // AVX-512 with BF16 and VNNI
 const NarrowIsa *narrow_isa(void);
 
 // ---- for the tiles' sources ----
-// Row i of those that begin at `at`, `step` bytes apart; `three` and `five` are multiples of it.
-#define NARROW_ROW(i)                                                                                        \
-        (at + ((i) == 0   ? 0                                                                                \
-               : (i) == 1 ? step                                                                             \
-               : (i) == 2 ? step * 2                                                                         \
-               : (i) == 3 ? three                                                                            \
-               : (i) == 4 ? step * 4                                                                         \
-                          : five))
+// Row i of six that begin at `base`, `step` bytes apart; `three` and `five` are multiples of it.
+#define NARROW_ROW(base, i)                                                                                  \
+        ((base) + ((i) == 0   ? 0                                                                            \
+                   : (i) == 1 ? step                                                                         \
+                   : (i) == 2 ? step * 2                                                                     \
+                   : (i) == 3 ? three                                                                        \
+                   : (i) == 4 ? step * 4                                                                     \
+                              : five))
 #define NARROW_INLINE DIRECT_TARGET static inline __attribute__((always_inline))
 // 1.5 * 2^23: a number added to it has no bits left behind the point.
 #define NARROW_WHOLE      12582912.0f

@@ -28,7 +28,10 @@
 #include <sys/uio.h>
 #include "server/http_private.h"
 
-enum { LONG_FROM = 32768 }; // bytes of a body that are still to come
+enum {
+        LONG_FROM = 32768,    // bytes of a body that are still to come
+        TURN_BYTES = 1 << 20, // then the other connections have theirs
+};
 static const int64_t TOUCH_NS = 100000000;
 
 // ---- connections by descriptor ----
@@ -152,33 +155,45 @@ static void shorten_length(Conn *conn, uint8_t *bytes)
                 bytes[raw->length_at + i] = (uint8_t)('0' + said % 10);
 }
 
+// libmicrohttpd has learned nothing of these bytes: they keep the connection from its time limit.
+static void note_bytes(Conn *conn, size_t n)
+{
+        int64_t now = clock_ns();
+        conn->long_left -= n;
+        raw_skip(&conn->raw, n);
+        conn_has_read(conn, n);
+        if (now - conn->touched_ns <= TOUCH_NS)
+                return;
+        transport_touch(conn->connection);
+        conn->touched_ns = now;
+}
+
 // The next bytes of a long body, and what comes behind it into `bytes`. Returns like recv() for
-// what is in `bytes`.
+// what is in `bytes`. A client that is as fast as this thread would keep it for the whole body, in
+// a single recvmsg(), too. EINTR ends a turn: unlike after EAGAIN, libmicrohttpd soon reads again.
 static ssize_t receive_long(Conn *conn, void *bytes, size_t capacity, int flags)
 {
         Exchange *exchange = conn->exchange;
         if (exchange == NULL || exchange->number != conn->long_number || !exchange->checked)
                 return 0; // libmicrohttpd has given the request up
-        for (size_t n_room = 0, n = 0; n == n_room && conn->long_left > 0 && !exchange->paused;) {
-                uint8_t *room = body_room(exchange, conn->long_left, &n_room);
+        for (size_t n_room = 0, n = 0, turn = TURN_BYTES;
+             n == n_room && conn->long_left > 0 && !exchange->paused; turn -= n) {
+                if (turn == 0) {
+                        errno = EINTR;
+                        return -1;
+                }
+                uint8_t *room = body_room(exchange, MIN(conn->long_left, (uint64_t)turn), &n_room);
                 struct iovec into[] = { { room, n_room }, { bytes, capacity } };
                 struct msghdr message = { .msg_iov = into, .msg_iovlen = n_room == conn->long_left ? 2 : 1 };
                 ssize_t got = recvmsg(conn->fd, &message, flags);
                 if (got <= 0)
                         return got;
                 n = MIN((size_t)got, n_room);
-                conn->long_left -= n;
-                raw_skip(&conn->raw, n);
-                conn_has_read(conn, n);
+                note_bytes(conn, n);
                 if (!body_received(exchange, room, n))
                         return 0;
                 if ((size_t)got > n)
                         return got - (ssize_t)n;
-        }
-        int64_t now = clock_ns();
-        if (now - conn->touched_ns > TOUCH_NS) {
-                transport_touch(conn->connection);
-                conn->touched_ns = now;
         }
         errno = EAGAIN;
         return -1;

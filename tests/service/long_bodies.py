@@ -4,14 +4,15 @@
 Each round sends a random row of requests on one connection, cut at random places: runs that send
 their input back, uploads, chunked bodies, bodies for graphs that are not there and bodies over a
 limit, of 1 byte to 3 MB each. Every reply has to come in its place, with the bytes that were sent.
-Then what random rounds do not meet: clients that leave in the middle, a slow one, a silent one,
-Expect, a length with zeros in front, and a budget for bodies that is used up.
+Then what random rounds do not meet: clients that leave in the middle, slow ones, a silent one, a
+fast one, Expect, a length with zeros in front, and a budget for bodies that is used up.
 """
 import array
 import contextlib
 import hashlib
 import json
 import random
+import signal
 import sys
 import threading
 import time
@@ -151,6 +152,32 @@ def is_slow(server):
         wanted(connection.reply())
 
 
+def is_slow_in_pieces(server):
+    """As is_slow; the server finds exactly as much each time as it asks for at once, and then nothing."""
+    size, n = 128 << 10, 6
+    with server.connect() as connection:
+        for _ in range(4):  # so that the kernel's buffer holds a piece
+            connection.send(HEAD + b"\r\n" + BODY)
+            wanted(connection.reply())
+        connection.send(f"POST /v1/absent HTTP/1.1\r\nHost: localhost\r\n"
+                        f"Content-Length: {size * n}\r\n\r\n".encode())
+        for _ in range(n):
+            time.sleep(0.9)
+            server.signal(signal.SIGSTOP)
+            connection.send(bytes(size))
+            server.signal(signal.SIGCONT)
+        wanted(connection.reply(), 404)
+
+
+def is_fast(server):
+    """The bytes of one connection fill more than a turn, and the next turn comes by itself."""
+    n = 60 << 20
+    with server.connect() as connection:
+        connection.send(f"POST /v1/graphs/echo/run HTTP/1.1\r\nHost: localhost\r\n"
+                        f"Content-Length: {n}\r\n\r\n".encode() + bytes(n))
+        wanted(connection.reply(), 413)
+
+
 def is_silent(server):
     with server.connect() as connection:
         connection.send(HEAD + b"\r\n" + BODY[:50000])
@@ -208,7 +235,9 @@ def main():
             fault = one_round(server, seed * 100000 + index)
             tally.check(f"round {seed * 100000 + index}", fault or "")
         for words, case, where in (("clients that leave", leaves, server), ("Expect", expects, server),
-                                   ("a slow client", is_slow, small), ("a silent client", is_silent, small),
+                                   ("a fast client", is_fast, server), ("a slow client", is_slow, small),
+                                   ("a slow client, in pieces", is_slow_in_pieces, small),
+                                   ("a silent client", is_silent, small),
                                    ("the budget", budget, small)):
             try:
                 case(where)

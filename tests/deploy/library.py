@@ -2,16 +2,22 @@
 """libfxserve as `meson install` brings it: library.py BUILD. Exactly the functions of fxserve.h are
 exported; the examples of docs/library.md are built with pkg-config's flags and give the answers of
 `fxserve run`, the one in C without a finding of valgrind (left out if it is not here); ctypes opens,
-describes, runs and is refused; tensors go to numpy and back (left out without numpy); the process
-has the signals, umask, locale and OpenMP threads that it had. The last line is `N passed, N
+describes, runs and is refused; tensors go to numpy and back (left out without numpy); threads that
+run one model at once get the answers that they get alone (tests/stress/library.c does that under
+ThreadSanitizer); the process has the signals, timers, umask, folder, limits, cores, locale,
+environment, floating-point mode and OpenMP threads that it had. The last line is `N passed, N
 failed`."""
+import concurrent.futures
 import ctypes
 import json
-import locale
 import os
+import platform
 import re
+import resource
 import shlex
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -79,7 +85,14 @@ def check_symbols(installed):
 
 
 def check_c(installed):
-    text = output(installed.build("cc", "library/example.c"), DIGITS, env=installed.environment)
+    """As docs/library.md says, word by word."""
+    with open(os.path.join(ROOT, "docs", "library.md"), encoding="utf-8") as file:
+        (commands, ) = re.findall(r"^```sh\n(.*?)^```$", file.read(), re.M | re.S)
+    place = os.path.join(installed.folder, "documented")
+    os.mkdir(place)
+    for name in ("library", "tests"):
+        os.symlink(os.path.join(ROOT, name), os.path.join(place, name))
+    text = output("sh", "-ec", commands, cwd=place, env=installed.environment)
     found = [float(line.split(": ")[1]) for line in text.strip().split("\n")]
     expect("logits", found, [round(number, 3) for number in installed.answer()])
 
@@ -94,7 +107,7 @@ def check_cpp(installed):
 
 
 def check_failure(installed):
-    program = os.path.join(installed.folder, "example_c")
+    program = installed.build("cc", "library/example.c")
     done = subprocess.run([program, os.path.join(installed.folder, "none.pt2")], capture_output=True,
                           text=True, env=installed.environment, check=False)
     expect("exit code", done.returncode, 1)
@@ -181,11 +194,40 @@ def read(path):
         return file.read()
 
 
+def floating_point_mode():
+    """How this thread rounds, and what it does with denormals and exceptions; not what happened."""
+    if platform.machine() != "x86_64":
+        return None
+    state = ctypes.create_string_buffer(32)  # fenv_t
+    ctypes.CDLL("libm.so.6").fegetenv(state)
+    return state.raw[:2], struct.unpack_from("<I", state.raw, 28)[0] & ~0x3F
+
+
+def environment_of_c():
+    """The program's own; os.environ is Python's copy."""
+    rows, found = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ"), []
+    while rows[len(found)] is not None:
+        found.append(rows[len(found)])
+    return found
+
+
 def state_of_process():
     with open("/proc/self/status", encoding="utf-8") as file:
-        status = re.findall(r"^(?:Sig|Umask).*", file.read(), re.M)
-    omp = ctypes.CDLL("libgomp.so.1")
-    return status, locale.setlocale(locale.LC_ALL), omp.omp_get_max_threads(), dict(os.environ)
+        status = re.findall(r"^(?:Sig[BIC]|Umask|Cpus_allowed:|NoNewPrivs|Seccomp:).*", file.read(),
+                            re.M)
+    libc, omp = ctypes.CDLL(None), ctypes.CDLL("libgomp.so.1")
+    libc.setlocale.restype = ctypes.c_char_p
+    return {
+        "status": status,
+        "locale": [libc.setlocale(category, None) for category in range(7)],
+        "environment": environment_of_c(),
+        "floating point": floating_point_mode(),
+        "OpenMP": (omp.omp_get_max_threads(), omp.omp_get_dynamic(), omp.omp_get_nested()),
+        "timers": [signal.getitimer(which) for which in range(3)],
+        "limits": [resource.getrlimit(which) for which in range(16)],
+        "folder": os.getcwd(), "niceness": os.nice(0),
+        "files": sorted(os.listdir("/proc/self/fd")),
+    }
 
 
 def check_precision(lib, model, exact):
@@ -221,7 +263,37 @@ def check_ctypes(installed):
         lib.function("result_free")(result)
     check_precision(lib, model, installed.answer())
     lib.function("close")(model)
-    expect("state of the process", state_of_process(), before)
+    after = state_of_process()
+    for name, state in before.items():
+        expect(f"{name} of the process", after[name], state)
+
+
+def check_threads(installed):
+    """Threads run one model at once, with inputs and sizes of their own, and get what they get alone."""
+    lib = Library(installed.library)
+    model = lib.open(read(DIGITS))
+
+    def answers(number, wanted=None):
+        for turn in range(len(wanted) if wanted else 4):
+            n = 1 + (number + turn) % 3
+            images = [float((i * (number + 3) + turn) % 17) for i in range(64 * n)]
+            result = lib.run(model, [dense(images, [n, 1, 8, 8])], mode=turn % 3, threads=1 + turn % 2)
+            found = lib.numbers(result)
+            lib.function("result_free")(result)
+            if wanted is None:
+                yield found
+            elif any(abs(a - b) > 1e-4 for a, b in zip(found, wanted[turn], strict=True)):
+                raise Failed(f"thread {number}, turn {turn}: {found}, not {wanted[turn]}")
+            refused = lib.run(model, [])
+            if refused.value is not None or "0 inputs" not in lib.error():
+                raise Failed(f"thread {number}: {lib.error()}")
+
+    alone = [list(answers(number)) for number in range(6)]
+    with concurrent.futures.ThreadPoolExecutor(len(alone)) as pool:
+        for future in [pool.submit(lambda number=number: list(answers(number, alone[number])))
+                       for number in range(len(alone)) for _ in range(20)]:
+            future.result()
+    lib.function("close")(model)
 
 
 def check_refusals(installed):
@@ -288,8 +360,8 @@ def check_numpy(installed):
 
 def main():
     tally = Tally()
-    checks = [check_symbols, check_c, check_cpp, check_failure, check_valgrind, check_ctypes, check_refusals,
-              check_numpy]
+    checks = [check_symbols, check_c, check_cpp, check_failure, check_valgrind, check_ctypes, check_threads,
+              check_refusals, check_numpy]
     with tempfile.TemporaryDirectory() as folder:
         installed = Installed(sys.argv[1], folder)
         for check in checks:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the Python examples of README.md and clients/python/README.md, in order, as a reader would,
-each document against a server of its own. What a ```text block below an example says has to be what
-the example prints, by the rules of tests/service/readme.py. The last line is `N passed, N failed`.
+each document against a server of its own; `pip install` puts the package into a folder. What a
+```text block below an example says has to be what the example prints, by the rules of
+tests/service/readme.py. The last line is `N passed, N failed`.
 
 usage: readme_python.py FXSERVE     with torch, numpy and requests
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,13 +21,15 @@ from service import Failed, Tally, serving
 
 def examples(text):
     """(command, what it prints or None) in the order of the document."""
-    for part in re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?|^    (curl [^\n]*)\n", text,
-                            re.M | re.S):
+    for part in re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?|"
+                            r"^    ((?:curl |pip install clients/)[^\n]*)\n", text, re.M | re.S):
         python, printed, shell = part.groups()
         if python:
             yield [sys.executable, "-W", "ignore", "-c", python], printed
         else:
-            yield ["bash", "-c", shell.replace("curl ", "curl -sSf ", 1)], None
+            pip = f"{sys.executable} -m pip install --quiet --no-deps --target site "
+            shell = shell.replace("curl ", "curl -sSf ", 1).replace("pip install ", pip, 1)
+            yield ["bash", "-c", shell], None
 
 
 def evenly(text):
@@ -35,7 +39,9 @@ def evenly(text):
 
 def run(command, printed, folder, url):
     command[-1] = command[-1].replace("http://localhost:8080", url).replace("localhost:8080", url)
-    settings = {"FXSERVE_URL": url, "PYTHONPATH": os.path.join(ROOT, "clients", "python")}
+    installed = os.path.join(folder, "site")
+    settings = {"FXSERVE_URL": url, "PYTHONPATH": installed if os.path.isdir(installed) else
+                os.path.join(folder, "clients", "python")}
     done = subprocess.run(command, cwd=folder, env=os.environ | settings, capture_output=True, text=True,
                           timeout=300, check=False)
     if done.returncode != 0:
@@ -46,9 +52,10 @@ def run(command, printed, folder, url):
 
 def main():
     total = Tally()
-    for document, least in (("README.md", 5), ("clients/python/README.md", 1)):
+    for document, least in (("README.md", 5), ("clients/python/README.md", 2)):
         with serving(sys.argv[1]) as (server, _), tempfile.TemporaryDirectory() as folder:
             ran = 0
+            shutil.copytree(os.path.join(ROOT, "clients"), os.path.join(folder, "clients"))
             for command, printed in examples(readme.document(document)):
                 problem = None
                 try:

@@ -76,6 +76,16 @@ class Chrome:
         with self.bounded(method):
             return self.tools.send(method, params)
 
+    def trace(self, categories, text):
+        """The value of an expression, and the browser's trace of what happened meanwhile."""
+        with self.bounded("tracing"):
+            self.browser.start_tracing(page=self.page, categories=categories)
+            try:
+                value = self.page.evaluate(text)
+            finally:
+                data = self.browser.stop_tracing()
+            return value, data
+
     # ---- the page ----
     def size(self, width, height, ratio=1):
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=ratio,

@@ -17,6 +17,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
 from chrome import Chrome
+from page_frames import check_frames
 from page_keys import by_keyboard, focus_stays
 from page_shows import (alone_words, check_compared, check_trial, heat_by_choice, nan_is_magenta,
                         patch_by_pointing, upload_progress)
@@ -854,16 +855,6 @@ def barriers(visit):
         raise Failed(f"{len(found)} findings\n" + "\n".join(found))
 
 
-def print_frames(visit):
-    """Times of frames while the drawing moves."""
-    with open(os.path.join(HERE, "page_frames.js"), encoding="utf-8") as file:
-        rows = visit.chrome.run(file.read())
-    for row in rows:
-        frames, scripts = row["times"], row["scripts"]
-        print(f"scale {row['scale']:.3f}, {row['seen']} shapes seen: frames half {frames[40]:.1f}, 95 % "
-              f"within {frames[75]:.1f} ms; scripts half {scripts[40]:.1f}, 95 % within {scripts[75]:.1f} ms")
-
-
 def ten_thousand(visit):
     """10,000 nodes in 500 modules: only what is open has shapes, and the layout takes a moment."""
     chrome = visit.chrome
@@ -899,7 +890,7 @@ def ten_thousand(visit):
     chrome.run("board.open = new Set(board.graph.scopes.keys()), board.update().then(() => board.fit())")
     shapes, milliseconds = chrome.run("[board.scene.shapes.length, board.layoutMs]")
     print(f"all open: {shapes} shapes in {milliseconds:.0f} ms")
-    print_frames(visit)
+    check_frames(visit)
     for node in nodes:
         node.pop("meta", None)
     body = json.dumps({"format": "fx/1", "nodes": nodes}).encode()
@@ -1002,6 +993,7 @@ def main():
     parser.add_argument("--shots", help="a folder for screenshots")
     parser.add_argument("--axe", help="axe.js, which looks for barriers")
     parser.add_argument("--only", default="", help="journeys with this in their name")
+    parser.add_argument("--figures", action="store_true", help="only those of 10,000 nodes, of more frames")
     options, tally = parser.parse_args(), Tally()
     if shutil.which("chromium") is None:
         tally.check("a browser", "chromium is not installed")
@@ -1019,6 +1011,8 @@ def main():
         chrome = Chrome()
         visit = Visit(chrome, server, options.shots, options.axe)
         journeys = JOURNEYS + ([barriers] if options.axe else [])
+        if options.figures:
+            journeys, visit.frames = [ten_thousand], 600
         for journey in (one for one in journeys if options.only in one.__name__):
             # a refusal that a journey provokes is told by the browser, too
             provoked = journey in (run_the_example, halt_on_nan, upload, upload_progress, hostile_texts,
@@ -1027,7 +1021,7 @@ def main():
             attempt(tally, visit, journey, refused)
         chrome.open("about:blank")  # a page follows its server's events, and misses it
         tally.check("the server's end", "; ".join(server.stop()))
-        if options.only in "tokens":
+        if options.only in "tokens" and not options.figures:
             with_tokens(options.binary, tally, chrome, options.shots)
     except (Failed, OSError) as error:
         tally.check("the visit", str(error)[:1500])

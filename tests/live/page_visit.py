@@ -16,7 +16,7 @@ def expect(found, wanted, what):
 class Visit:
     def __init__(self, chrome, server, shots, axe=None):
         self.chrome, self.server, self.shots, self.axe = chrome, server, shots, axe
-        self.forgotten = []
+        self.forgotten, self.frames = [], 100
 
     def forget(self, path):
         """Deletes a graph or version once the page that may still be asking for it is left."""

@@ -290,12 +290,13 @@ static Status make_named(const char *algorithm, const DnnlConv *conv, const Dire
         return STATUS_OK;
 }
 
-// Winograd's 4x4 in float32 is faster than bfloat16, and closer.
+// Winograd's 4x4 in float32 is faster than bfloat16, and closer; integers are faster than both.
 static Status make_narrow(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
                           PackedProduct *out_product)
 {
         DirectConv *direct;
-        if (precision == PRECISION_F32 || winograd_rule(conv) == 4)
+        bool bytes = precision == PRECISION_INT8 && direct_conv_has_bytes();
+        if (precision == PRECISION_F32 || (!bytes && winograd_rule(conv) == 4))
                 return STATUS_OK;
         TRY(direct_conv_new(conv, precision, clamp, &direct));
         if (direct != NULL)

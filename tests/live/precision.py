@@ -190,6 +190,14 @@ def check_network(server, name, module, x):
         if name == "strided convolutions" and "bf16:avx512_bf16" in kernels:
             if not any(kernel.startswith("bf16:direct") for kernel in kernels):
                 raise Failed(f"{name}: no convolution of bfloat16 among {kernels}")
+        if name == "strided convolutions" and "int8:avx512_vnni" in kernels:
+            if sum(kernel.startswith("int8:direct") for kernel in kernels) != 3:
+                raise Failed(f"{name}: not three convolutions of 8 bits among {kernels}")
+            for at in range(len(x)):
+                alone = x.clone()
+                alone[:at], alone[at + 1:] = float("nan"), 1e30
+                if not torch.equal(run(server, "net", alone, precision)[0][at], got[at]):
+                    raise Failed(f"{name}: {precision}: a sample has other bits beside NaN and 1e30")
         noise = float(((got - want) ** 2).sum())
         decibels = 10 * math.log10(float((want ** 2).sum()) / max(noise, 1e-300))
         print(f"{name}, {precision}: {decibels:.1f} dB")

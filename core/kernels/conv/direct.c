@@ -2,14 +2,16 @@
 // direct.c: the choice and order of tiles. The output is cut into stretches of evenly spaced
 // pixels. Stretches form groups whose input fits the second-level cache. Within a group each panel
 // of weights is used for all stretches while it is in the cache. Padding is made once, by copying
-// the input into a frame of zeros. In bfloat16 the frame holds rounded numbers, and two channels
-// are one step of the sum: steps, runs and rows of panels count pairs then.
+// the input into a frame of zeros (frame.h). With less precision the frame holds rounded numbers,
+// and two channels of bfloat16, or four of 8 bits, are one step of the sum: steps, runs and rows of
+// panels count those then.
 #include "core/kernels/conv/direct.h"
 
 #include <stdio.h>
 #include <string.h>
 #include "core/kernels/dense.h"
-#include "core/kernels/product/narrow_tile.h"
+#include "core/kernels/conv/frame.h"
+#include "core/kernels/product/narrow_pack.h"
 
 enum { SMALL_FRAME = 1 << 16 };
 
@@ -19,11 +21,9 @@ struct DirectConv {
         DirectRun *runs;
         uint32_t n_runs;
         DirectClamp clamp;
-        TensorMeta in, out; // `in` as read: with padding
-        TensorMeta given;
-        int64_t pad[2], stride[2];
-        bool padded;                       // or rounded: the frame is in scratch
-        const NarrowKind *narrow;          // bfloat16; NULL: float32
+        TensorMeta out;
+        Frame frame;
+        int64_t stride[2];                 // in the frame
         int64_t n_pixels;                  // of a line: an output row, or all there are
         int64_t n_parts, n_units;          // stretches of a line, in all
         int64_t units, n_groups, n_chunks; // of a group; groups; pieces that the panels are cut into
@@ -47,49 +47,60 @@ static bool fits(const DnnlConv *conv)
                        MAX(4 * (meta_numel(&conv->input) / conv->input.size[0]), (int64_t)SMALL_FRAME);
 }
 
-// How products of bfloat16 are computed here; NULL: not at all.
-static const NarrowKind *narrow_kind(const DnnlConv *conv)
+bool direct_conv_has_bytes(void)
 {
-        const NarrowIsa *isa = narrow_isa();
-        return isa == NULL || isa->bf16.terms != 2 || !meta_is_channels_last(&conv->input) ||
-                               conv->weight.size[1] % 2 != 0 ||
-                               !floats_are_finite(conv->weight_data, &conv->weight)
-                       ? NULL
-                       : &isa->bf16;
+        return narrow_isa() != NULL && narrow_isa()->int8.range != NULL;
 }
 
-static int64_t element_bytes(const DirectConv *direct)
+// How products of less precision are computed; NULL: not at all.
+static const NarrowKind *narrow_kind(const DnnlConv *conv, Precision precision)
 {
-        return direct->narrow == NULL ? (int64_t)sizeof(float) : 2;
+        const NarrowIsa *isa = narrow_isa();
+        int64_t channels = conv->weight.size[1], n_k = meta_numel(&conv->weight) / conv->weight.size[0];
+        if (isa == NULL || !meta_is_channels_last(&conv->input) ||
+            !floats_are_finite(conv->weight_data, &conv->weight))
+                return NULL;
+        if (precision == PRECISION_INT8 && direct_conv_has_bytes() && channels % isa->int8.terms == 0 &&
+            n_k <= INT32_MAX / NARROW_WEIGHT_STEPS / isa->int8.most_steps) // so that sums fit 32 bits
+                return &isa->int8;
+        return isa->bf16.terms != 2 || channels % isa->bf16.terms != 0 ? NULL : &isa->bf16;
 }
 
 // Elements of a step.
 static int64_t terms(const DirectConv *direct)
 {
-        return direct->narrow == NULL ? 1 : direct->narrow->terms;
+        return direct->frame.narrow == NULL ? 1 : direct->frame.narrow->terms;
 }
 
 // The input with its frame, as large as the windows reach.
 static void plan_input(const DnnlConv *conv, DirectConv *direct)
 {
-        TensorMeta *in = &direct->in;
+        Frame *frame = &direct->frame;
+        TensorMeta *in = &frame->in;
+        bool one_pixel = conv->weight.size[2] == 1 && conv->weight.size[3] == 1;
         *in = conv->input;
         // Strides of dimensions of size 1 are arbitrary.
         if (meta_is_channels_last(in))
                 meta_set_channels_last(in);
         else
                 meta_set_contiguous(in);
-        direct->given = *in;
+        frame->given = *in;
+        frame->n_results = conv->out.size[2] * conv->out.size[3];
+        frame->copied = frame->narrow != NULL;
+        frame->by_pixel =
+                one_pixel && frame->copied && (frame->scaled || conv->stride[0] > 1 || conv->stride[1] > 1);
         for (int i = 0; i < 2; i++) {
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
                 int64_t last = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach;
-                direct->pad[i] = conv->padding[i];
-                direct->stride[i] = conv->stride[i];
-                direct->padded |= conv->padding[i] > 0 || last > in->size[2 + i];
-                in->size[2 + i] = MAX(last, in->size[2 + i] + conv->padding[i]);
+                frame->pad[i] = conv->padding[i];
+                frame->pick[i] = frame->by_pixel ? conv->stride[i] : 1;
+                direct->stride[i] = frame->by_pixel ? 1 : conv->stride[i];
+                frame->copied |= conv->padding[i] > 0 || last > in->size[2 + i];
+                in->size[2 + i] = frame->by_pixel ? conv->out.size[2 + i]
+                                                  : MAX(last, in->size[2 + i] + conv->padding[i]);
         }
-        if (!direct->padded)
-                *in = direct->given;
+        if (!frame->copied)
+                *in = frame->given;
         else if (in->stride[1] == 1 && in->size[1] > 1)
                 meta_set_channels_last(in);
         else
@@ -104,7 +115,7 @@ typedef struct Order {
 
 static Order order_of(const DnnlConv *conv, const DirectConv *direct)
 {
-        const TensorMeta *in = &direct->in, *weight = &conv->weight;
+        const TensorMeta *in = &direct->frame.in, *weight = &conv->weight;
         Order rows = { .n = { weight->size[2], weight->size[3], weight->size[1] },
                        .in_step = { in->stride[2] * conv->dilation[0], in->stride[3] * conv->dilation[1],
                                     in->stride[1] },
@@ -127,22 +138,43 @@ static void add_element(DirectConv *direct, int64_t offset)
 
 typedef struct ConvWeights {
         const DnnlConv *conv;
+        const DirectConv *direct;
         const Order *order;
-        bool pairs;
+        float *column; // where products are narrow: room for the terms of one
 } ConvWeights;
 
-// Row `k` of a panel: pairs of bfloat16 from the elements at `from` and `next`.
-static void set_pairs(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
-                      const ConvWeights *all)
+// Behind the panels: a scale for each column, then their sums.
+static const float *scales_of(const Panels *panels, const float *weights)
 {
-        float row[DIRECT_VECTORS * 16];
-        int64_t step = all->conv->weight.stride[0], next = all->order->weight_step[2],
-                n = MIN(panels->n_columns - panel * panels_width(panels), (int64_t)panels_width(panels));
-        for (int64_t c = 0; c < n; c++) {
-                uint16_t pair[2] = { f32_to_bf16(from[c * step]), f32_to_bf16(from[c * step + next]) };
-                memcpy(row + c, pair, sizeof(pair));
+        return weights + panels->n_panels * panels_width(panels) * panels->n_k;
+}
+
+static void pack_narrow(const ConvWeights *from, const Panels *panels, int64_t panel, float *weights)
+{
+        const Order *order = from->order;
+        int64_t first = panel * panels_width(panels), n_columns = panels->n_panels * panels_width(panels),
+                n = MIN(panels->n_columns - first, (int64_t)panels_width(panels)),
+                n_terms = order->n[0] * order->n[1] * order->n[2];
+        float *scales = (float *)(uintptr_t)scales_of(panels, weights),
+              *to = panels_start(panels, weights, panel);
+        for (int64_t column = 0; column < n; column++) {
+                const float *data = (const float *)from->conv->weight_data +
+                                    (first + column) * from->conv->weight.stride[0];
+                float *term = from->column;
+                for (int64_t a = 0; a < order->n[0]; a++)
+                        for (int64_t b = 0; b < order->n[1]; b++)
+                                for (int64_t c = 0; c < order->n[2]; c++)
+                                        *term++ = data[a * order->weight_step[0] + b * order->weight_step[1] +
+                                                       c * order->weight_step[2]];
+                NarrowColumn packed = narrow_pack_column(from->direct->frame.narrow, from->column, n_terms,
+                                                         panels_vectors(panels, panel) * panels->isa->lanes *
+                                                                 (int64_t)sizeof(float),
+                                                         (uint8_t *)(to + column));
+                if (panels->n_behind > 0) {
+                        scales[first + column] = packed.scale;
+                        scales[n_columns + first + column] = packed.weight;
+                }
         }
-        panels_set(panels, weights, panel, k, row, 1);
 }
 
 static void pack_panel(const void *context, const Panels *panels, int64_t panel, float *weights)
@@ -151,16 +183,22 @@ static void pack_panel(const void *context, const Panels *panels, int64_t panel,
         const Order *order = from->order;
         int64_t step = from->conv->weight.stride[0], k = 0;
         const float *first = (const float *)from->conv->weight_data + panel * panels_width(panels) * step;
+        if (from->column != NULL) {
+                pack_narrow(from, panels, panel, weights);
+                return;
+        }
         for (int64_t a = 0; a < order->n[0]; a++)
                 for (int64_t b = 0; b < order->n[1]; b++)
-                        for (int64_t c = 0; c < order->n[2]; c += from->pairs ? 2 : 1) {
-                                const float *at = first + a * order->weight_step[0] +
-                                                  b * order->weight_step[1] + c * order->weight_step[2];
-                                if (from->pairs)
-                                        set_pairs(panels, weights, panel, k++, at, from);
-                                else
-                                        panels_set(panels, weights, panel, k++, at, step);
-                        }
+                        for (int64_t c = 0; c < order->n[2]; c++)
+                                panels_set(panels, weights, panel, k++,
+                                           first + a * order->weight_step[0] + b * order->weight_step[1] +
+                                                   c * order->weight_step[2],
+                                           step);
+}
+
+static const char *prefix_of(const DirectConv *direct)
+{
+        return direct->frame.narrow == NULL ? "" : direct->frame.scaled ? "int8:" : "bf16:";
 }
 
 static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectConv *direct)
@@ -168,7 +206,15 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
         Order order = order_of(conv, direct);
         int64_t n_terms = terms(direct), n_k = order.n[0] * order.n[1] * order.n[2] / n_terms,
                 n_out = conv->weight.size[0];
+        _cleanup_(freep) float *column = NULL;
         TRY(panels_init(&direct->panels, isa, n_k, n_out));
+        if (direct->frame.narrow != NULL) {
+                column = new_array((size_t)(n_k * n_terms), sizeof(float));
+                if (column == NULL)
+                        return fail_memory();
+        }
+        if (direct->frame.scaled)
+                direct->panels.n_behind = 2 * direct->panels.n_panels * panels_width(&direct->panels);
         direct->runs = new_array((size_t)n_k, sizeof(DirectRun));
         if (direct->runs == NULL)
                 return fail_memory();
@@ -179,12 +225,11 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
                                                      c * order.in_step[2]) /
                                                             n_terms);
         char format[128];
-        snprintf(format, sizeof(format), "%s%ld,%ld,%ld by %ld,%ld,%ld,%ld",
-                 direct->narrow == NULL ? "" : "bf16 ", (long)order.n[0], (long)order.n[1], (long)order.n[2],
-                 (long)order.weight_step[0], (long)order.weight_step[1], (long)order.weight_step[2],
-                 (long)conv->weight.stride[0]);
+        snprintf(format, sizeof(format), "%s%ld,%ld,%ld by %ld,%ld,%ld,%ld", prefix_of(direct),
+                 (long)order.n[0], (long)order.n[1], (long)order.n[2], (long)order.weight_step[0],
+                 (long)order.weight_step[1], (long)order.weight_step[2], (long)conv->weight.stride[0]);
         DirectSource source = { .share = conv->share, .data = conv->weight_data };
-        ConvWeights from = { .conv = conv, .order = &order, .pairs = direct->narrow != NULL };
+        ConvWeights from = { .conv = conv, .direct = direct, .order = &order, .column = column };
         TRY(panels_fill(&direct->panels, &source, format,
                         (PanelFill){ .fill = pack_panel, .context = &from }));
         if (conv->bias_data != NULL)
@@ -195,18 +240,18 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
 // Output pixels that are evenly spaced in the input, too: a row, or the whole output.
 static void plan_units(const DnnlConv *conv, DirectConv *direct)
 {
-        const TensorMeta *in = &direct->in, *out = &conv->out;
+        const TensorMeta *in = &direct->frame.in, *out = &conv->out;
         int64_t rows = out->size[2], pixel_step = in->stride[3] * direct->stride[1];
         bool rows_join = in->stride[2] * direct->stride[0] == out->size[3] * pixel_step;
         direct->n_pixels = out->size[3];
         if (rows_join && in->stride[0] == rows * out->size[3] * pixel_step)
                 direct->n_pixels *= rows * out->size[0];
-        int64_t most = direct->narrow != NULL ? (int64_t)direct->narrow->most_rows
-                                              : panels_most_pixels(direct->panels.isa, pixel_step),
+        int64_t most = direct->frame.narrow != NULL ? (int64_t)direct->frame.narrow->most_rows
+                                                    : panels_most_pixels(direct->panels.isa, pixel_step),
                 n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
         direct->n_parts = (direct->n_pixels + most - 1) / most;
         direct->n_units = n_lines * direct->n_parts;
-        int64_t all_bytes = meta_numel(in) * element_bytes(direct);
+        int64_t all_bytes = meta_numel(in) * frame_element_bytes(&direct->frame);
         direct->n_groups = MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), direct->n_units);
         direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
         direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
@@ -223,7 +268,7 @@ Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectCl
         if (isa == NULL || !fits(conv))
                 return STATUS_OK;
         bool narrow = precision != PRECISION_F32;
-        const NarrowKind *kind = narrow ? narrow_kind(conv) : NULL;
+        const NarrowKind *kind = narrow ? narrow_kind(conv, precision) : NULL;
         if (narrow && kind == NULL)
                 return STATUS_OK;
         DirectConv *direct = calloc(1, sizeof(*direct));
@@ -231,17 +276,17 @@ Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectCl
                 return fail_memory();
         direct->out = conv->out;
         direct->clamp = *clamp;
-        direct->narrow = kind;
+        direct->frame.narrow = kind;
+        direct->frame.scaled = kind != NULL && kind->range != NULL;
         plan_input(conv, direct);
-        direct->padded |= narrow;
         Status status = pack_weights(conv, isa, direct);
         if (status != STATUS_OK) {
                 direct_conv_free(direct);
                 return status;
         }
         plan_units(conv, direct);
-        snprintf(direct->name, sizeof(direct->name), "%sdirect:%s", narrow ? "bf16:" : "",
-                 narrow ? direct->narrow->name : isa_name(isa->isa));
+        snprintf(direct->name, sizeof(direct->name), "%sdirect:%s", prefix_of(direct),
+                 narrow ? kind->name : isa_name(isa->isa));
         *out_conv = direct;
         return STATUS_OK;
 }
@@ -262,112 +307,71 @@ const char *direct_conv_name(const DirectConv *conv)
 
 size_t direct_conv_scratch(const DirectConv *conv)
 {
-        return conv->padded ? (size_t)(meta_numel(&conv->in) * element_bytes(conv)) : 0;
-}
-
-// ---- padding ----
-typedef struct Padding {
-        const RunContext *ctx;
-        const DirectConv *conv;
-        const float *in;
-        char *out;
-        int64_t n_inner, planes; // elements of a pixel; planes of rows: images, or images times channels
-} Padding;
-
-static void pad_rows(void *argument, int64_t begin, int64_t end)
-{
-        const Padding *padding = argument;
-        const DirectConv *conv = padding->conv;
-        int64_t rows = conv->in.size[2], inner = padding->n_inner, width = conv->in.size[3] * inner,
-                from_width = conv->given.size[3] * inner;
-        int64_t before = conv->pad[1] * inner, after = width - before - from_width,
-                bytes = element_bytes(conv);
-        Work work = { .ctx = padding->ctx };
-        for (int64_t r = begin; r < end && !work_stops(&work, width); r++) {
-                int64_t y = r % rows - conv->pad[0];
-                char *to = padding->out + r * width * bytes;
-                if (y < 0 || y >= conv->given.size[2]) {
-                        memset(to, 0, (size_t)(width * bytes));
-                        continue;
-                }
-                const float *from = padding->in + (r / rows * conv->given.size[2] + y) * from_width;
-                memset(to, 0, (size_t)(before * bytes));
-                if (conv->narrow != NULL)
-                        conv->narrow->round(from, from_width, 0, to + before * bytes);
-                else
-                        memcpy(to + before * bytes, from, (size_t)(from_width * bytes));
-                memset(to + (before + from_width) * bytes, 0, (size_t)(after * bytes));
-        }
-}
-
-static Status pad(const DirectConv *conv, const RunContext *ctx, const float *in, void *scratch)
-{
-        bool last = conv->in.stride[1] == 1;
-        Padding padding = { .ctx = ctx,
-                            .conv = conv,
-                            .in = in,
-                            .out = scratch,
-                            .n_inner = last ? conv->in.size[1] : 1,
-                            .planes = conv->in.size[0] * (last ? 1 : conv->in.size[1]) };
-        int64_t width = conv->in.size[3] * padding.n_inner;
-        return parallel_for(ctx, padding.planes * conv->in.size[2],
-                            MAX((int64_t)1, 32768 / MAX(width, (int64_t)1)), pad_rows, &padding);
+        return frame_scratch(&conv->frame);
 }
 
 // ---- running ----
 typedef struct ConvRun {
         const RunContext *ctx;
         const DirectConv *conv;
-        const void *in; // with its frame
+        Framed framed;
         const float *residual;
         float *out;
 } ConvRun;
 
-static void run_narrow(const DirectConv *conv, const char *in, int64_t n_pixels, int vectors,
-                       const DirectTile *tile)
-{
-        NarrowTile narrow = { .to = *tile,
-                              .in = in,
-                              .in_step = tile->pixel_step * element_bytes(conv),
-                              .runs = tile->runs,
-                              .n_runs = tile->n_runs,
-                              .weights = (const uint8_t *)tile->weights };
-        conv->narrow->loops[vectors - 1][n_pixels - 1](&narrow);
-}
-
-static void run_unit(const ConvRun *run, int64_t unit, int vectors, DirectTile *tile)
+static void run_unit(const ConvRun *run, int64_t unit, int vectors, NarrowTile *tile)
 {
         const DirectConv *conv = run->conv;
+        const Frame *frame = &conv->frame;
+        const TensorMeta *in = &frame->in;
         int64_t line = unit / conv->n_parts, part = unit % conv->n_parts;
         int64_t first = part * conv->n_pixels / conv->n_parts,
                 next = (part + 1) * conv->n_pixels / conv->n_parts;
         int64_t rows = conv->out.size[2], image = line / rows, y = line % rows,
-                channel = tile->bias - conv->panels.bias;
-        int64_t to = (line * conv->n_pixels + first) * conv->out.size[1] + channel;
-        int64_t from = image * conv->in.stride[0] + y * conv->stride[0] * conv->in.stride[2] +
-                       first * tile->pixel_step;
-        const char *in = (const char *)run->in + from * element_bytes(conv);
-        tile->out = run->out + to;
-        tile->residual = run->residual == NULL ? NULL : run->residual + to;
-        if (conv->narrow != NULL) {
-                run_narrow(conv, in, next - first, vectors, tile);
+                channel = tile->to.bias - conv->panels.bias, pixel = line * conv->n_pixels + first;
+        int64_t to = pixel * conv->out.size[1] + channel, from = image * in->stride[0] +
+                                                                 y * conv->stride[0] * in->stride[2] +
+                                                                 first * tile->to.pixel_step;
+        const char *at = (const char *)run->framed.in + from * frame_element_bytes(frame);
+        tile->to.out = run->out + to;
+        tile->to.residual = run->residual == NULL ? NULL : run->residual + to;
+        if (frame->narrow == NULL) {
+                tile->to.in = (const float *)(const void *)at;
+                conv->panels.isa->of[vectors - 1][next - first - 1](&tile->to);
                 return;
         }
-        tile->in = (const float *)(const void *)in;
-        conv->panels.isa->of[vectors - 1][next - first - 1](tile);
+        tile->in = at;
+        if (frame->scaled) {
+                tile->row_scale = run->framed.scales + pixel;
+                tile->row_offset = run->framed.offsets + pixel;
+        }
+        frame->narrow->loops[vectors - 1][next - first - 1](tile);
+}
+
+static void use_panel(const DirectConv *conv, int64_t panel, NarrowTile *tile)
+{
+        const Panels *panels = &conv->panels;
+        panels_use(panels, panel, &tile->to);
+        tile->weights = (const uint8_t *)tile->to.weights;
+        tile->column_scale = scales_of(panels, panels->weights) + panel * panels_width(panels);
+        tile->column_weight = tile->column_scale + panels->n_panels * panels_width(panels);
 }
 
 static void run_piece(void *argument, int64_t begin, int64_t end)
 {
         const ConvRun *run = argument;
         const DirectConv *conv = run->conv;
-        DirectTile tile = { .pixel_step = conv->in.stride[3] * conv->stride[1],
+        int64_t pixel_step = conv->frame.in.stride[3] * conv->stride[1];
+        NarrowTile tile = { .to = { .pixel_step = pixel_step,
+                                    .runs = conv->runs,
+                                    .n_runs = conv->n_runs,
+                                    .out_step = conv->out.size[1],
+                                    .clamps = conv->clamp.on,
+                                    .low = conv->clamp.low,
+                                    .high = conv->clamp.high },
+                            .in_step = pixel_step * frame_element_bytes(&conv->frame),
                             .runs = conv->runs,
-                            .n_runs = conv->n_runs,
-                            .out_step = conv->out.size[1],
-                            .clamps = conv->clamp.on,
-                            .low = conv->clamp.low,
-                            .high = conv->clamp.high };
+                            .n_runs = conv->n_runs };
         Work work = { .ctx = run->ctx };
         // of a unit with one panel
         int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->n_pixels / conv->n_parts + 1) / 2;
@@ -377,7 +381,7 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                 int64_t last = MIN(conv->n_units, (group + 1) * conv->units);
                 for (int64_t panel = chunk * n_panels / conv->n_chunks;
                      panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
-                        panels_use(&conv->panels, panel, &tile);
+                        use_panel(conv, panel, &tile);
                         for (int64_t unit = group * conv->units; unit < last && !work_stops(&work, steps);
                              unit++)
                                 run_unit(run, unit, panels_vectors(&conv->panels, panel), &tile);
@@ -388,11 +392,8 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,
                        float *out, void *scratch)
 {
-        ConvRun run = { .ctx = ctx, .conv = conv, .in = in, .residual = residual, .out = out };
-        if (conv->padded) {
-                TRY(pad(conv, ctx, in, scratch));
-                run.in = scratch;
-        }
+        ConvRun run = { .ctx = ctx, .conv = conv, .residual = residual, .out = out };
+        TRY(frame_fill(&conv->frame, ctx, in, scratch, &run.framed));
         TRY(parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run));
         return run_poll(ctx);
 }

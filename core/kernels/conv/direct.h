@@ -12,12 +12,15 @@ typedef struct DirectConv DirectConv;
 
 // Two spatial dimensions, one group, no windows wholly outside; output channels_last, input
 // channels_last or contiguous. Else, and where the CPU lacks the instructions, *out_conv stays NULL
-// (STATUS_OK). conv->epilogue must be empty. PRECISION_BF16 and PRECISION_INT8: bfloat16, for an
+// (STATUS_OK). conv->epilogue must be empty. PRECISION_BF16: bfloat16, for an
 // input in channels_last with an even number of channels and finite weights; else *out_conv stays
-// NULL.
+// NULL. PRECISION_INT8: weights of 8 bits for each output channel, input of 8 bits for each image,
+// for each pixel where the kernel is one; where that cannot be, bfloat16.
 Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
                        DirectConv **out_conv);
 void direct_conv_free(DirectConv *conv); // NULL-safe
+// PRECISION_INT8 multiplies 8-bit integers on this CPU, where channels come in fours.
+bool direct_conv_has_bytes(void);
 const char *direct_conv_name(const DirectConv *conv);
 size_t direct_conv_scratch(const DirectConv *conv);
 // `residual`: laid out as the output, apart from it; NULL: none. `scratch`: direct_conv_scratch

@@ -19,6 +19,11 @@ static int64_t panels_at(const Panels *panels, int64_t panel)
         return panel * panels_width(panels) * panels->n_k;
 }
 
+float *panels_start(const Panels *panels, float *weights, int64_t panel)
+{
+        return weights + panels_at(panels, panel);
+}
+
 void panels_deinit(Panels *panels)
 {
         storage_unref(panels->storage);
@@ -47,7 +52,7 @@ static Status make_weights(void *context, Storage **out_storage)
 {
         const PanelFill *fill = context;
         const Panels *panels = fill->panels;
-        size_t n = (size_t)(panels->n_panels * panels_width(panels) * panels->n_k);
+        size_t n = (size_t)(panels->n_panels * panels_width(panels) * panels->n_k + panels->n_behind);
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new(n * sizeof(float), true, NULL, &storage));
         Work work = { .ctx = fill->poll };

@@ -24,6 +24,7 @@ typedef struct DirectSource {
 typedef struct Panels {
         const DirectIsa *isa;
         int64_t n_k, n_columns, n_panels;
+        int64_t n_behind; // floats behind the panels, which `fill` writes, too
         Storage *storage; // counted: of weights, maybe shared
         const float *weights;
         float *bias; // padded with zeros
@@ -45,6 +46,9 @@ void panels_deinit(Panels *panels);
 // Row `k` of one panel, from columns that lie `step` apart.
 void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
                 int64_t step);
+
+// Where panel `panel` of all weights begins.
+float *panels_start(const Panels *panels, float *weights, int64_t panel);
 
 int panels_width(const Panels *panels); // columns of a full panel
 // Vectors of a panel: the last one may have a single vector.

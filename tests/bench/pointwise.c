@@ -33,11 +33,20 @@ static double silu(double x)
 {
         return x / (1 + exp(-x));
 }
+static double gelu(double x)
+{
+        return x * erfc(-x * sqrt(0.5)) / 2;
+}
+static double gelu_tanh(double x)
+{
+        return x / 2 * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+}
 static const Function functions[] = {
         { "exp", &point_exp, exp, 0 },    { "expm1", &point_expm1, expm1, 0 },
         { "log", &point_log, log, 6 },    { "log1p", &point_log1p, log1p, 6 },
         { "tanh", &point_tanh, tanh, 0 }, { "sigmoid", &point_sigmoid, sigmoid, 0 },
         { "silu", &point_silu, silu, 0 }, { "erf", &point_erf, erf, 0 },
+        { "gelu", &point_gelu, gelu, 0 }, { "gelu_tanh", &point_gelu_tanh, gelu_tanh, 0 },
         { "sin", &point_sin, sin, 0 },    { "cos", &point_cos, cos, 0 },
 };
 

@@ -125,6 +125,37 @@ Test(vector_math, errors_are_small_over_all_floats)
         }
 }
 
+static double gelu(double x)
+{
+        return x * erfc(-x * sqrt(0.5)) / 2;
+}
+
+Test(vector_math, gelu_is_within_rounding_of_the_exact_one)
+{
+        for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
+                for (double block = -15; block < 15; block += 0.25) {
+                        float x[BLOCK], out[BLOCK];
+                        for (int i = 0; i < BLOCK; i++)
+                                x[i] = (float)(block + i * 0.25 / BLOCK);
+                        apply(&point_gelu, isa, (const float *[]){ x, x, x }, BLOCK, out);
+                        for (int i = 0; i < BLOCK; i++) {
+                                double want = gelu((double)x[i]), off = fabs((double)out[i] - want);
+                                cr_assert_leq(off, 3e-7 * fabs(want) + 3e-8, "gelu(%a) is %a in set %d",
+                                              (double)x[i], (double)out[i], (int)isa);
+                        }
+                }
+                const float special[] = { 3e38F, -3e38F, -0.0F, NAN, INFINITY, -INFINITY };
+                float out[ARRAY_LENGTH(special)];
+                apply(&point_gelu_at_infinity, isa, (const float *[]){ special, special, special },
+                      ARRAY_LENGTH(special), out);
+                cr_assert(out[0] == 3e38F && out[1] == 0 && out[2] == 0 && signbit(out[2]) && isnan(out[3]) &&
+                          isinf(out[4]) && isnan(out[5]));
+                apply(&point_gelu, isa, (const float *[]){ special, special, special }, ARRAY_LENGTH(special),
+                      out);
+                cr_assert(out[0] == 3e38F && isnan(out[4]) && isnan(out[5]));
+        }
+}
+
 Test(vector_math, special_values_are_those_of_libm)
 {
         const float special[] = { 0,

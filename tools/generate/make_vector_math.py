@@ -70,6 +70,10 @@ def erfc_log(t):
     return mpmath.log(mpmath.erfc(t))
 
 
+def normal_tail(t):
+    return mpmath.erfc(t / SQRT2) / 2
+
+
 def sin_rest(s):
     x = mpmath.sqrt(s)
     return (mpmath.sin(x) - x) / (x * s)
@@ -86,12 +90,16 @@ ROWS = [
     ("EXP", "exp(r) = 1 + r + r^2 P(r)", exp_rest, lambda r: abs(r**2 / mpmath.expm1(r)), -HALF_LN2, HALF_LN2,
      4),
     ("EXP2", "2^f = P(f), 0 <= f <= 1", lambda f: mpmath.mpf(2)**f, lambda f: mpmath.mpf(2)**-f, 0, 1, 4),
+    ("EXP2M", "2^f = P(f), -1/2 <= f <= 1/2", lambda f: mpmath.mpf(2)**f, lambda f: mpmath.mpf(2)**-f,
+     -0.5, 0.5, 5),
     ("LOG", "log(1 + f) = f - f^2 / 2 + f^3 P(f)", log_rest, lambda f: abs(f**3 / mpmath.log1p(f)),
      1 / SQRT2 - 1, SQRT2 - 1, 7),
     ("ERF", "erf(x) = x + x P(x^2), |x| <= 0.921875", erf_rest,
      lambda s: mpmath.sqrt(s) / mpmath.erf(mpmath.sqrt(s)), 1e-12, 0.921875**2, 5),
     ("ERFC", "log(erfc(t)) = P(t), 0.921875 <= t <= 4", erfc_log,
      lambda t: mpmath.erfc(t) + mpmath.mpf(10)**-9, 0.921875, 4, 7),
+    ("TAIL", "log2(normal cdf(-t)) = P(t), 0 <= t <= 6, for t 2^P(t)",
+     lambda t: mpmath.log(normal_tail(t), 2), lambda t: t * normal_tail(t) + mpmath.mpf(10)**-9, 0, 6, 8),
     ("SIN", "sin(r) = r + r^3 P(r^2)", sin_rest, lambda s: s, 1e-12, QUARTER_PI, 2),
     ("COS", "cos(r) = 1 - r^2 / 2 + r^4 P(r^2)", cos_rest, lambda s: s**2, 1e-12, QUARTER_PI, 2),
 ]

@@ -26,9 +26,15 @@
 #define tanh(x)         _Generic((x), float : vm_tanh, default : (tanh))(x)
 #define erf(x)          _Generic((x), float : vm_erf, default : (erf))(x)
 #define ONE_PLUS_EXP(x) _Generic((x), float : vm_one_plus_exp, default : one_plus_exp)(x)
+#define NORMAL_CDF(x)   _Generic((x), float : vm_normal_cdf, default : normal_cdf)(x)
 static inline double one_plus_exp(double x)
 {
         return 1 + (exp)(x);
+}
+
+static inline double normal_cdf(double x)
+{
+        return 0.5 * (1 + (erf)(x * 0.70710678118654752440));
 }
 
 #define POINT_PASTE(name, suffix)  point_##name##suffix
@@ -41,6 +47,7 @@ static inline double one_plus_exp(double x)
         }
 #else
 #define ONE_PLUS_EXP(x)  (K(1) + exp(x))
+#define NORMAL_CDF(x)    (K(0.5) * (K(1) + erf((x)*K(0.70710678118654752440))))
 #define POINT_NAME(name) point_##name
 #ifdef POINT_WIDE
 #define POINT_WIDER(name) extern const PointKernel point_##name##_avx2, point_##name##_avx512;

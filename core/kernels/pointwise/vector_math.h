@@ -8,6 +8,7 @@
 // ULP, over every 101st float (tests/bench/pointwise.c):
 //     exp 1.00   expm1 1.51   log 0.81   log1p 0.85   tanh 2.48   sigmoid 2.00   silu 2.00
 //     erf 1.04   sin 1.55   cos 1.55
+// The normal cdf is such that x times it is within 3e-8 + 3e-7 |gelu(x)| of gelu(x).
 #pragma once
 #include <math.h>
 #include <stdbool.h>
@@ -211,6 +212,22 @@ static inline float vm_erf(float x)
         q = VM_FMA(q, u, ERFC_P0);
         float outer = vm_copysign(1.0F - vm_exp_not_positive(q), x);
         return t > 0.921875F ? outer : t <= 0.921875F ? inner : x;
+}
+
+// The cumulative distribution function of the normal distribution. Polynomials are summed in pairs,
+// in half as many dependent steps as one term after the other.
+static inline float vm_normal_cdf(float x)
+{
+        float t = vm_at_most(vm_float(vm_bits(x) & INT32_MAX), 14.0F); // beyond it P is below -127
+        float t2 = t * t, t4 = t2 * t2;
+        float low = VM_FMA(VM_FMA(TAIL_P3, t, TAIL_P2), t2, VM_FMA(TAIL_P1, t, TAIL_P0));
+        float high = VM_FMA(VM_FMA(TAIL_P7, t, TAIL_P6), t2, VM_FMA(TAIL_P5, t, TAIL_P4));
+        float p = vm_at_least(VM_FMA(VM_FMA(TAIL_P8, t4, high), t4, low), -127.0F);
+        float shifted = p + (VM_MAGIC + 127), f = p - (shifted - (VM_MAGIC + 127));
+        float f2 = f * f, top = VM_FMA(VM_FMA(EXP2M_P5, f, EXP2M_P4), f2, VM_FMA(EXP2M_P3, f, EXP2M_P2));
+        float power = VM_FMA(top, f2, VM_FMA(EXP2M_P1, f, EXP2M_P0));
+        float tail = power * vm_with_exponent(vm_bits(shifted)); // 0 for -127
+        return x < 0.0F ? tail : 1.0F - tail;
 }
 
 // ---- sin, cos ----

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled programs against eager PyTorch, ONNX Runtime and OpenVINO: float32, one thread, one
-core, in one run.
+"""Compiled programs against eager PyTorch, ONNX Runtime and OpenVINO: float32, one thread
+and one core unless --threads says otherwise, in one run.
 
-    python tests/bench/engines.py BUILD/tests/bench/bench_models [--cpu] [--core N] [--rounds N]
-    [--seconds S] [--precision bf16|int8] [ROW ...]
+    python tests/bench/engines.py BUILD/tests/bench/bench_models [--cpu] [--core N] [--threads N]
+    [--rounds N] [--seconds S] [--precision bf16|int8] [--compilers] [ROW ...]
 
 Every engine gets the same exported module and the same input; its result is compared with eager
 PyTorch's before anything is timed (|difference| <= 1e-4 * max(1, largest |result|)). Then the
@@ -13,6 +13,10 @@ ratio of a round is the best peer's median over ours, and the row prints the med
 rounds. Whatever else the machine does meets all of them alike; where it is busy, --cpu takes each
 turn's processor time instead of the clock's (mean of its runs), in which waiting for the core does
 not count.
+
+With --threads, every engine has so many threads on as many cores, the last ones; --cpu then adds up
+the time of all. With --compilers, what PyTorch compiles takes part, too: torch.jit.freeze,
+torch.compile with frozen weights and AOTInductor (both need g++, and minutes).
 
 With --precision, fxserve and its peers compute with less. int8: PyTorch and ONNX Runtime with their
 dynamic 8-bit linear layers, OpenVINO as it is, in float32, and with the weights and activations of its
@@ -41,15 +45,15 @@ import tempfile
 import time
 import warnings
 
-os.environ["OMP_NUM_THREADS"] = "1"
-
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("rows", nargs="*")
-    parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("--core", type=int, help="the first one; the last ones if not given")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--compilers", action="store_true", help="also what PyTorch compiles")
     parser.add_argument("--cpu", action="store_true", help="processor time instead of the clock's")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.02, help="of one turn")
@@ -59,13 +63,18 @@ def arguments():
 
 ARGS = arguments()
 # before any engine counts cores: OpenVINO pins its threads to what it sees when it is loaded
-os.sched_setaffinity(0, {ARGS.core})
+CORES = sorted(os.sched_getaffinity(0))
+FIRST = len(CORES) - ARGS.threads if ARGS.core is None else CORES.index(ARGS.core)
+os.sched_setaffinity(0, set(CORES[max(FIRST, 0):][:ARGS.threads]))
+os.environ["OMP_NUM_THREADS"] = os.environ["THREADS"] = str(ARGS.threads)
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait leave the cores to the next engine
 
 import numpy
 import torch
 from torch import nn
 
 import engine_layers
+import engine_models
 import engine_vision
 
 HAS_ORT = all(importlib.util.find_spec(name) for name in ("onnxruntime", "onnx", "onnxscript"))
@@ -177,6 +186,7 @@ ROWS = {  # name: module, shape of the input, aim (best peer / ours)
     "mobilenetv2": (mobilenet, (1, 3, 224, 224), 1.0),
     **engine_layers.ROWS,
     **engine_vision.ROWS,
+    **engine_models.ROWS,
 }
 
 
@@ -223,6 +233,37 @@ class Torch:
             return median_us(lambda: self.module(self.x), n)
 
 
+class JitFrozen(Torch):
+    name = "jit frozen"
+
+    def __init__(self, module, x, folder):
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frozen = torch.jit.freeze(torch.jit.trace(module, x, check_trace=False))
+        super().__init__(frozen, x, folder)
+
+
+class Inductor(Torch):
+    name = "inductor"
+
+    def __init__(self, module, x, folder):
+        import torch._inductor.config
+        torch._inductor.config.freezing = True
+        super().__init__(torch.compile(module), x, folder)
+
+
+class AotInductor(Torch):
+    name = "aot inductor"
+
+    def __init__(self, module, x, folder):
+        import torch._inductor
+        torch._inductor.config.freezing = True
+        with torch.no_grad():
+            package = torch._inductor.aoti_compile_and_package(
+                torch.export.export(module, (x,)), package_path=str(folder / "aot.pt2"))
+        super().__init__(torch._inductor.aoti_load_package(package), x, folder)
+
+
 def onnx_file(module, x, folder):
     path = folder / "model.onnx"
     if not path.exists():
@@ -240,7 +281,7 @@ class OnnxRuntime:
     def __init__(self, module, x, folder):
         import onnxruntime
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.intra_op_num_threads, options.inter_op_num_threads = ARGS.threads, 1
         self.session = onnxruntime.InferenceSession(onnx_file(module, x, folder), options,
                                                     providers=["CPUExecutionProvider"])
         self.result = self.session.run(None, {self.session.get_inputs()[0].name: x.numpy()})[0]
@@ -261,8 +302,8 @@ class OpenVino:
     def __init__(self, module, x, folder):
         import openvino
         core = openvino.Core()
-        config = {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": self.hint,
-                  "PERFORMANCE_HINT": "LATENCY"}
+        config = {"INFERENCE_NUM_THREADS": ARGS.threads, "NUM_STREAMS": 1,
+                  "INFERENCE_PRECISION_HINT": self.hint, "PERFORMANCE_HINT": "LATENCY"}
         compiled = core.compile_model(self.model(core, module, x, folder), "CPU", config)
         self.request = compiled.create_infer_request()
         self.input = openvino.Tensor(x.numpy(), shared_memory=True)
@@ -392,7 +433,7 @@ def kinds():
         return [Torch, TorchBf16, *vino, *[OpenVinoBf16] * HAS_OPENVINO, Ours]
     if ARGS.precision == "int8":
         return [Torch, TorchInt8, *[OnnxRuntimeInt8] * HAS_ORT, *vino, *[OpenVinoInt8] * nncf, Ours]
-    return [Torch, *ort, *vino, Ours]
+    return [Torch, *[JitFrozen, Inductor, AotInductor] * ARGS.compilers, *ort, *vino, Ours]
 
 
 def measure(name):
@@ -413,13 +454,14 @@ def measure(name):
 
 
 def main():
-    torch.set_num_threads(1)
+    torch.set_num_threads(ARGS.threads)
     if not HAS_ORT:
         print("ONNX Runtime is left out: onnxruntime, onnx or onnxscript is not installed")
     if not HAS_OPENVINO:
         print("OpenVINO is left out: openvino, onnx or onnxscript is not installed")
     names = [kind.name for kind in kinds()]
-    print(f"{'us, one thread, ' + (ARGS.precision or 'f32'):26}" + "".join(f"{name:>14}" for name in names)
+    title = f"us, threads: {ARGS.threads}, {ARGS.precision or 'f32'}"
+    print(f"{title:26}" + "".join(f"{name:>14}" for name in names)
           + f"{'best peer / ours':>18}{'aim':>7}")
     for row in ARGS.rows or ROWS:
         medians, ratio, aim, decibels = measure(row)

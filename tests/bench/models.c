@@ -3,7 +3,8 @@
 // [list|rows|tune|turns]. Prints microseconds per run (median), the largest difference between the
 // two and the memory plan; "list" adds the program, "rows" the least that each instruction took,
 // "tune" compiles with a learning record and prints it. The input is uniform noise in -1 .. 1.
-// Behind "rows" or "turns": ":bf16" or ":int8", the precision.
+// Behind "rows" or "turns": ":bf16" or ":int8", the precision. The environment's THREADS: how many
+// a compiled run may use.
 //
 // "turns", for engines.py: the input's float32 are read from standard input and the first result's
 // bytes written to standard output after a line with their number; then, for each line "N", N runs
@@ -67,6 +68,12 @@ static Value make_input(const char *shape)
         return value_tensor_take(tensor);
 }
 
+static int n_threads(void)
+{
+        const char *text = getenv("THREADS");
+        return text == NULL ? 1 : MAX(1, atoi(text));
+}
+
 static int by_time(const void *a, const void *b)
 {
         int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -88,6 +95,7 @@ static Status run_program(const Program *program, Frame *frame, ValueSpan inputs
 {
         RunContext ctx;
         run_context_init(&ctx);
+        ctx.n_threads = n_threads();
         return program_run(program, frame, &(ProgramRun){ .inputs = inputs, .trace = trace }, &ctx, out,
                            NULL);
 }
@@ -231,7 +239,7 @@ int main(int argc, char **argv)
         Value *bound = new_array(graph->signature.n_inputs, sizeof(Value));
         check(bound == NULL ? STATUS_NO_MEMORY : bind_inputs(graph, (ValueSpan){ &input, 1 }, bound));
         ValueSpan inputs = { bound, graph->signature.n_inputs };
-        CompileOptions options = { .n_threads = 1, .precision = precision_of(what) };
+        CompileOptions options = { .n_threads = n_threads(), .precision = precision_of(what) };
         if (strcmp(what, "tune") == 0)
                 check(tune_new(true, &options.tune));
         int64_t start = clock_ns();

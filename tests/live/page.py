@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
 from chrome import Chrome
 from page_frames import check_frames
 from page_keys import by_keyboard, focus_stays
-from page_shows import (alone_words, check_compared, check_trial, heat_by_choice, nan_is_magenta,
-                        patch_by_pointing, upload_progress)
+from page_shows import (alone_words, check_compared, check_trial, heat_by_choice, heat_of_modules,
+                        nan_is_magenta, patch_by_pointing, upload_progress)
 from page_visit import READY, Visit, expect, pixel
 from service import MODELS, ROOT, Failed, Server, Tally, model_file, tensor_of, write_npy
 
@@ -908,7 +908,8 @@ def ten_thousand(visit):
 JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, fused_when_compiled, open_a_module, addresses,
     find_by_keys, by_keyboard, focus_stays, value_of_a_node, views_of_a_value, heat_of_others, heat_by_choice,
-    alone_words, nan_is_magenta, scrub_a_run, run_the_example, files_as_inputs, halt_on_nan, see_time,
+    heat_of_modules, alone_words, nan_is_magenta, scrub_a_run, run_the_example, files_as_inputs,
+    halt_on_nan, see_time,
     override, patch_by_pointing, rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload,
     upload_progress, export, reports, live_events, side_by_side, pan, dark_and_large, as_curl, layouts,
     hostile_texts, ten_thousand

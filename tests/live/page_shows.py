@@ -117,6 +117,102 @@ def heat_by_choice(visit):
     expect(pixel(chrome, "conv2d_1", 30, 5), WHITE, "a node without heat")
 
 
+# ---- heat of modules, and in the dark -------------------------------------------------------------
+def percent(share):
+    """As the page writes it."""
+    value = share * 100
+    return f"{value:.0f} %" if value >= 9.95 else f"{value:.1f} %" if value >= 0.05 else "< 0.1 %"
+
+
+def costs_of(visit, kind):
+    """What the server says of each node of resnet, and of what all of it is a share."""
+    server = visit.server
+    if kind == "time":
+        run = visit.chrome.run("import('/web/session.js').then((m) => m.current.now.profile.id)")
+        profile, costs = server.call("GET", f"/v1/profiles/{run}").json(), {}
+        for row in profile["nodes"]:
+            for name in row["nodes"]:
+                costs[name] = costs.get(name, 0) + row["us"] / len(row["nodes"])
+        return costs, profile["run_us"]
+    if kind.startswith("error"):
+        inputs = visit.chrome.run("import('/web/session.js').then((m) => m.current.now.inputs)")
+        b = {"graph": "resnet", "mode": "compiled", "precision": kind.split("-")[1]}
+        reply = compared(server, {"a": {"graph": "resnet", "mode": "eager"}, "b": b, "nodes": True,
+                                  "inputs": inputs})
+        rows = [row for row in reply["nodes"] if row.get("a") and "max_abs" in row]
+        return {row["a"]: row["max_abs"] for row in rows}, None
+    rows = server.call("GET", "/v1/graphs/resnet/report?shapes=pixel_values:2,3,64,64").json()["nodes"]
+    member = {"memory": "bytes", "operations": "flops"}[kind]
+    costs = {row["node"]: row[member] for row in rows if row[member] > 0}
+    return costs, sum(costs.values())
+
+
+def module_values(visit, kind):
+    """Of each module: the share of its nodes together, or the largest error among them."""
+    around = dict(visit.chrome.run(
+        "board.graph.nodes.map((n) => { const all = []; for (let s = n.scope; s; s = s.parent)"
+        " all.push(s.id); return [n.name, all]; })"))
+    (costs, total), values = costs_of(visit, kind), {}
+    for name, cost in costs.items():
+        for scope in around.get(name, ()):
+            before = values.get(scope, 0)
+            values[scope] = max(before, cost) if total is None else before + cost / total
+    return values, total is None
+
+
+COLOURS = """board.scene.shapes.filter((s) => s.kind === 'module' || s.node).map((s) => {
+    const warmth = s.node ? board.heat.nodes.get(s.node.name) : board.heat.scopes.get(s.scope.id);
+    if (!warmth) return null;
+    const k = devicePixelRatio;
+    Object.assign(board, {scale: 1, x: s.x - 99, y: s.y - 99});
+    board.draw();
+    board.paint();
+    const data = board.context.getImageData(129 * k, 104 * k, 1, 1).data;
+    return [warmth.share, [...data].slice(0, 3), s.title];
+}).filter((row) => row)"""
+
+
+def check_colours(chrome, warmth, what):
+    """Of all cards that are drawn the larger share has the hotter colour, and there are several colours."""
+    rows = sorted((share, warmth(colour), title) for share, colour, title in chrome.run(COLOURS))
+    colder = [(a, b) for a, b in zip(rows, rows[1:]) if a[1] > b[1]]
+    expect(colder, [], f"a larger share in a colder colour, {what}")
+    if len(rows) < 5 or rows[-1][1] < rows[0][1] + 40:
+        raise Failed(f"{what} has one colour: {rows}")
+
+
+def heat_of_modules(visit):
+    """Closed modules have the share of all that is in them, of each kind, and its colour, light and dark."""
+    chrome, server = visit.chrome, visit.server
+    server.call("POST", "/v1/graphs/resnet/run", server.call("GET", "/v1/graphs/resnet/example").body)
+    visit.graph("resnet")
+    chrome.run("import('/web/session.js').then((m) => m.inputsOf(m.current.now)).then(() => 0)")
+    expect(chrome.run("document.documentElement.dataset.theme"), "light", "the theme")
+    try:
+        for kind, words in (("time", "share of the run"), ("memory", "of the bytes"),
+                            ("operations", "of the operations"), ("error-int8", "largest error")):
+            chrome.run("board.heat.words = ''")
+            choose(chrome, "heat", kind)
+            chrome.wait(f"board.heat.words.includes('{words}')", f"heat by {kind}")
+            (wanted, is_error), found = module_values(visit, kind), chrome.run(
+                "[...board.heat.scopes].map(([id, warmth]) => [id, warmth.share, warmth.text])")
+            expect(sorted(row[0] for row in found), sorted(wanted), f"modules with heat by {kind}")
+            for scope, share, text in found:
+                if is_error:
+                    near(number_of(text), wanted[scope], f"the largest error in {scope}")
+                elif abs(share - wanted[scope]) > 1e-6 or text != percent(share):
+                    raise Failed(f"{kind} of {scope}: {share}, {text}; expected {wanted[scope]}")
+            check_colours(chrome, warmth_of, f"{kind}, light")
+            chrome.key("d")
+            chrome.wait("document.documentElement.dataset.theme === 'dark'", "the dark theme")
+            check_colours(chrome, lambda colour: colour[0], f"{kind}, dark")
+            chrome.run("board.fit(true)")
+            visit.shot(f"dark-modules-{kind}")
+            chrome.key("d")
+    finally:
+        chrome.run("localStorage.removeItem('fxserve-theme')")
+
+
 def fact(chrome, key):
     """What the panel says behind a word; None: the word is not there."""
     return chrome.run("[...document.querySelectorAll('aside.side dt')].find((e) => e.innerText === "

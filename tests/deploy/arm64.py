@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-compiles for arm64 and tests it under qemu-user: arm64.py [--folder FOLDER]
+"""Cross-compiles for arm64 and tests it under qemu-user: arm64.py [--folder FOLDER] [--archive FILE]
 
 A Debian 12 system is made by debootstrap, so that this machine's packages stay as they are: the
 cross compiler, qemu-user, and the libraries as :arm64 packages. The tracked files are copied into
@@ -8,22 +8,27 @@ it and built with tools/dev/arm64.ini. There, on the emulated CPU:
   vectors   the inner loops of products and pointwise rows hold NEON instructions
   tests     tests of core/kernels, and the operators' golden cases
   models    the models of tests/models over HTTP (tests/service/sets.py)
+  image     the files of the container image, which answer in a root that has nothing else; buildah
+            makes an image for linux/arm64 of them (left out if it is not here), --archive keeps it
 
 Needs root, debootstrap and a package source of Debian on this machine. --folder keeps the system
 (FOLDER/arm64) and its build; one that is there is used again. The last line is `N passed, N
 failed`.
 """
 import argparse
+import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
-from distros import Failed, PLACE, copy_files, inside, make_system
+from distros import PLACE, ROOT, Failed, copy_files, inside, make_system
 
-BUILD, PROGRAM = "/srv/build-arm64", "/srv/fxserve-arm64"
+BUILD, PROGRAM, IMAGE = "/srv/build-arm64", "/srv/fxserve-arm64", "/srv/image-arm64"
 TOOLS = "crossbuild-essential-arm64 qemu-user-static meson ninja-build pkg-config python3"
 LIBRARIES = ("libmicrohttpd-dev libjansson-dev libuv1-dev libdnnl-dev libgnutls28-dev nettle-dev zlib1g-dev "
              "libjpeg62-turbo-dev libspng-dev")
@@ -99,13 +104,42 @@ def run_models(system):
     return (*map(int, counts[-1]), out) if counts else (0, 1, out)
 
 
-def try_all(folder):
+def check_image(system, archive):
+    """(passed, failed, output)"""
+    content, shown = system + IMAGE, []
+    must(system, f"rm -rf {IMAGE} {IMAGE}-run && STRIP=aarch64-linux-gnu-strip "
+         "LDD='qemu-aarch64-static /lib/ld-linux-aarch64.so.1 --list' "
+         f"deploy/collect-files {BUILD}/fxserve {IMAGE} && cp -a {IMAGE} {IMAGE}-run", 120)
+    must(system, f"cp /usr/bin/qemu-aarch64-static {IMAGE}-run && cd {IMAGE}-run && mkdir proc dev && "
+         "mount -t proc none proc && mount --rbind /dev dev && cd - >/dev/null && python3 -c \"import sys; "
+         "sys.path[:0] = ['tests/deploy', 'tests/service']; import release; release.check_answer("
+         f"['chroot', '{IMAGE}-run', '/qemu-aarch64-static', '/usr/bin/fxserve'])\"", 300)
+    if shutil.which("buildah") is None:
+        return 1, 0, "buildah is not here: the image is left out"
+    tag = "localhost/fxserve:arm64"
+    with tempfile.TemporaryDirectory(prefix="fxserve-arm64-") as scratch:
+        path = archive or os.path.join(scratch, "image.tar")
+        done = subprocess.run([os.path.join(ROOT, "deploy", "build-image"), "--tag", tag, "--files", content,
+                               "--platform", "linux/arm64", "--archive", path], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        shown.append(done.stdout)
+        found = None
+        if done.returncode == 0:
+            with tarfile.open(path) as image:
+                (row, ) = json.load(image.extractfile("manifest.json"))
+                found = json.load(image.extractfile(row["Config"]))
+    right = found is not None and found["architecture"] == "arm64" and \
+        found["config"]["Entrypoint"] == ["/usr/bin/fxserve"]
+    return 1 + right, 1 - right, "\n".join([*shown, str(found)])
+
+
+def try_all(folder, archive):
     system = make(folder)
     tests = build(system)
     scalar = scalar_loops(system)
     steps = [("vectors", lambda: (1 - bool(scalar), int(bool(scalar)), f"no NEON in {', '.join(scalar)}"))]
     steps += [(test, lambda test=test: run_test(system, test)) for test in tests]
-    steps += [("models", lambda: run_models(system))]
+    steps += [("models", lambda: run_models(system)), ("image", lambda: check_image(system, archive))]
     passed = failed = 0
     for name, step in steps:
         began = time.time()
@@ -120,13 +154,14 @@ def try_all(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--folder")
+    parser.add_argument("--archive")
     wanted = parser.parse_args()
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         print("arm64.py must be root and wants debootstrap: apt-get install debootstrap", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="fxserve-arm64-") as scratch:
         try:
-            passed, failed = try_all(wanted.folder or scratch)
+            passed, failed = try_all(wanted.folder or scratch, wanted.archive)
         except (Failed, OSError) as problem:
             print(f"FAILED {problem}")
             passed, failed = 0, 1

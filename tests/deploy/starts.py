@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -130,9 +131,13 @@ def deb(packages, system):
                              ">/srv/log 2>&1 && fxserve demo", PATHS)
 
 
-def image(build, folder):
+def image(packages, folder):
     content, scratch = os.path.join(folder, "image"), os.path.join(folder, "image-scratch")
-    output(os.path.join(ROOT, "deploy", "collect-files"), os.path.join(build, "fxserve"), content)
+    with tarfile.open(packages.path(r".*-image\.tar")) as archive:
+        (row, ) = json.load(archive.extractfile("manifest.json"))
+        for name in row["Layers"]:
+            with tarfile.open(fileobj=archive.extractfile(name)) as layer:
+                layer.extractall(content)
     data = os.path.join(scratch, "data")
     os.makedirs(data)
     os.chown(data, USER, USER)
@@ -155,13 +160,14 @@ def image(build, folder):
             raise Failed("; ".join(problems))
 
 
-def quick_ways(build, packages, folder):
+def quick_ways(packages, folder):
     yield "tarball beside musl", lambda: tarball(packages, musl_system(folder))
-    yield "image", lambda: image(build, folder)
+    if packages.has_image:
+        yield "image", lambda: image(packages, folder)
 
 
-def ways(build, packages, folder, kept):
-    yield from quick_ways(build, packages, folder)
+def ways(packages, folder, kept):
+    yield from quick_ways(packages, folder)
     for suite, python in PYTHONS.items():
         yield f"tarball in {suite}", lambda suite=suite: tarball(packages, debian(kept, suite))
         yield f"wheel in {suite}", lambda suite=suite, python=python: wheel(packages, debian(kept, suite),
@@ -191,7 +197,7 @@ def main():
             os.path.join(folder, "systems")
         os.makedirs(kept, exist_ok=True)
         packages = Packages(build, folder, times=1)
-        for name, way in ways(build, packages, folder, kept):
+        for name, way in ways(packages, folder, kept):
             try:
                 start(name, way)
                 tally.ok()

@@ -72,19 +72,6 @@ Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_pac
         return take(&made, packed_run, out_packed);
 }
 
-// [.., K] as [M, K]; false when its rows are not equally spaced.
-static bool as_rows(const TensorMeta *meta, TensorMeta *out)
-{
-        int64_t size[2] = { 1, meta->size[meta->rank - 1] };
-        for (int d = 0; d < meta->rank - 1; d++)
-                size[0] *= meta->size[d];
-        *out = *meta;
-        out->rank = 2;
-        out->size[0] = size[0];
-        out->size[1] = size[1];
-        return meta_view_strides(meta, 2, size, out->stride);
-}
-
 static TensorMeta transposed(const TensorMeta *meta)
 {
         TensorMeta out = *meta;
@@ -107,13 +94,14 @@ Status linear_product_new(const OpCall *call, const PackContext *context, const 
         if (weight == NULL || weight->meta.rank != 2 ||
             (has_bias &&
              (bias == NULL || bias->meta.rank != 1 || bias->meta.size[0] != weight->meta.size[0])) ||
-            !product_takes(input) || !as_rows(input, &matmul.a) || !as_rows(&call->outs[0].meta, &matmul.out))
+            !is_packed_type(input) || meta_numel(input) == 0 ||
+            !product_rows(&call->outs[0].meta, &matmul.out))
                 return STATUS_OK;
         matmul.b = transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
         matmul.share = (PackShare){ context->cache, weight->storage, context->poll };
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
-        TRY(matmul_product_new(&matmul, context->precision, clamp, out_product));
+        TRY(left_product_new(input, &matmul, context->precision, clamp, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;
 }
@@ -131,17 +119,16 @@ Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_pa
         const Tensor *bias = product_constant(call, SELF), *weight = dense_constant_of(call, ADDMM_MAT2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] ||
             call->inplace || !value_is_one(arg_number(call, ADDMM_BETA)) ||
-            !value_is_one(arg_number(call, ADDMM_ALPHA)) || !product_takes(a))
+            !value_is_one(arg_number(call, ADDMM_ALPHA)) || !is_packed_type(a))
                 return STATUS_OK;
-        DnnlMatmul matmul = { .a = *a,
-                              .b = *b,
+        DnnlMatmul matmul = { .b = *b,
                               .out = call->outs[0].meta,
                               .b_data = tensor_data(weight),
                               .share = { context->cache, weight->storage, context->poll },
                               .bias_data = tensor_data(bias),
                               .n_threads = context->n_threads };
         PackedProduct product;
-        TRY(matmul_product_new(&matmul, context->precision, &(DirectClamp){ 0 }, &product));
+        TRY(left_product_new(a, &matmul, context->precision, &(DirectClamp){ 0 }, &product));
         product.baked = 1u << 0 | 1u << 2;
         return take(&product, packed_second_run, out_packed);
 }
@@ -182,7 +169,10 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
         if (weight == NULL)
                 return take_parts(&matmul, out_packed);
         PackedProduct product;
-        TRY(matmul_product_new(&matmul, context->precision, &(DirectClamp){ 0 }, &product));
+        if (a->rank == 2)
+                TRY(left_product_new(a, &matmul, context->precision, &(DirectClamp){ 0 }, &product));
+        else
+                TRY(matmul_product_new(&matmul, context->precision, &(DirectClamp){ 0 }, &product));
         product.baked = 1u << 1;
         return take(&product, packed_run, out_packed);
 }

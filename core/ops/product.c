@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/base/clock.h"
 #include "core/base/limits.h"
+#include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/product/narrow.h"
@@ -169,6 +170,83 @@ Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const D
                 *out_product =
                         (PackedProduct){ &onednn_product, parts, parts_name(parts), parts_scratch(parts), 0 };
         return STATUS_OK;
+}
+
+// ---- left factors whose rows do not lie one after another ----
+// Narrow products read whole rows. A batch of one has them always, so those of others are copied.
+typedef struct Gathered {
+        TensorMeta given, rows;
+        size_t n_bytes; // of the rows
+        NarrowMatmul *narrow;
+} Gathered;
+
+static Status run_gathered(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        const Gathered *gathered = product->impl;
+        Region from = region_of(&gathered->given, run->in[0]), to = region_of(&gathered->rows, run->scratch);
+        TRY(copy_region(run->ctx, &from, &to));
+        return narrow_matmul_run(gathered->narrow, run->ctx, run->scratch, residual, run->out[0],
+                                 (char *)run->scratch + gathered->n_bytes);
+}
+
+static void free_gathered(void *impl)
+{
+        Gathered *gathered = impl;
+        narrow_matmul_free(gathered->narrow);
+        free(gathered);
+}
+
+static const ProductAlgorithm gathered_product = { "gathered", true, run_gathered, free_gathered };
+
+static Status make_gathered(const TensorMeta *left, const DnnlMatmul *matmul, Precision precision,
+                            const DirectClamp *clamp, PackedProduct *out_product)
+{
+        DnnlMatmul rows = *matmul;
+        NarrowMatmul *narrow;
+        int64_t n_k = left->size[left->rank - 1];
+        if (!is_packed_type(left) || meta_numel(left) == 0)
+                return STATUS_OK;
+        meta_init(&rows.a, left->dtype, 2, (int64_t[]){ meta_numel(left) / n_k, n_k });
+        TRY(narrow_matmul_new(&rows, precision, clamp, &narrow));
+        if (narrow == NULL)
+                return STATUS_OK;
+        Gathered *gathered = calloc(1, sizeof(*gathered));
+        if (gathered == NULL) {
+                narrow_matmul_free(narrow);
+                return fail_memory();
+        }
+        gathered->given = *left;
+        meta_init(&gathered->rows, left->dtype, left->rank, left->size);
+        gathered->n_bytes = ((size_t)meta_numel(left) * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN *
+                            STORAGE_ALIGN;
+        gathered->narrow = narrow;
+        *out_product = (PackedProduct){ &gathered_product, gathered, narrow_matmul_name(narrow),
+                                        gathered->n_bytes + narrow_matmul_scratch(narrow), 0 };
+        return STATUS_OK;
+}
+
+bool product_rows(const TensorMeta *meta, TensorMeta *out)
+{
+        int64_t size[2] = { 1, meta->size[meta->rank - 1] };
+        for (int d = 0; d < meta->rank - 1; d++)
+                size[0] *= meta->size[d];
+        *out = *meta;
+        out->rank = 2;
+        out->size[0] = size[0];
+        out->size[1] = size[1];
+        return meta_view_strides(meta, 2, size, out->stride);
+}
+
+Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precision precision,
+                        const DirectClamp *clamp, PackedProduct *out_product)
+{
+        DnnlMatmul made = *matmul;
+        bool takes = product_takes(left) && product_rows(left, &made.a);
+        *out_product = (PackedProduct){ 0 };
+        if (precision != PRECISION_F32 && (!takes || (made.a.stride[1] != 1 && made.a.size[1] != 1)))
+                TRY(make_gathered(left, matmul, precision, clamp, out_product));
+        return out_product->kind != NULL || !takes ? STATUS_OK
+                                                   : matmul_product_new(&made, precision, clamp, out_product);
 }
 
 // ---- the rule ----

@@ -10,7 +10,13 @@
 const Tensor *product_constant(const OpCall *call, int index);
 // float32 elements, at least one, none of which share bytes.
 bool product_takes(const TensorMeta *meta);
+// [.., K] as [M, K]; false when its rows are not equally spaced.
+bool product_rows(const TensorMeta *meta, TensorMeta *out);
 // The fastest way of that precision whose rows have the same bits in every batch. kind NULL: none.
 // `clamp`: as for conv_product_new. `baked` is left to the caller.
 Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const DirectClamp *clamp,
                           PackedProduct *out_product);
+// The same for a left factor `left`, [.., K] of any strides; matmul->a is not read. A product of
+// less precision takes the same way however the factor lies, so that no batch has bits of its own.
+Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precision precision,
+                        const DirectClamp *clamp, PackedProduct *out_product);

@@ -152,6 +152,43 @@ def check_layer(server, chance):
             raise Failed(f"{words}: {precision}: a sample has other bits in its batch")
 
 
+class Turned(nn.Module):
+    """A layer whose rows do not lie one after another, but for a batch of one."""
+
+    def __init__(self, how, n_in, n_out):
+        super().__init__()
+        self.how, self.linear = how, nn.Linear(n_in, n_out)
+
+    def forward(self, x):
+        x = x.t() if self.how == "columns" else x.transpose(0, 1)
+        return torch.relu(self.linear(x)) if self.how == "relu" else self.linear(x)
+
+
+def check_turned(server, chance):
+    n_in, n_out, batch = chance.randrange(16, 200), chance.randrange(8, 100), chance.choice((2, 5, 13))
+    how = chance.choice(("columns", "steps", "relu"))
+    layer = Turned(how, n_in, n_out).eval()
+    x = torch.randn((n_in, batch) if how == "columns" else (chance.randrange(2, 6), batch, n_in))
+    archive = io.BytesIO()
+    shapes = ({1: torch.export.Dim("n", min=1, max=64)},)
+    torch.export.save(torch.export.export(layer, (x,), dynamic_shapes=shapes), archive)
+    if server.call("PUT", "/v1/graphs/turned", archive.getvalue()).status not in (200, 201):
+        raise Failed("upload")
+    with torch.no_grad():
+        want = layer(x)
+    at = chance.randrange(batch)
+    for precision in PRECISIONS:
+        got, kernels = run(server, "turned", x, precision)
+        alone, others = run(server, "turned", x[:, at:at + 1].contiguous(), precision)
+        words = f"{how}, {list(x.shape)} to {n_out}, {precision}"
+        if not torch.allclose(got, want, rtol=0.05, atol=0.05 if precision != "f32" else 1e-4):
+            raise Failed(f"{words}: {float((got - want).abs().max()):.3g} away")
+        if precision != "f32" and not any(kernel.startswith(precision) for kernel in kernels):
+            raise Failed(f"{words}: kernels {kernels}")
+        if precision != "f32" and not torch.equal(alone[0], got[at]):
+            raise Failed(f"{words}: a sample has other bits in its batch: {kernels}, alone {others}")
+
+
 # ---- networks ----------------------------------------------------------------------------------
 class Recurrent(nn.Module):
     def __init__(self):
@@ -215,6 +252,7 @@ def main():
     torch.manual_seed(args.seed)
     with serving(args.program) as (server, tally):
         checks = [(f"case {n}", lambda: check_layer(server, chance)) for n in range(args.cases)]
+        checks += [(f"turned {n}", lambda: check_turned(server, chance)) for n in range(args.cases // 8)]
         checks += [(name, lambda name=name, module=module, x=x: check_network(server, name, module, x))
                    for name, module, x in networks()]
         for name, check in checks:

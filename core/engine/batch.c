@@ -8,10 +8,7 @@
 #include "core/engine/batch_private.h"
 #include "core/kernels/copy.h"
 
-enum { BATCH_BYTES = 1 << 20 }; // of the inputs of one batch
-
 enum {
-        CHECKED_BATCHES = 2,
         // A batch takes at most this share of its runs' own times. The first of them waits for all
         // the others, so it has to save a good part.
         PAYS_PERCENT = 75,
@@ -29,7 +26,7 @@ Batches *batches_free(Batches *batches)
         return NULL;
 }
 
-static Batches *batches_of(CachedProgram *cached)
+Batches *batches_of(CachedProgram *cached)
 {
         Batches *batches = atomic_load(&cached->batches), *fresh;
         if (batches != NULL || (fresh = calloc(1, sizeof(*fresh))) == NULL)
@@ -40,8 +37,7 @@ static Batches *batches_of(CachedProgram *cached)
         return batches;
 }
 
-// Of the sent tensors of one run.
-static int64_t sent_bytes(const RunTask *task)
+int64_t batch_sent_bytes(const RunTask *task)
 {
         int64_t bytes = 0;
         for (uint32_t i = 0; i < task->n_inputs; i++)
@@ -101,7 +97,7 @@ uint32_t batch_most(const RunTask *task)
         if (batches != NULL && atomic_load(&batches->why_state) != 0)
                 return 1;
         // Runs of much data gain nothing by going together, and would hold it all at once.
-        int64_t fit = MAX(BATCH_BYTES / MAX(sent_bytes(task), (int64_t)1), (int64_t)1);
+        int64_t fit = MAX(BATCH_BYTES / MAX(batch_sent_bytes(task), (int64_t)1), (int64_t)1);
         return (uint32_t)MIN(fit, (int64_t)1 << largest_of(sizes));
 }
 
@@ -118,28 +114,61 @@ static void want_build(Engine *engine, CachedProgram *cached, uint32_t k, bool a
                 atomic_store(&size->building, false);
 }
 
-static bool pays(const CachedProgram *cached, BatchSize *size, uint32_t n)
+// `alone_ns`: of its runs one by one; negative: not known.
+static bool pays(BatchSize *size, int64_t alone_ns)
 {
-        int64_t one_ns = atomic_load_explicit(&cached->run_ns, memory_order_relaxed),
-                ns = atomic_load_explicit(&size->ns, memory_order_relaxed);
-        if (atomic_load_explicit(&size->n_checked, memory_order_relaxed) < CHECKED_BATCHES || one_ns < 0)
+        int64_t ns = atomic_load_explicit(&size->ns, memory_order_relaxed);
+        if (atomic_load_explicit(&size->n_checked, memory_order_relaxed) < CHECKED_BATCHES || alone_ns < 0)
                 return true; // measured by then
-        if (ns <= LONGEST_NS && ns * 100 <= one_ns * n * PAYS_PERCENT)
+        if (ns <= LONGEST_NS && ns * 100 <= alone_ns * PAYS_PERCENT)
                 return true;
         return atomic_fetch_add_explicit(&size->n_declined, 1, memory_order_relaxed) % TRY_AGAIN_AFTER ==
                TRY_AGAIN_AFTER - 1;
 }
 
-// How many of `n` runs to do next, and as what size; 0: no batch is worth it.
-static uint32_t choose(CachedProgram *cached, uint32_t sizes, uint32_t n, uint32_t *out_k)
+// Runs that may be one: tasks, and how many places each takes.
+typedef struct Joined {
+        RunTask *const *tasks;
+        const int64_t *rows;
+        uint32_t n;
+} Joined;
+
+// How many of the first ones go into so many places, and what they take alone.
+static uint32_t fitting(const Joined *joined, uint32_t places, int64_t *out_alone_ns)
 {
-        Batches *batches = atomic_load(&cached->batches);
-        for (uint32_t k = size_for(sizes, n); k > 0; k--) {
+        int64_t left = places, bytes = BATCH_BYTES, ns = 0;
+        uint32_t n = 0;
+        for (; n < joined->n; n++) {
+                CachedProgram *own = joined->tasks[n]->plan.program;
+                int64_t one_ns = atomic_load_explicit(&own->run_ns, memory_order_relaxed);
+                left -= joined->rows[n];
+                bytes -= batch_sent_bytes(joined->tasks[n]);
+                if (left < 0 || (bytes < 0 && n > 0))
+                        break;
+                ns = ns < 0 || one_ns < 0 ? -1 : ns + one_ns;
+        }
+        *out_alone_ns = ns;
+        return n;
+}
+
+static int64_t all_rows(const Joined *joined)
+{
+        int64_t rows = 0;
+        for (uint32_t i = 0; i < joined->n; i++)
+                rows += joined->rows[i];
+        return rows;
+}
+
+// How many of the runs to do next, and as what size; 0: no batch is worth it.
+static uint32_t choose(Batches *batches, uint32_t sizes, const Joined *joined, uint32_t *out_k)
+{
+        for (uint32_t k = size_for(sizes, (uint32_t)MIN(all_rows(joined), BATCH_LARGEST)); k > 0; k--) {
                 BatchSize *size = &batches->sizes[k];
-                uint32_t members = MIN(n, 1u << k);
-                if ((sizes >> k & 1) == 0)
+                int64_t alone_ns;
+                if ((sizes >> k & 1) == 0 || atomic_load(&size->state) != BATCH_PROVED)
                         continue;
-                if (atomic_load(&size->state) == BATCH_PROVED && pays(cached, size, members)) {
+                uint32_t members = fitting(joined, 1u << k, &alone_ns);
+                if (members >= 2 && pays(size, alone_ns)) {
                         *out_k = k;
                         return members;
                 }
@@ -150,8 +179,10 @@ static uint32_t choose(CachedProgram *cached, uint32_t sizes, uint32_t n, uint32
 // ---- one batch ----
 typedef struct Batch {
         RunTask *const *tasks;
+        const int64_t *rows; // places that each takes
+        int64_t n_rows;
         uint32_t n, k;
-        CachedProgram *base;
+        CachedProgram *base; // of one place
         BatchSize *size;
         PlannedRun plan; // of all
         Budget budget;
@@ -162,15 +193,20 @@ typedef struct Batch {
         int64_t start_ns, ns;
 } Batch;
 
+// Places that are left over have the first row of the first run.
 static Status copy_rows(Batch *batch, uint32_t input, Tensor *to)
 {
         Region all = region_of(&to->meta, tensor_data(to));
-        int64_t rows = to->meta.size[0] >> batch->k;
-        for (uint32_t i = 0; i < 1u << batch->k; i++) {
-                const Tensor *from = batch->tasks[i < batch->n ? i : 0]->plan.inputs[input].tensor;
+        int64_t unit = to->meta.size[0] >> batch->k, at = 0;
+        for (uint32_t i = 0; at < (int64_t)1 << batch->k; i++) {
+                bool is_member = i < batch->n;
+                const Tensor *from = batch->tasks[is_member ? i : 0]->plan.inputs[input].tensor;
+                int64_t rows = is_member ? batch->rows[i] : 1;
                 Region source = region_of(&from->meta, tensor_data(from)),
-                       place = region_part(&all, 0, i * rows, rows);
-                TRY(copy_region(&batch->ctx, &source, &place));
+                       part = region_part(&source, 0, 0, rows * unit),
+                       place = region_part(&all, 0, at * unit, rows * unit);
+                TRY(copy_region(&batch->ctx, &part, &place));
+                at += rows;
         }
         return STATUS_OK;
 }
@@ -234,9 +270,23 @@ static Status run_joined(Batch *batch, Frame *frame)
 typedef struct Share {
         const Batch *batch;
         uint32_t member, leaf;
+        int64_t place; // the member's first
         Budget *budget;
         RunContext *ctx;
 } Share;
+
+// Whether a batch's result holds those of runs like this one.
+static bool holds(const Share *share, const TensorMeta *all, const TensorMeta *one, int dim)
+{
+        bool same = all->rank == one->rank && all->dtype == one->dtype;
+        for (int d = 0; d < one->rank && same; d++) {
+                int64_t rows = share->batch->rows[share->member], size = one->size[d];
+                if (d == dim && size % rows != 0)
+                        return false;
+                same = all->size[d] == (d == dim ? size / rows << share->batch->k : size);
+        }
+        return same;
+}
 
 // What the member's program gives at this place, with the batch's numbers.
 static Status take_leaf(void *context, const Value *leaf, Value *out)
@@ -246,16 +296,21 @@ static Status take_leaf(void *context, const Value *leaf, Value *out)
                 *out = value_ref(*leaf);
                 return STATUS_OK;
         }
+        if (share->leaf >= share->batch->n_leaves)
+                return fail(STATUS_INTERNAL, "a batch has other results than its runs");
         int dim = share->batch->size->dims.dims[share->leaf];
         const Tensor *all = share->batch->leaves[share->leaf++];
         TensorMeta meta = leaf->tensor->meta;
         _cleanup_(tensor_unrefp) Tensor *tensor = NULL;
+        if (!holds(share, &all->meta, &meta, dim))
+                return fail(STATUS_INTERNAL, "a batch has other results than its runs");
         if (!meta_is_non_overlapping_and_dense(&meta))
                 meta_set_contiguous(&meta);
         TRY(tensor_new(&meta, share->budget, &tensor));
         Region from = region_of(&all->meta, tensor_data(all)), to = region_of(&meta, tensor_data(tensor));
+        int64_t rows = share->batch->rows[share->member];
         if (dim >= 0)
-                from = region_part(&from, dim, share->member * meta.size[dim], meta.size[dim]);
+                from = region_part(&from, dim, share->place * (meta.size[dim] / rows), meta.size[dim]);
         TRY(copy_region(share->ctx, &from, &to));
         *out = value_tensor_take(take_ptr(tensor));
         return STATUS_OK;
@@ -264,8 +319,10 @@ static Status take_leaf(void *context, const Value *leaf, Value *out)
 static Status take_result(const Batch *batch, uint32_t member, RunResult *out_result)
 {
         RunTask *task = batch->tasks[member];
-        const Recording *one = batch->base->program->recording;
+        const Recording *one = task->plan.program->program->recording;
         Share share = { .batch = batch, .member = member, .budget = &task->budget, .ctx = &task->ctx };
+        for (uint32_t i = 0; i < member; i++)
+                share.place += batch->rows[i];
         RunResult result = { .value = value_none() };
         result.fetched = new_array(one->n_fetched, sizeof(*result.fetched));
         if (result.fetched == NULL)
@@ -283,30 +340,31 @@ static Status take_result(const Batch *batch, uint32_t member, RunResult *out_re
 
 // The member's profile: its share of the batch's time. The rows are those of its own program, which
 // has the same instructions as a rule; else they share the time equally.
-static Status take_profile(const Batch *batch, const Frame *frame, RunProfile *profile)
+static Status take_profile(const Batch *batch, uint32_t member, const Frame *frame, RunProfile *profile)
 {
-        Program *program = batch->base->program;
+        CachedProgram *own = batch->tasks[member]->plan.program;
+        Program *program = own->program;
         const Program *joined = batch->plan.program->program;
         _cleanup_(freep) int64_t *stamps = new_array((size_t)program->n_code + 1, sizeof(*stamps));
         if (stamps == NULL)
                 return fail_memory();
         TRY(run_profile_reserve(profile, program->n_rows));
         WalkTrace trace = { .rows = profile->rows, .capacity = profile->n_rows_capacity };
-        int64_t ns = batch->ns / batch->n;
+        int64_t ns = batch->ns * batch->rows[member] / batch->n_rows;
         for (uint32_t i = 0; i <= program->n_code; i++) {
-                int64_t at = joined->n_code == program->n_code
-                                     ? (frame->stamps[i] - batch->start_ns) / batch->n
-                                     : ns * i / MAX(program->n_code, 1u);
+                int64_t at = joined->n_code == program->n_code ? (frame->stamps[i] - batch->start_ns) *
+                                                                         batch->rows[member] / batch->n_rows
+                                                               : ns * i / MAX(program->n_code, 1u);
                 stamps[i] = batch->start_ns + at;
         }
         program_trace(program, stamps, &trace);
         profile->n_rows = trace.n_rows;
-        atomic_fetch_add_explicit(&batch->base->n_runs, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&own->n_runs, 1, memory_order_relaxed);
         profile->run_start_ns = batch->start_ns;
         profile->run_ns = ns;
         profile->batch = batch->n;
         profile->program = program_ref(program);
-        profile->labels = run_labels_ref(batch->base->labels);
+        profile->labels = run_labels_ref(own->labels);
         profile->arena_bytes = joined->figures.arena_bytes / batch->n;
         profile->peak_live_bytes = atomic_load(&batch->budget.peak) / batch->n;
         return STATUS_OK;
@@ -320,7 +378,7 @@ static void take_apart(const Batch *batch, const Frame *frame)
                 RunResult result;
                 if (take_result(batch, i, &result) != STATUS_OK)
                         continue;
-                if (take_profile(batch, frame, task->profile) != STATUS_OK) {
+                if (take_profile(batch, i, frame, task->profile) != STATUS_OK) {
                         run_result_deinit(&result);
                         continue;
                 }
@@ -330,6 +388,43 @@ static void take_apart(const Batch *batch, const Frame *frame)
 }
 
 // ---- comparing ----
+// By what was found out about its own program.
+static BatchSize *rows_of(const Batch *batch, uint32_t member)
+{
+        CachedProgram *own = batch->tasks[member]->plan.program;
+        return batch->rows[member] == 1 ? NULL : &atomic_load(&own->batches)->sizes[0];
+}
+
+static bool is_checked(const Batch *batch)
+{
+        bool all = atomic_load(&batch->size->n_checked) >= CHECKED_BATCHES;
+        for (uint32_t i = 0; i < batch->n && all; i++) {
+                BatchSize *rows = rows_of(batch, i);
+                all = rows == NULL || atomic_load(&rows->n_checked) >= CHECKED_BATCHES;
+        }
+        return all;
+}
+
+static void note_checked(const Batch *batch)
+{
+        atomic_fetch_add(&batch->size->n_checked, 1);
+        for (uint32_t i = 0; i < batch->n; i++) {
+                BatchSize *rows = rows_of(batch, i);
+                if (rows != NULL)
+                        atomic_fetch_add(&rows->n_checked, 1);
+        }
+}
+
+// Whoever is to blame, neither is batched any more.
+static void refuse_member(const Batch *batch, uint32_t member)
+{
+        static const char why[] = "a batch had other bits than its runs one by one";
+        BatchSize *rows = rows_of(batch, member);
+        if (rows != NULL)
+                batch_refuse(atomic_load(&batch->tasks[member]->plan.program->batches), rows, why);
+        batch_refuse(atomic_load(&batch->base->batches), batch->size, why);
+}
+
 typedef struct Bits {
         const Batch *batch;
         Tensor **leaves;
@@ -386,28 +481,30 @@ static Status compare_member(const Batch *batch, uint32_t member, bool *out_diff
 // Runs every member alone, which is its result, and compares.
 static void check_batch(const Batch *batch, Frame *frame)
 {
-        bool differ = false;
         uint32_t n = 0;
-        for (uint32_t i = 0; i < batch->n && !differ; i++) {
+        for (uint32_t i = 0; i < batch->n; i++) {
+                bool differ = false;
                 RunTask *task = batch->tasks[i];
                 task->ctx.n_threads = task->plan.n_threads;
                 task->ran = run_task_execute(task, frame) == STATUS_OK;
                 n += task->ran && compare_member(batch, i, &differ) == STATUS_OK;
+                if (differ) {
+                        refuse_member(batch, i);
+                        return;
+                }
         }
-        if (differ)
-                batch_refuse(atomic_load(&batch->base->batches), batch->size,
-                             "a batch had other bits than its runs one by one");
-        else if (n == batch->n)
-                atomic_fetch_add(&batch->size->n_checked, 1);
+        if (n == batch->n)
+                note_checked(batch);
 }
 
 // ---- running ----
+// A batch that another process held up says little: it counts as twice the time before.
 static void note_time(Batch *batch)
 {
         int64_t old = atomic_load_explicit(&batch->size->ns, memory_order_relaxed),
                 ns = old == 0          ? batch->ns
                      : batch->ns < old ? batch->ns
-                                       : old + (batch->ns - old) / 8;
+                                       : old + (MIN(batch->ns, 2 * old) - old) / 8;
         atomic_store_explicit(&batch->size->ns, ns, memory_order_relaxed);
 }
 
@@ -422,10 +519,24 @@ static void start_context(Batch *batch)
                 batch->ctx.deadline_ns = MAX(batch->ctx.deadline_ns, batch->tasks[i]->ctx.deadline_ns);
 }
 
+// The proofs of its members say of the results what its own does.
+static bool same_dims(const Batch *batch)
+{
+        const SampleDims *dims = &batch->size->dims;
+        for (uint32_t i = 0; i < batch->n; i++) {
+                const BatchSize *rows = rows_of(batch, i);
+                if (rows != NULL &&
+                    (rows->dims.n != dims->n || memcmp(rows->dims.dims, dims->dims, dims->n) != 0))
+                        return false;
+        }
+        return true;
+}
+
 // True: all went well, or it was compared.
 static bool run_batch(Engine *engine, Batch *batch, Frame *frame, EngineWork **out_work)
 {
-        if (batch_plan(batch->base->program, batch->k, &batch->plan) != STATUS_OK)
+        if (!same_dims(batch) ||
+            batch_plan(batch->base->program, (int64_t)1 << batch->k, 1, &batch->plan) != STATUS_OK)
                 return false;
         start_context(batch);
         bool compared = false;
@@ -434,10 +545,10 @@ static bool run_batch(Engine *engine, Batch *batch, Frame *frame, EngineWork **o
         } else if (run_joined(batch, frame) == STATUS_OK) {
                 compared = true;
                 note_time(batch);
-                if (atomic_load(&batch->size->n_checked) < CHECKED_BATCHES)
-                        check_batch(batch, frame);
-                else
+                if (is_checked(batch))
                         take_apart(batch, frame);
+                else
+                        check_batch(batch, frame);
                 atomic_fetch_add_explicit(&engine->n_batches, 1, memory_order_relaxed);
                 atomic_fetch_add_explicit(&engine->n_batched_runs, batch->n, memory_order_relaxed);
         }
@@ -447,25 +558,68 @@ static bool run_batch(Engine *engine, Batch *batch, Frame *frame, EngineWork **o
         return compared;
 }
 
-void batch_run(Engine *engine, RunTask *const *tasks, uint32_t n, Frame *frame, EngineWork **out_work)
+// Runs whose places `base` is the program of; false: none of them.
+static bool run_joined_by(Engine *engine, CachedProgram *base, Joined joined, Frame *frame,
+                          EngineWork **out_work)
 {
-        CachedProgram *cached = tasks[0]->plan.program;
-        Batches *batches = batches_of(cached);
-        uint32_t k = 0, members, sizes = sizes_of(tasks[0]);
-        *out_work = NULL;
-        if (batches == NULL || n < 2 || sizes == 0)
-                return;
-        want_build(engine, cached, size_for(sizes, n), false, out_work);
-        for (; n >= 2 && (members = choose(cached, sizes, n, &k)) >= 2; tasks += members, n -= members) {
-                Batch batch = { .tasks = tasks,
+        Batches *batches = batches_of(base);
+        uint32_t k = 0, members, sizes = sizes_of(joined.tasks[0]), n = joined.n;
+        if (batches == NULL || joined.n < 2 || sizes == 0)
+                return false;
+        want_build(engine, base, size_for(sizes, (uint32_t)MIN(all_rows(&joined), BATCH_LARGEST)), false,
+                   out_work);
+        while (joined.n >= 2 && (members = choose(batches, sizes, &joined, &k)) >= 2) {
+                Batch batch = { .tasks = joined.tasks,
+                                .rows = joined.rows,
                                 .n = members,
                                 .k = k,
-                                .base = cached,
+                                .base = base,
                                 .size = &batches->sizes[k],
                                 .result = { .value = value_none() } };
+                for (uint32_t i = 0; i < members; i++)
+                        batch.n_rows += joined.rows[i];
                 if (!run_batch(engine, &batch, frame, out_work))
-                        return;
+                        break;
+                joined.tasks += members;
+                joined.rows += members;
+                joined.n -= members;
         }
+        return joined.n < n;
+}
+
+// Those that have one program, together; `tasks` is put in the order of the programs.
+static void run_by_program(Engine *engine, RunTask **tasks, uint32_t n, Frame *frame, EngineWork **out_work)
+{
+        static const int64_t ones[BATCH_LARGEST] = { [0 ... BATCH_LARGEST - 1] = 1 };
+        for (uint32_t first = 0, end; first < n; first = end) {
+                CachedProgram *cached = tasks[first]->plan.program;
+                end = first + 1;
+                for (uint32_t i = end; i < n; i++)
+                        if (tasks[i]->plan.program == cached) {
+                                RunTask *task = tasks[i];
+                                tasks[i] = tasks[end];
+                                tasks[end++] = task;
+                        }
+                (void)run_joined_by(engine, cached, (Joined){ &tasks[first], ones, end - first }, frame,
+                                    out_work);
+        }
+}
+
+void batch_run(Engine *engine, RunTask *const *tasks, uint32_t n, Frame *frame, EngineWork **out_work)
+{
+        RunTask *sorted[BATCH_LARGEST];
+        int64_t rows[BATCH_LARGEST];
+        bool same = true;
+        *out_work = NULL;
+        n = MIN(n, (uint32_t)BATCH_LARGEST);
+        for (uint32_t i = 0; i < n; i++) {
+                sorted[i] = tasks[i];
+                same = same && tasks[i]->plan.program == tasks[0]->plan.program;
+        }
+        CachedProgram *unit = same ? NULL : batch_unit(engine, tasks, n, rows, out_work);
+        if (unit == NULL || !run_joined_by(engine, unit, (Joined){ tasks, rows, n }, frame, out_work))
+                run_by_program(engine, sorted, n, frame, out_work);
+        cached_program_unref(unit);
 }
 
 // ---- facts ----

@@ -5,8 +5,10 @@
 //   - a proof over the recordings says that no result of one run depends on the others'
 //     (core/compile/samples.h);
 //   - the first batches of each size are run both ways, and compared bit for bit.
-// Batches have 2, 4, 8 ... runs; places that are left over repeat the first run. A size is built
-// when it was first wanted, and used while it takes less time than its runs one by one. Any thread.
+// Batches have 2, 4, 8 ... places; those that are left over repeat the first run. A size is built
+// when it was first wanted, and used while it takes less time than its runs one by one.
+// Runs that differ in dimension 0 only are joined as well, if each is that many runs of one row:
+// it has as many places as it has rows. Any thread.
 #pragma once
 #include "core/engine/task.h"
 
@@ -35,10 +37,8 @@ void batch_policy_take(GraphVersion *version, const char *line); // that text
 
 // How many runs like this one, which is bound and planned, may be one; 1: it runs alone.
 uint32_t batch_most(const RunTask *task);
-static inline bool batch_alike(const RunTask *a, const RunTask *b)
-{
-        return a->plan.program == b->plan.program;
-}
+// They have one program, or programs that differ in the number of rows only.
+bool batch_alike(const RunTask *a, const RunTask *b);
 // Runs as many of the tasks together as pays, on the calling thread. They are alike; those that
 // have run say so (RunTask.ran). All others are left to run alone: whatever fails here, fails for
 // nobody. *out_work: a size to be built, for which nobody waits; or NULL.

@@ -13,7 +13,7 @@ typedef struct BatchBuild {
 } BatchBuild;
 
 // ---- the inputs of several runs ----
-static Status input_of_many(const Value *one, uint32_t k, Value *out)
+static Status input_of_many(const Value *one, int64_t times, int64_t parts, Value *out)
 {
         if (one->kind != VALUE_TENSOR) {
                 *out = value_ref(*one);
@@ -24,7 +24,7 @@ static Status input_of_many(const Value *one, uint32_t k, Value *out)
         TensorMeta meta = one->tensor->meta;
         if (meta.rank == 0 || meta.size[0] < 1 || !meta_is_contiguous(&meta))
                 return fail(STATUS_UNSUPPORTED, "an input has no dimension 0 to be batched along");
-        if (__builtin_mul_overflow(meta.size[0], (int64_t)1 << k, &meta.size[0]))
+        if (meta.size[0] % parts != 0 || __builtin_mul_overflow(meta.size[0] / parts, times, &meta.size[0]))
                 return fail(STATUS_UNSUPPORTED, "an input is too large");
         meta_set_contiguous(&meta);
         Tensor *tensor;
@@ -33,7 +33,7 @@ static Status input_of_many(const Value *one, uint32_t k, Value *out)
         return STATUS_OK;
 }
 
-Status batch_plan(const Program *program, uint32_t k, PlannedRun *out_plan)
+Status batch_plan(const Program *program, int64_t times, int64_t parts, PlannedRun *out_plan)
 {
         PlannedRun plan = { .graph = program->recording->graph, .n_threads = program->n_threads };
         uint32_t n_tensors = 0;
@@ -44,7 +44,7 @@ Status batch_plan(const Program *program, uint32_t k, PlannedRun *out_plan)
         Status status = plan.inputs == NULL ? fail_memory() : STATUS_OK;
         for (; status == STATUS_OK && plan.n_inputs < program->n_signature; plan.n_inputs++) {
                 const Value *one = &program->signature[plan.n_inputs];
-                status = input_of_many(one, k, &plan.inputs[plan.n_inputs]);
+                status = input_of_many(one, times, parts, &plan.inputs[plan.n_inputs]);
                 n_tensors += one->kind == VALUE_TENSOR;
         }
         if (status == STATUS_OK && n_tensors == 0)
@@ -75,18 +75,23 @@ static Status check_signature(const PlannedRun *plan)
 }
 
 // ---- the proof ----
-static Status prove(const Program *program, const PlannedRun *many, uint32_t k, const RunContext *poll,
+static Status record(const PlannedRun *plan, const RunContext *poll, Recording **out_recording)
+{
+        RecordOptions options = { .inputs = { plan->inputs, plan->n_inputs },
+                                  .fetch = plan->request.fetch,
+                                  .n_fetch = plan->request.n_fetch };
+        TRY(check_signature(plan));
+        return record_graph(plan->graph, &options, poll, out_recording);
+}
+
+// That the run of `many` is `n` runs of `one`.
+static Status prove(const PlannedRun *one, const PlannedRun *many, int64_t n, const RunContext *poll,
                     SampleDims *out_dims)
 {
         _cleanup_(recording_freep) Recording *one_side = NULL, *many_side = NULL;
-        RecordOptions options = { .inputs = { program->signature, program->n_signature },
-                                  .fetch = program->fetch,
-                                  .n_fetch = program->n_fetch };
-        TRY(check_signature(many));
-        TRY(record_graph(many->graph, &options, poll, &one_side));
-        options.inputs = (ValueSpan){ many->inputs, many->n_inputs };
-        TRY(record_graph(many->graph, &options, poll, &many_side));
-        return samples_check(one_side, many_side, (int64_t)1 << k, out_dims);
+        TRY(record(many, poll, &many_side));
+        TRY(record(one, poll, &one_side));
+        return samples_check(one_side, many_side, n, out_dims);
 }
 
 void batch_refuse(Batches *batches, BatchSize *size, const char *why)
@@ -99,28 +104,41 @@ void batch_refuse(Batches *batches, BatchSize *size, const char *why)
         atomic_store(&size->state, BATCH_REFUSED);
 }
 
+static Status build_plan(BatchBuild *it, PlannedRun *plan)
+{
+        Program *program = NULL;
+        Status status = engine_compile(it->work.engine, plan, true, &it->ctx, &program);
+        program_unref(program);
+        return status;
+}
+
 static void build(BatchBuild *it)
 {
         Batches *batches = atomic_load(&it->base->batches);
         BatchSize *size = &batches->sizes[it->k];
         const Program *base = it->base->program;
-        PlannedRun many = { .graph = NULL };
-        Program *program = NULL;
+        PlannedRun one = { .graph = NULL }, many = { .graph = NULL };
+        int64_t n = it->k == 0 ? batch_rows(base) : (int64_t)1 << it->k, parts = it->k == 0 ? n : 1;
         bool proved = atomic_load(&size->state) == BATCH_PROVED;
-        Status status = batch_plan(base, it->k, &many);
+        Status status = batch_plan(base, n, parts, &many);
+        if (status == STATUS_OK)
+                status = batch_plan(base, 1, parts, &one);
         if (status == STATUS_OK && !proved)
-                status = prove(base, &many, it->k, &it->ctx, &size->dims);
+                status = prove(&one, &many, n, &it->ctx, &size->dims);
+        PlannedRun *wanted = it->k == 0 ? &one : &many;
         if (status == STATUS_OK)
-                status = engine_compile(it->work.engine, &many, true, &it->ctx, &program);
-        if (status == STATUS_OK && engine_plan_ready(it->work.engine, &many))
+                status = build_plan(it, wanted);
+        if (status == STATUS_OK && it->k > 0 && engine_plan_ready(it->work.engine, &many))
                 atomic_store(&many.program->batch, 1u << it->k);
+        planned_run_deinit(&one);
         planned_run_deinit(&many);
-        program_unref(program);
-        if (status == STATUS_OK)
+        if (status == STATUS_OK) {
                 atomic_store(&size->state, BATCH_PROVED);
-        else if (!proved) {
+        } else if (!proved) {
                 sample_dims_deinit(&size->dims);
-                if (status != STATUS_CANCELLED && status != STATUS_NO_MEMORY)
+                if (it->k == 0 && status != STATUS_CANCELLED && status != STATUS_NO_MEMORY)
+                        atomic_store(&size->state, BATCH_REFUSED);
+                else if (status != STATUS_CANCELLED && status != STATUS_NO_MEMORY)
                         batch_refuse(batches, size, failure_current()->message);
         }
 }

@@ -130,8 +130,8 @@ static Status check_call(Sides *sides, uint32_t index)
                 if (a == NULL || b == NULL || a->index != b->index)
                         return at_call(one, "has other results for other numbers of samples");
                 int dim = apart_result(&call, &a->tensor.meta, &b->tensor.meta);
-                if (recorded_writes_self(one) && (dim == APART_MIXED || dim != sides->dims[a->index]))
-                        return at_call(one, "may mix samples");
+                if (recorded_writes_self(one) && (dim < APART_SAME || dim != sides->dims[a->index]))
+                        return at_call(sides->mixing == NULL ? one : sides->mixing, "may mix samples");
                 if (a->call != one)
                         continue;
                 sides->dims[a->index] = (int8_t)dim;
@@ -153,7 +153,7 @@ static Status add_result(void *context, Recorded *value)
         ResultDims *results = context;
         int8_t dim = value == NULL ? APART_MIXED : results->sides->dims[value->index];
         const RecordedCall *mixing = results->sides->mixing;
-        if (dim == APART_MIXED)
+        if (dim < APART_SAME)
                 return mixing == NULL ? refuse("a result may depend on all samples")
                                       : at_call(mixing, "may mix samples");
         TRY(array_reserve(&results->dims.dims, &results->capacity, results->dims.n + 1, 1));

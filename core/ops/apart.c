@@ -8,7 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum Rule { NO_RULE, FIRST, LEADING, LOOKUP, DIMS, RESHAPE, FILL, PRODUCT, ATTENTION } Rule;
+typedef enum Rule {
+        NO_RULE,
+        FIRST,
+        LEADING,
+        LOOKUP,
+        EACH,
+        PAIRS,
+        INDEX,
+        CHANNELS,
+        STEPS,
+        PLACES,
+        EXPAND,
+        REPEAT,
+        DIMS,
+        RESHAPE,
+        FILL,
+        PRODUCT,
+        ATTENTION
+} Rule;
 typedef struct Row {
         const char *overload;
         Rule rule;
@@ -167,8 +185,10 @@ static bool along_others(const Seen *seen)
         bool picks = strncmp(call->one->op->schema, "aten::index_select(", 19) == 0;
         if (!is_apart(operand) || count_apart(call) != (picks ? 1 : call->n_operands))
                 return false;
+        // as long as the first one: row 2 of an index of 2 rows, of the next run, meets row 2 of 3
         for (uint32_t i = 1; i < call->n_operands && !picks; i++)
-                if (call->operands[i].dim != operand->dim)
+                if (call->operands[i].dim != operand->dim ||
+                    call->operands[i].one->size[operand->dim] != operand->one->size[operand->dim])
                         return false;
         int rank = MAX((int)operand->one->rank, (int)seen->one->rank), dim = operand->dim;
         uint32_t mask;
@@ -234,6 +254,205 @@ static bool attention(const Seen *seen)
         return true;
 }
 
+// Every element of operand 0 by itself, next to tensors that are the same for all.
+static bool each(const Seen *seen)
+{
+        if (seen->which >= 0) {
+                const Value *number = &seen->call->one->args[seen->which];
+                if (number->kind != VALUE_INT || number->i < 0)
+                        return false; // follows from all elements
+        }
+        return only(seen, 0) && seen->call->operands[0].dim == seen->dim;
+}
+
+static bool paired(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        for (uint32_t i = 0; i < call->n_operands; i++) {
+                const ApartOperand *operand = &call->operands[i];
+                if (operand->one == NULL || operand->dim != 0 || operand->one->rank < seen->which ||
+                    operand->one->size[0] != call->operands[0].one->size[0])
+                        return false;
+        }
+        return seen->dim == 0;
+}
+
+static bool in_channels(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        if (first(seen))
+                return seen->which > 0; // statistics of the batch's own are of all samples
+        if (!is_apart(&call->operands[0]) || call->operands[0].dim != 1)
+                return false;
+        for (uint32_t i = 1; i < call->n_operands; i++)
+                if (call->operands[i].one != NULL && call->operands[i].dim != 0)
+                        return false;
+        return seen->dim == (seen->one->rank == 1 ? 0 : 1);
+}
+
+static bool stepped(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        int rank = seen->one->rank;
+        for (uint32_t i = 0; i < call->n_operands; i++) {
+                const ApartOperand *operand = &call->operands[i];
+                int want = i == 0 ? 1 : (int)i <= seen->which ? 0 : APART_SAME;
+                if (operand->one != NULL && operand->dim != want)
+                        return false;
+        }
+        return call->operands[0].one->rank == 3 && seen->dim == (rank == 3 ? 1 : 0);
+}
+
+// What of the result comes from where, of a table that is indexed.
+typedef struct Indexed {
+        int first, n;         // dimensions of the table that are indexed
+        int rank;             // of all indices, broadcast
+        bool adjacent, plain; // plain: no masks
+        uint32_t mask;
+} Indexed;
+
+static Indexed indexed(const ApartCall *call)
+{
+        Indexed of = { .plain = call->n_operands > 1 && call->operands[0].one != NULL };
+        int last = -1;
+        for (uint32_t i = 1; i < call->n_operands; i++) {
+                const TensorMeta *meta = call->operands[i].one;
+                if (meta == NULL)
+                        continue;
+                if (of.n == 0)
+                        of.first = (int)i - 1;
+                of.n++;
+                last = (int)i - 1;
+                of.mask |= 1u << last;
+                of.rank = MAX(of.rank, (int)meta->rank);
+                of.plain = of.plain && (meta->dtype == DTYPE_I64 || meta->dtype == DTYPE_I32);
+        }
+        of.adjacent = last - of.first + 1 == of.n;
+        return of;
+}
+
+static bool index_follows(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        const ApartOperand *table = &call->operands[0];
+        Indexed of = indexed(call);
+        if (!of.plain || of.n == 0 || call->n_operands > MAX_RANK + 1)
+                return false;
+        if (is_apart(table)) { // along a dimension that no index goes to
+                int d = table->dim, before = __builtin_popcount(~of.mask & ((1u << d) - 1));
+                bool leads = of.adjacent ? d < of.first : false;
+                return only(seen, 0) && (of.mask >> d & 1) == 0 &&
+                       seen->dim == (leads ? d : before + of.rank);
+        }
+        int start = of.adjacent ? of.first : 0, at = seen->dim - start;
+        if (at < 0 || at >= of.rank)
+                return false;
+        for (uint32_t i = 1; i < call->n_operands; i++)
+                if (!broadcasts(&call->operands[i], at, of.rank))
+                        return false;
+        return true;
+}
+
+static bool is_view(const ApartCall *call)
+{
+        return call->one->n_outs > 0 && call->one->outs[0].kind == OUT_VIEW;
+}
+
+// ---- places ----
+static int places_dim(const ApartOperand *operand) // -1: it has none
+{
+        return operand->one == NULL || operand->dim > APART_PLACES ? -1 : APART_PLACES - operand->dim;
+}
+
+static bool is_number(const Value *value, int64_t number)
+{
+        return value->kind == VALUE_INT && value->i == number;
+}
+
+static bool counts(const Seen *seen)
+{
+        const OpCall *one = seen->call->one;
+        if (seen->dim != 0 || seen->one->dtype != DTYPE_I64 || !same_arguments(seen->call, seen->which))
+                return false;
+        for (uint32_t i = 0; i < one->n_args; i++) {
+                const char *name = one->schema->args[i].name;
+                if ((strcmp(name, "start") == 0 && !is_number(&one->args[i], 0)) ||
+                    (strcmp(name, "step") == 0 && !is_number(&one->args[i], 1)))
+                        return false;
+        }
+        return true;
+}
+
+// A table that is apart, read along that dimension at the places of each run's own rows.
+static bool reads_places(const Seen *seen)
+{
+        const ApartCall *call = seen->call;
+        const ApartOperand *table = &call->operands[0];
+        Indexed of = indexed(call);
+        if (!of.plain || !is_apart(table) || (uint32_t)table->dim + 1 >= call->n_operands)
+                return false;
+        const ApartOperand *places = &call->operands[table->dim + 1];
+        int d = places_dim(places);
+        if (d < 0 || places->one->size[d] != table->one->size[table->dim])
+                return false;
+        int at = of.rank - places->one->rank + d;
+        for (uint32_t i = 1; i < call->n_operands; i++) {
+                const ApartOperand *other = &call->operands[i];
+                if (other != places && (places_dim(other) >= 0 || !broadcasts(other, at, of.rank)))
+                        return false;
+        }
+        return seen->dim == (of.adjacent ? of.first : 0) + at;
+}
+
+// With places among the operands. What is not known to read them is taken to mix.
+static int from_places(const Seen *seen, Rule rule)
+{
+        const ApartOperand *operand = &seen->call->operands[0];
+        int d = places_dim(operand);
+        if (rule == INDEX)
+                return same_arguments(seen->call, -1) && reads_places(seen) ? seen->dim : APART_MIXED;
+        bool is_whole = is_view(seen->call) && seen->call->n_operands == 1 && d >= 0 && seen->dim >= 0 &&
+                        seen->call->one->op->role != ROLE_AS_STRIDED &&
+                        operand->many->size[d] == seen->many->size[seen->dim] &&
+                        operand->many->stride[d] == seen->many->stride[seen->dim];
+        return is_whole ? APART_PLACES - seen->dim : APART_MIXED;
+}
+
+static bool expanded(const Seen *seen)
+{
+        return seen->call->n_operands == 2 &&
+               broadcasts(&seen->call->operands[0], seen->dim, seen->one->rank);
+}
+
+// How often a dimension of the result is repeated; 0: it is not known.
+static int64_t repeats(const OpCall *call, int which, int dim)
+{
+        const Value *list = &call->args[which];
+        if (!value_is_sequence(*list) || dim < 0 || (uint32_t)dim >= list->seq->n ||
+            list->seq->items[dim].kind != VALUE_INT)
+                return 0;
+        return list->seq->items[dim].i;
+}
+
+// All but `but` are repeated as often in both calls.
+static bool same_repeats(const Seen *seen, int but)
+{
+        for (int d = 0; d < seen->one->rank; d++) {
+                int64_t one = repeats(seen->call->one, seen->which, d);
+                if (d != but && (one == 0 || one != repeats(seen->call->many, seen->which, d)))
+                        return false;
+        }
+        return true;
+}
+
+static bool repeated(const Seen *seen)
+{
+        const ApartOperand *operand = &seen->call->operands[0];
+        return only(seen, 0) && same_repeats(seen, -1) &&
+               seen->dim == operand->dim + seen->one->rank - operand->one->rank &&
+               repeats(seen->call->one, seen->which, seen->dim) == 1;
+}
+
 // A view that takes the whole dimension along which its base is apart.
 static bool viewed(const Seen *seen)
 {
@@ -243,16 +462,13 @@ static bool viewed(const Seen *seen)
                operand->many->stride[operand->dim] == seen->many->stride[seen->dim];
 }
 
-static bool is_view(const ApartCall *call)
-{
-        return call->one->n_outs > 0 && call->one->outs[0].kind == OUT_VIEW;
-}
-
 static bool follows(const Seen *seen, Rule rule)
 {
         const ApartCall *call = seen->call;
         if (is_view(call) && viewed(seen))
                 return true;
+        if (rule == REPEAT)
+                return repeated(seen);
         if (rule == RESHAPE || rule == FILL)
                 return rule == FILL ? same_arguments(call, seen->which) : reshaped(seen);
         if (!same_arguments(call, -1))
@@ -266,6 +482,18 @@ static bool follows(const Seen *seen, Rule rule)
                 return leading(seen);
         case LOOKUP:
                 return only(seen, 1) && call->operands[1].dim == seen->dim;
+        case EACH:
+                return each(seen);
+        case PAIRS:
+                return paired(seen);
+        case INDEX:
+                return index_follows(seen);
+        case CHANNELS:
+                return in_channels(seen);
+        case STEPS:
+                return stepped(seen);
+        case EXPAND:
+                return expanded(seen);
         case DIMS:
                 return along_others(seen);
         case PRODUCT:
@@ -285,6 +513,15 @@ static int from_same(const Seen *seen, Row row)
                 return same_arguments(call, -1) ? APART_SAME : APART_MIXED;
         if (row.rule == FILL)
                 return same_arguments(call, row.which) ? seen->dim : APART_MIXED;
+        if (row.rule == PLACES)
+                return counts(seen) ? APART_PLACES - seen->dim : APART_MIXED;
+        // as often as there are samples more: a part of it repeats what one run has
+        if (row.rule == REPEAT)
+                return same_repeats(seen, seen->dim) && call->n_operands == 1 &&
+                                       repeats(call->many, row.which, seen->dim) ==
+                                               call->n * repeats(call->one, row.which, seen->dim)
+                               ? seen->dim
+                               : APART_MIXED;
         bool expands = call->n_operands == 1 && strncmp(call->one->op->schema, "aten::expand(", 13) == 0;
         return expands && broadcasts(&call->operands[0], seen->dim, seen->one->rank) ? seen->dim
                                                                                      : APART_MIXED;
@@ -314,6 +551,9 @@ int apart_result(const ApartCall *call, const TensorMeta *one, const TensorMeta 
                         return APART_MIXED;
         if (seen.dim == APART_MIXED || (call->one->op->flags & OP_RANDOM) != 0)
                 return APART_MIXED;
+        for (uint32_t i = 0; i < call->n_operands; i++)
+                if (places_dim(&call->operands[i]) >= 0)
+                        return from_places(&seen, row.rule);
         if (count_apart(call) == 0)
                 return from_same(&seen, row);
         if (seen.dim == APART_SAME) // of samples only their shape is read

@@ -5,11 +5,14 @@
 //   the same    as in `one`: shape and numbers
 //   apart       along a dimension: `n` times as long there as in `one`, and its n-th part has the
 //               numbers of the n-th run
+//   places      as long along a dimension, and every element is its own index there: a table that
+//               is apart along a dimension is read with it
 //   mixed       anything else
 #pragma once
 #include "core/ops/op.h"
 
-enum { APART_SAME = -1, APART_MIXED = -2 }; // else the dimension
+// Else the dimension; APART_PLACES - d: places along dimension d.
+enum { APART_SAME = -1, APART_MIXED = -2, APART_PLACES = -3 };
 
 typedef struct ApartOperand {         // a Tensor argument; lists are flattened
         const TensorMeta *one, *many; // NULL: absent

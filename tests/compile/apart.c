@@ -121,6 +121,100 @@ static const Case cases[] = {
           METHOD("c", "clone", "\"%x0\"") METHOD("r", "relu_", "\"%c\"") OUTPUT("\"%r\""),
           { NULL },
           NULL },
+        { "2,6", ONE("glu.default", "1"), { NULL }, NULL },
+        { "2,6", ONE("roll.default", "[2], [1]"), { NULL }, NULL },
+        { "2,3,4", ONE("repeat.default", "[1, 2, 1]"), { NULL }, NULL },
+        { "2,3,4", ONE("repeat.default", "[2, 1, 1, 1]"), { NULL }, NULL },
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") METHOD("r", "repeat", "\"%w\", \"%s\", 1")
+                  CALL("c", "add.Tensor", "\"%x0\", \"%r\"") OUTPUT("\"%c\""),
+          { "w:1,6" },
+          NULL },
+        { "2,3,4",
+          CALL("m", "sum.dim_IntList", "\"%x0\", [1], true") CALL("c", "expand_as.default", "\"%m\", \"%x0\"")
+                  OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,3,6,5", ONE("reflection_pad2d.default", "[1, 1, 2, 1]"), { NULL }, NULL },
+        { "2,3,6,5", ONE("replication_pad2d.default", "[1, 1, 2, 1]"), { NULL }, NULL },
+        { "2,6", ONE("bucketize.Tensor", "\"%w\""), { "w:5" }, NULL },
+        { "2,6", ONE("_fft_r2c.default", "[1], 0, true"), { NULL }, NULL },
+        { "2,6,5",
+          CALL("i", "arange.default", "3") CALL("c", "index.Tensor", "\"%x0\", [null, \"%i\"]")
+                  OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,4,5,6",
+          CALL("i", "arange.default", "3") CALL("c", "index.Tensor", "\"%x0\", [null, \"%i\", null, \"%i\"]")
+                  OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,4,5",
+          CALL("t", "transpose.int", "\"%x0\", 0, 2") CALL("i", "arange.default", "3")
+                  CALL("c", "index.Tensor", "\"%t\", [\"%i\"]") OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,6",
+          CALL("a", "argmax.default", "\"%x0\", 1") CALL("c", "index.Tensor", "\"%w\", [\"%a\"]")
+                  OUTPUT("\"%c\""),
+          { "w:8,3" },
+          NULL },
+        { "2,6",
+          CALL("a", "argmax.default", "\"%x0\", 1") CALL("c", "one_hot.default", "\"%a\", 6")
+                  OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,6",
+          CALL("a", "argmax.default", "\"%x0\", 1, true") CALL("c", "scatter.value", "\"%x0\", 1, \"%a\", 0")
+                  OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,6",
+          CALL("a", "argsort.default", "\"%x0\", 1") CALL("c", "scatter.value", "\"%x0\", 1, \"%a\", 0")
+                  OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        // each run's own rows by their places
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.default", "\"%s\"")
+                  CALL("a", "argmax.default", "\"%x0\", 1")
+                          CALL("c", "index.Tensor", "\"%x0\", [\"%p\", \"%a\"]") OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.start_step", "0, \"%s\"")
+                  CALL("u", "unsqueeze.default", "\"%p\", 1") CALL("i", "arange.default", "4")
+                          CALL("c", "index.Tensor", "\"%x0\", [\"%u\", \"%i\"]") OUTPUT("\"%c\""),
+          { NULL },
+          NULL },
+        { "2,3,4,4",
+          ONE("instance_norm.default", "\"%w\", \"%b\", null, null, true, 0.1, 1e-5, false"),
+          { "w:3", "b:3" },
+          NULL },
+        { "2,3,4,4",
+          ONE("instance_norm.default", "null, null, null, null, true, 0.1, 1e-5, false"),
+          { NULL },
+          NULL },
+        { "2,4,3",
+          CALL("v", "abs.default", "\"%w\"")
+                  CALL("c", "batch_norm.default",
+                       "\"%x0\", \"%w\", \"%b\", \"%b\", \"%v\", false, 0.1, 1e-5, false") OUTPUT("\"%c\""),
+          { "w:4", "b:4" },
+          NULL },
+        { "2,3,4",
+          METHOD("s", "size", "\"%x0\", 0") CALL("z", "zeros.default", "[1, \"%s\", 2]")
+                  CALL("l", "lstm.input",
+                       "\"%x0\", [\"%z\", \"%z\"], [\"%i\", \"%h\"], false, 1, 0.0, false, false, true")
+                          PYTHON("o", "_operator.getitem", "\"%l\", 0") OUTPUT("\"%o\""),
+          { "i:8,4", "h:8,2" },
+          NULL },
+        { "2,3,4",
+          METHOD("s", "size", "\"%x0\", 0") CALL("z", "zeros.default", "[2, \"%s\", 2]")
+                  CALL("l", "gru.input",
+                       "\"%x0\", \"%z\", [\"%i\", \"%h\", \"%i\", \"%h\"], false, 1, 0.0, false, true, true")
+                          PYTHON("o", "_operator.getitem", "\"%l\", 0") OUTPUT("\"%o\""),
+          { "i:6,4", "h:6,2" },
+          NULL },
         // what mixes is of no consequence when no result reads it
         { "2,6",
           CALL("s", "sum.default", "\"%x0\"") CALL("r", "relu.default", "\"%x0\"") OUTPUT("\"%r\""),
@@ -133,6 +227,58 @@ static const Case cases[] = {
         { "2,6", ONE("cumsum.default", "0"), { NULL }, "mix" },
         { "2,6", ONE("flip.default", "[0]"), { NULL }, "mix" },
         { "2,6", ONE("roll.default", "[1], [0]"), { NULL }, "mix" },
+        { "2,6", ONE("roll.default", "[1]"), { NULL }, "mix" },
+        { "2,6", ONE("repeat.default", "[2, 1]"), { NULL }, "mix" },
+        { "2,6", ONE("_fft_r2c.default", "[0], 0, false"), { NULL }, "mix" },
+        { "2,6",
+          CALL("n", "_native_batch_norm_legit.no_stats", "\"%x0\", null, null, true, 0.1, 1e-5")
+                  PYTHON("o", "_operator.getitem", "\"%n\", 0") OUTPUT("\"%o\""),
+          { NULL },
+          "mix" },
+        { "2,6",
+          CALL("i", "arange.default", "2") CALL("c", "index.Tensor", "\"%x0\", [\"%i\"]") OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        // fewer rows of indices than of numbers: those of the next run would meet this one's
+        { "2,6",
+          METHOD("v", "view", "\"%x0\", -1, 3") CALL("a", "argmax.default", "\"%x0\", 1, true")
+                  METHOD("r", "remainder", "\"%a\", 3") CALL("c", "gather.default", "\"%v\", 1, \"%r\"")
+                          OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        // places that are numbers, of another table, or elsewhere
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.default", "\"%s\"")
+                  CALL("u", "unsqueeze.default", "\"%p\", 1") CALL("c", "add.Tensor", "\"%x0\", \"%u\"")
+                          OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.default", "\"%s\"") OUTPUT("\"%p\""),
+          { NULL },
+          "all samples" },
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.default", "\"%s\"")
+                  CALL("c", "index.Tensor", "\"%w\", [\"%p\"]") OUTPUT("\"%c\""),
+          { "w:40,3" },
+          "mix" },
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.default", "\"%s\"")
+                  CALL("f", "flip.default", "\"%p\", [0]") CALL("c", "index.Tensor", "\"%x0\", [\"%f\"]")
+                          OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.default", "\"%s\"")
+                  METHOD("v", "view", "\"%x0\", -1, 3") CALL("c", "index.Tensor", "\"%v\", [\"%p\"]")
+                          OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        { "2,40",
+          METHOD("s", "size", "\"%x0\", 0") CALL("p", "arange.default", "\"%s\"")
+                  CALL("c", "index.Tensor", "\"%x0\", [null, \"%p\"]") OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
         { "2,6", ONE("sort.default", "0"), { NULL }, "mix" },
         { "2,6", ONE("select.int", "0, 0"), { NULL }, "mix" },
         { "2,6", ONE("slice.Tensor", "0, 1"), { NULL }, "mix" },

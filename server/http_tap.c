@@ -200,19 +200,19 @@ static ssize_t receive_long(Conn *conn, void *bytes, size_t capacity, int flags)
 }
 
 // `n` bytes have come into a buffer of `capacity`; returns how many of them libmicrohttpd gets.
-// *out_none: none, read again.
-static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *out_none)
+// *out_removed: fewer, because extensions of chunks were removed.
+static size_t look(Conn *conn, uint8_t *bytes, size_t n, size_t capacity, bool *out_removed)
 {
         RawReader *raw = &conn->raw;
         int64_t start;
-        *out_none = false;
+        *out_removed = false;
         if (raw->state == RAW_BAD || conn->ended_ns != 0)
                 return 0; // the end of the stream
         idle_note_pool(conn, bytes, capacity);
         size_t sound = raw_read(raw, bytes, n, &start);
         conn_has_read(conn, n);
         if (raw->state != RAW_BAD) {
-                *out_none = sound == 0;
+                *out_removed = sound < n;
                 if (raw->state == RAW_BODY && raw->left >= LONG_FROM && raw->n_length_digits > 0 &&
                     conn->exchange == NULL && raw->n_heads == conn->n_begun + 1 && !conn->tls)
                         shorten_length(conn, bytes);
@@ -237,30 +237,34 @@ ssize_t tap_recv(int fd, void *bytes, size_t capacity, int flags)
         Conn *conn = (flags & MSG_PEEK) != 0 ? NULL : conn_of(fd);
         if (conn == NULL || conn->tls)
                 return recvfrom(fd, bytes, capacity, flags, NULL, NULL);
-        bool none = true;
-        ssize_t n = 0;
-        while (none) {
-                n = conn->long_left > 0 ? receive_long(conn, bytes, capacity, flags)
-                                        : recvfrom(fd, bytes, capacity, flags, NULL, NULL);
+        // libmicrohttpd takes a buffer that is not full for the end of what has come.
+        size_t kept = 0;
+        for (bool more = true; more;) {
+                uint8_t *at = (uint8_t *)bytes + kept;
+                size_t room = capacity - kept;
+                bool removed;
+                ssize_t n = conn->long_left > 0 ? receive_long(conn, at, room, flags)
+                                                : recvfrom(fd, at, room, flags, NULL, NULL);
                 if (n <= 0)
-                        return n;
-                n = (ssize_t)look(conn, bytes, (size_t)n, capacity, &none);
+                        return kept > 0 ? (ssize_t)kept : n;
+                kept += look(conn, at, (size_t)n, room, &removed);
+                more = removed && (kept == 0 || (size_t)n == room);
         }
-        return n;
+        return (ssize_t)kept;
 }
 
 __attribute__((used, visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session, void *bytes,
                                                                         size_t capacity)
 {
         unsigned char sequence[8];
-        bool none = true;
+        bool removed = true;
         ssize_t n = 0;
-        while (none) {
+        while (n == 0 && removed) {
                 n = gnutls_record_recv_seq(session, bytes, capacity, sequence);
                 Conn *conn = n <= 0 ? NULL : conn_of(gnutls_transport_get_int(session));
                 if (conn == NULL || !conn->tls)
                         return n;
-                n = (ssize_t)look(conn, bytes, (size_t)n, capacity, &none);
+                n = (ssize_t)look(conn, bytes, (size_t)n, capacity, &removed);
         }
         return n;
 }

@@ -5,7 +5,8 @@ Each round sends a random row of requests on one connection, cut at random place
 their input back, uploads, chunked bodies, bodies for graphs that are not there and bodies over a
 limit, of 1 byte to 3 MB each. Every reply has to come in its place, with the bytes that were sent.
 Then what random rounds do not meet: clients that leave in the middle, slow ones, a silent one, a
-fast one, Expect, a length with zeros in front, and a budget for bodies that is used up.
+fast one, Expect, a length with zeros in front, chunks with extensions, and a budget for bodies that
+is used up.
 """
 import array
 import contextlib
@@ -188,6 +189,17 @@ def is_silent(server):
     raise Failed(f"a silent client got {reply.short()}")
 
 
+def extensions(server):
+    """They are removed on the way; what comes behind them must not be forgotten."""
+    with server.connect() as connection:
+        for size in (1, 700, 1000, 5000, 40000):
+            body = BODY if size > 1 else BODY[:2000]
+            connection.send(HEAD[:HEAD.index(b"Content-Length")] + b"Transfer-Encoding: chunked\r\n\r\n"
+                            + b"".join(b"%x;a=b;c\r\n%s\r\n" % (len(part), part)
+                                       for part in parts_of(body, size)) + b"0;last\r\n\r\n")
+            wanted(connection.reply(), 200 if size > 1 else 400)
+
+
 def expects(server):
     with server.connect() as connection:
         connection.send(HEAD + b"Expect: 100-continue\r\n\r\n")
@@ -235,6 +247,7 @@ def main():
             fault = one_round(server, seed * 100000 + index)
             tally.check(f"round {seed * 100000 + index}", fault or "")
         for words, case, where in (("clients that leave", leaves, server), ("Expect", expects, server),
+                                   ("extensions of chunks", extensions, server),
                                    ("a fast client", is_fast, server), ("a slow client", is_slow, small),
                                    ("a slow client, in pieces", is_slow_in_pieces, small),
                                    ("a silent client", is_silent, small),

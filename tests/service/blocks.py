@@ -16,6 +16,18 @@ CONSOLE = ("README.md", "docs/api.md", "docs/overriding.md", "docs/seed-notes.md
            "docs/migrating.md")
 PYTHON = {"README.md", "clients/python/README.md"}  # by tests/live/readme_python.py
 RUN = {
+    ("docs/operators.md", 'POINT1(ndtr'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'FLOATING("special_ndtr"'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// core/kernels/reduce/trace.h'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// ---- trace ----'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'static Status l1_loss_expand'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// in core/targets/arguments.def'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'module("MarginRankingLoss"'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// core/passes/multiply_one.c'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'RecordedCall *call = recording'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'expect_text('): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '#undef SOFT'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '{ DTYPE_F32, ISA_AVX512_BF16'): "tests/layering/operators_doc.py",
     ("README.md", "./quickstart"): "tests/deploy/starts.py",  # and tests/deploy/distros.py
     ("README.md", "curl -T net.pt2 localhost:8080/v1/graphs/"): "tests/live/readme_python.py",
     ("clients/python/README.md", "pip install clients/python"): "tests/live/readme_python.py",
@@ -24,8 +36,20 @@ RUN = {
     ("docs/operations.md", '{"time": "2026-01-31T12:00:00.123Z"'): "tests/service/readme.py",
 }
 DIAGRAM, REPLY = "a diagram", "a piece of a body, whose place is shown above or below it"
-TRIED = "a piece of a change to the program, which was built and tested by hand as it stands there"
 NOT_RUN = {
+    ("docs/operators.md", "python3 tools/generate/make_goldens.py"): "takes minutes and wants a new operator",
+    ("docs/operators.md", 'POINT1(ndtr'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'FLOATING("special_ndtr"'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// core/kernels/reduce/trace.h'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// ---- trace ----'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'static Status l1_loss_expand'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// in core/targets/arguments.def'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'module("MarginRankingLoss"'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '// core/passes/multiply_one.c'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'RecordedCall *call = recording'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", 'expect_text('): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '#undef SOFT'): "tests/layering/operators_doc.py",
+    ("docs/operators.md", '{ DTYPE_F32, ISA_AVX512_BF16'): "tests/layering/operators_doc.py",
     ("CONTRIBUTING.md", "./quickstart"): "distros.py runs the first two in fresh systems; the third "
                                          "takes hours",
     ("README.md", "./quickstart"): "tests/deploy/starts.py",  # and tests/deploy/distros.py
@@ -38,19 +62,6 @@ NOT_RUN = {
     ("core/registry/README.md", "acquire (first)"): DIAGRAM,
     ("docs/api.md", '"batching": {"sizes": [2, 4, 8]}'): REPLY,
     ("docs/overriding.md", '"leaf": {"types": ["Block"]'): REPLY,
-    ("docs/operators.md", 'POINT1(ndtr'): TRIED,
-    ("docs/operators.md", 'FLOATING("special_ndtr", ndtr),'): TRIED,
-    ("docs/operators.md", 'python3 tools/generate/make_goldens.py'): TRIED,
-    ("docs/operators.md", '// core/kernels/reduce/trace.h'): TRIED,
-    ("docs/operators.md", '// ---- trace ----'): TRIED,
-    ("docs/operators.md", 'static Status l1_loss_expand'): TRIED,
-    ("docs/operators.md", '// in core/targets/arguments.def'): TRIED,
-    ("docs/operators.md", 'module("MarginRankingLoss"'): TRIED,
-    ("docs/operators.md", '// core/passes/multiply_one.c'): TRIED,
-    ("docs/operators.md", 'RecordedCall *call'): TRIED,
-    ("docs/operators.md", 'expect_text("multiply_one"'): TRIED,
-    ("docs/operators.md", '#define SOFT(x)'): TRIED,
-    ("docs/operators.md", '{ DTYPE_F32, ISA_AVX512'): TRIED,
     ("tests/golden/README.md", '{"op": "aten.add.Tensor"'): REPLY,
 }
 

@@ -204,6 +204,8 @@ STEPS = [
     ("histories", "random concurrent calls against a model",
      python("tests/load/histories.py", SERVER, "20000")),
     ("load", "load, shortened", python("tests/load/load.py", SERVER)),
+    ("pieces", "pieces of C in docs/operators.md compile in their places",
+     python("tests/layering/operators_doc.py", "build")),
     ("readme", "examples of README and docs", python("tests/service/readme.py", SERVER)),
     ("deploy", "deployment files fit the program", python("tests/deploy/manifests.py", SERVER)),
     ("install", "what meson install brings: page, completion, unit, documents",

@@ -47,9 +47,11 @@ const main = h("main"),
 let view = {};
 let number = 0;
 
-/** A line that goes away by itself. @param {string} text */
+const dropToast = () => document.querySelectorAll(".toast").forEach((old) => old.remove());
+
+/** A line that goes away by itself, and with the view. @param {string} text */
 export function toast(text) {
-    document.querySelectorAll(".toast").forEach((old) => old.remove());
+    dropToast();
     const line = h("div.toast", {role: "status"}, text);
     document.body.append(line);
     setTimeout(() => line.remove(), 2600);
@@ -280,6 +282,7 @@ function keepFocus() {
 async function show() {
     const mine = ++number,
         place = placeOf();
+    dropToast();
     if (view.close) view.close();
     view = {};
     document.title = place.tab === "start" ? "fxserve" : `${place.name} · fxserve`;

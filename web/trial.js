@@ -36,11 +36,11 @@ export function variantOf(session, overrides) {
     return {format: "fx-variant/1", base: name, ...(version ? {version} : {}), overrides};
 }
 
-/** @param {any} row of a comparison */
+/** Named as before the change. @param {any} row of a comparison */
 const figuresOf = (row) =>
     h(
         "tr",
-        h("td", row.name || row.node || row.a || ""),
+        h("td", row.name || row.b || row.node || ""),
         h("td.num", number(Number(row.max_abs))),
         h("td.num", number(Number(row.max_rel))),
         h("td.num", `${row.mismatched} of ${row.of}`)

@@ -644,7 +644,9 @@ def live_events(visit):
     for _ in range(40):
         server.call("POST", "/v1/graphs/digits/run", body)
     chrome.wait("[...document.querySelectorAll('.live li')].some((e) => e.innerText.includes('µs'))", "a run")
-    expect(chrome.run("document.querySelectorAll('.live li').length"), 12, "rows")
+    rows = "document.querySelectorAll('.live li').length"
+    chrome.wait(f"{rows} >= 12", "12 rows")
+    expect(chrome.run(rows), 12, "rows of 40 runs")
     server.call("PUT", "/v1/graphs/newcomer", model_file("digits.pt2"))
     chrome.wait_text("newcomer", "tbody")
     chrome.wait_text("PUT /v1/graphs/{name}", ".live")

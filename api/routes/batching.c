@@ -34,7 +34,7 @@ static Status read_preferred(JsonReader *reader, BatchPolicy *policy)
         }
 }
 
-static Status read_member(JsonReader *reader, const char *key, BatchPolicy *policy)
+static Status read_known(JsonReader *reader, const char *key, BatchPolicy *policy)
 {
         int64_t number = 0;
         if (strcmp(key, "preferred") == 0)
@@ -56,6 +56,11 @@ static Status read_member(JsonReader *reader, const char *key, BatchPolicy *poli
         return STATUS_OK;
 }
 
+static Status read_member(void *policy, JsonReader *reader, const char *key)
+{
+        return failure_at_argument(read_known(reader, key, policy), key);
+}
+
 static uint32_t largest(uint32_t sizes)
 {
         while ((sizes & (sizes - 1)) != 0)
@@ -66,19 +71,11 @@ static uint32_t largest(uint32_t sizes)
 Status batching_read(JsonReader *reader, BatchPolicy *out_policy)
 {
         BatchPolicy policy = { .max_size = 0 };
-        bool more;
         if (json_peek(reader) != JSON_OBJECT)
                 return fail(STATUS_VALUE,
                             "\"batching\" is an object, {\"max_size\": 8, \"max_delay_us\": 500, "
                             "\"preferred\": [4, 8], \"priority\": 3}, or null");
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *key;
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        break;
-                TRY(failure_at_argument(read_member(reader, key, &policy), key));
-        }
+        TRY(json_each_member(reader, read_member, &policy));
         if (policy.max_size != 0 && largest(policy.preferred) > policy.max_size)
                 return fail(STATUS_VALUE, "\"preferred\" has a size above \"max_size\", which is %u",
                             policy.max_size);

@@ -374,8 +374,9 @@ static Status read_version(JsonReader *reader, const char *what, int64_t *out_ve
         return *out_version > 0 ? STATUS_OK : fail(STATUS_VALUE, "\"%s\" is a number from 1 on", what);
 }
 
-static Status read_alias(JsonReader *reader, const char *name, Change *change)
+static Status read_alias(void *context, JsonReader *reader, const char *name)
 {
+        Change *change = context;
         AliasChange alias = { .version = 0 };
         if (!route_is_alias(name))
                 return fail(STATUS_VALUE,
@@ -394,17 +395,9 @@ static Status read_alias(JsonReader *reader, const char *name, Change *change)
 
 static Status read_aliases(JsonReader *reader, Change *change)
 {
-        const char *name;
-        bool more;
-        if (json_peek(reader) != JSON_OBJECT)
-                return fail(STATUS_VALUE, "\"aliases\" is an object: {\"prod\": 3, \"old\": null}");
-        TRY(json_enter_object(reader));
-        for (;;) {
-                TRY(json_next_key(reader, &name, &more));
-                if (!more)
-                        return STATUS_OK;
-                TRY(read_alias(reader, name, change));
-        }
+        return json_peek(reader) == JSON_OBJECT
+                       ? json_each_member(reader, read_alias, change)
+                       : fail(STATUS_VALUE, "\"aliases\" is an object: {\"prod\": 3, \"old\": null}");
 }
 
 // f32 is what there is without a setting.
@@ -453,33 +446,30 @@ static Status read_warm_up(JsonReader *reader, Change *change)
         return STATUS_OK;
 }
 
+static Status read_member(void *context, JsonReader *reader, const char *key)
+{
+        Change *change = context;
+        if (strcmp(key, "default_version") == 0)
+                return read_version(reader, key, &change->head.default_version);
+        if (strcmp(key, "aliases") == 0)
+                return read_aliases(reader, change);
+        if (strcmp(key, "image") == 0)
+                return read_image(reader, change);
+        if (strcmp(key, "precision") == 0)
+                return read_precision(reader, change);
+        if (strcmp(key, "batching") == 0)
+                return read_batching(reader, change);
+        if (strcmp(key, "warm_up") == 0)
+                return read_warm_up(reader, change);
+        return fail(STATUS_UNKNOWN_MEMBER,
+                    "unknown member \"%.64s\"; what can be changed is: default_version, aliases, image, "
+                    "precision, batching, warm_up",
+                    key);
+}
+
 static Status read_change(JsonReader *reader, Change *change)
 {
-        const char *key;
-        bool more;
-        TRY(json_enter_object(reader));
-        for (;;) {
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        break;
-                if (strcmp(key, "default_version") == 0)
-                        TRY(read_version(reader, key, &change->head.default_version));
-                else if (strcmp(key, "aliases") == 0)
-                        TRY(read_aliases(reader, change));
-                else if (strcmp(key, "image") == 0)
-                        TRY(read_image(reader, change));
-                else if (strcmp(key, "precision") == 0)
-                        TRY(read_precision(reader, change));
-                else if (strcmp(key, "batching") == 0)
-                        TRY(read_batching(reader, change));
-                else if (strcmp(key, "warm_up") == 0)
-                        TRY(read_warm_up(reader, change));
-                else
-                        return fail(STATUS_UNKNOWN_MEMBER,
-                                    "unknown member \"%.64s\"; what can be changed is: default_version, "
-                                    "aliases, image, precision, batching, warm_up",
-                                    key);
-        }
+        TRY(json_each_member(reader, read_member, change));
         if (change->head.default_version == 0 && change->head.n_aliases == 0 && !has_settings(change))
                 return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
         return json_finish(reader);

@@ -265,7 +265,7 @@ static void list_model(GraphVersion *version, void *context)
         text_add_char(listing->out, '}');
 }
 
-static Status read_index_member(JsonReader *reader, const char *key, void *context)
+static Status read_index_member(void *context, JsonReader *reader, const char *key)
 {
         bool *only_ready = context;
         if (strcmp(key, "ready") != 0)
@@ -275,28 +275,30 @@ static Status read_index_member(JsonReader *reader, const char *key, void *conte
         return json_read_bool(reader, only_ready);
 }
 
-// A body may be empty, or an object, whose members `read` takes.
-static Status read_object(JsonReader *reader,
-                          Status (*read)(JsonReader *reader, const char *key, void *context), void *context)
+typedef Status (*ReadMember)(void *context, JsonReader *reader, const char *key);
+typedef struct NotNull {
+        ReadMember read;
+        void *context;
+} NotNull;
+
+static Status read_not_null(void *context, JsonReader *reader, const char *key)
 {
-        bool more;
-        if (json_peek(reader) != JSON_OBJECT)
-                return fail(STATUS_INPUT, "the body is an object, or empty");
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *key;
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        return json_finish(reader);
-                if (json_peek(reader) == JSON_NULL)
-                        TRY(json_read_null(reader));
-                else
-                        TRY(read(reader, key, context));
-        }
+        const NotNull *members = context;
+        return json_peek(reader) == JSON_NULL ? json_read_null(reader)
+                                              : members->read(members->context, reader, key);
 }
 
-static Status read_body(const ApiCall *call,
-                        Status (*read)(JsonReader *reader, const char *key, void *context), void *context)
+// A body may be empty, or an object, whose members `read` takes.
+static Status read_object(JsonReader *reader, ReadMember read, void *context)
+{
+        NotNull members = { read, context };
+        if (json_peek(reader) != JSON_OBJECT)
+                return fail(STATUS_INPUT, "the body is an object, or empty");
+        TRY(json_each_member(reader, read_not_null, &members));
+        return json_finish(reader);
+}
+
+static Status read_body(const ApiCall *call, ReadMember read, void *context)
 {
         Arena arena;
         JsonReader *reader = NULL;
@@ -392,7 +394,7 @@ static Status read_load_parameters(JsonReader *reader, Load *load)
         }
 }
 
-static Status read_load_member(JsonReader *reader, const char *key, void *context)
+static Status read_load_member(void *context, JsonReader *reader, const char *key)
 {
         return strcmp(key, "parameters") == 0 ? read_load_parameters(reader, context) : json_skip(reader);
 }

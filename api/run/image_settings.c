@@ -108,8 +108,9 @@ typedef struct ImageRead {
         int n_mean, n_std; // 0: not given
 } ImageRead;
 
-static Status read_member(JsonReader *reader, const char *key, ImageRead *read)
+static Status read_member(void *context, JsonReader *reader, const char *key)
 {
+        ImageRead *read = context;
         ImageSettings *settings = &read->settings;
         int n;
         if (strcmp(key, "size") == 0)
@@ -151,18 +152,11 @@ static Status finish_read(ImageRead *read, ImageSettings *out_settings)
 Status image_settings_read(JsonReader *reader, ImageSettings *out_settings)
 {
         ImageRead read = { .settings = { .std = { 1, 1, 1 } } };
-        const char *key;
-        bool more;
         if (json_peek(reader) != JSON_OBJECT)
                 return fail(STATUS_VALUE,
                             "\"image\" is an object with " IMAGE_MEMBERS "; null takes the settings away");
-        TRY(json_enter_object(reader));
-        for (;;) {
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        return finish_read(&read, out_settings);
-                TRY(read_member(reader, key, &read));
-        }
+        TRY(json_each_member(reader, read_member, &read));
+        return finish_read(&read, out_settings);
 }
 
 Status image_settings_parse(ByteSpan json, ImageSettings *out_settings)

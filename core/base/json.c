@@ -234,6 +234,20 @@ Status json_next_key(JsonReader *reader, const char **out_key, bool *out_more)
         return next_key(reader, true, out_key, out_more);
 }
 
+Status json_each_member(JsonReader *reader,
+                        Status (*read)(void *context, JsonReader *reader, const char *key), void *context)
+{
+        TRY(json_enter_object(reader));
+        for (;;) {
+                const char *key;
+                bool more;
+                TRY(json_next_key(reader, &key, &more));
+                if (!more)
+                        return STATUS_OK;
+                TRY(read(context, reader, key));
+        }
+}
+
 static Status read_word(JsonReader *reader, const char *word)
 {
         reader->at += strlen(word);

@@ -44,6 +44,9 @@ bool json_opens_with(JsonReader *reader, const char *key);
 //   ... }
 Status json_enter_object(JsonReader *reader);
 Status json_next_key(JsonReader *reader, const char **out_key, bool *out_more);
+// The whole object: `read` takes the value of each key. What is no object fails.
+Status json_each_member(JsonReader *reader,
+                        Status (*read)(void *context, JsonReader *reader, const char *key), void *context);
 Status json_enter_array(JsonReader *reader);
 Status json_next_item(JsonReader *reader, bool *out_more);
 

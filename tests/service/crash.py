@@ -91,12 +91,8 @@ def counter():
                                      "argument_names": ["x"], "ir": "TRAINING"}}).encode()
 
 
-class Sessions:
-    """Opens sessions of COUNTER and runs in them until the server is gone."""
-    place = "sessions"
-
-    def __init__(self, seed):
-        self.random, self.open, self.n, self.problems = random.Random(seed), {}, 0, []
+class Caller:
+    """Takes step after step with a connection of its own, in a thread for one round."""
 
     def go(self, server):
         thread = threading.Thread(target=self.work, args=(server,), daemon=True)
@@ -110,6 +106,14 @@ class Sessions:
                     self.step(connection)
         except (Failed, OSError, KeyError, ValueError):
             pass  # the server was killed
+
+
+class Sessions(Caller):
+    """Opens sessions of COUNTER and runs in them until the server is gone."""
+    place = "sessions"
+
+    def __init__(self, seed):
+        self.random, self.open, self.n, self.problems = random.Random(seed), {}, 0, []
 
     def step(self, connection):
         if not self.open or (len(self.open) < 20 and self.random.random() < 0.3):
@@ -147,30 +151,15 @@ class Sessions:
         return problems
 
 
-class Client(threading.Thread):
+class Client(Caller):
     """One graph's uploads and deletes. `known` is what was acknowledged (a number, or GONE), `wish`
     what is under way (or the same)."""
 
     def __init__(self, name, seed, contents=CONTENTS, place="graphs"):
-        super().__init__(daemon=True)
         self.contents, self.place, self.path = contents, place, f"/v1/{place}/{name}"
         self.name_of_graph, self.random, self.known, self.wish, self.server, self.n = (name, random.Random(
             seed), GONE, GONE, None, 0)
         self.problem = None
-
-    def go(self, server):
-        """A thread for one round, with this client's memory."""
-        thread = threading.Thread(target=self.work, args=(server,), daemon=True)
-        thread.start()
-        return thread
-
-    def work(self, server):
-        try:
-            with server.connect(10) as connection:
-                while True:
-                    self.step(connection)
-        except (Failed, OSError):
-            pass  # the server was killed
 
     def step(self, connection):
         content = self.random.choice(self.contents)

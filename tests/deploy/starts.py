@@ -79,8 +79,6 @@ def seconds_to_answer(system, command, path):
 def musl_system(folder):
     """A root of musl and busybox: no glibc, no dynamic loader but musl's."""
     system, packages = os.path.join(folder, "musl"), os.path.join(folder, "packages")
-    os.makedirs(packages)
-    output("apt-get", "download", "-qq", "musl", "busybox-static", cwd=packages)
     for path in glob.glob(os.path.join(packages, "*.deb")):
         output("dpkg-deb", "-x", path, system)
     os.makedirs(os.path.join(system, "srv"))
@@ -160,8 +158,22 @@ def image(packages, folder):
             raise Failed("; ".join(problems))
 
 
+def has_musl(folder):
+    place = os.path.join(folder, "packages")
+    os.makedirs(place)
+    return subprocess.run(["apt-get", "download", "-qq", "musl", "busybox-static"], cwd=place,
+                          capture_output=True, check=False).returncode == 0
+
+
 def quick_ways(packages, folder):
-    yield "tarball beside musl", lambda: tarball(packages, musl_system(folder))
+    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True,
+                      check=False).returncode != 0:
+        print("fresh roots: left out, this machine lets nobody mount")
+        return
+    if not has_musl(folder):
+        print("a root of musl: left out, Debian's packages musl and busybox-static cannot be had")
+    else:
+        yield "tarball beside musl", lambda: tarball(packages, musl_system(folder))
     if packages.has_image:
         yield "image", lambda: image(packages, folder)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that runs out: memory.py FXSERVE LIBFAULT [--long] [SCENARIO].
 
-Ten scenarios are done once to count the allocations of the whole process while they run, and then
+Each scenario is done once to count the allocations of the whole process while it runs, and then
 again with allocation n failing, and with n and all later ones failing: for all n with --long, else
 for as many as fit into SHORT_SECONDS. The server must not end; what it answers, if the connection
 could be answered at all, must be a success or a proper error (no 4xx that blames the client); what
@@ -39,6 +39,7 @@ LINEAR = graph_text({"op": "call_module", "name": "y", "target": "l", "args": ["
     b'"state": {"l.weight": [[1.5, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4]], "l.bias": [1.5, 2, 3]}}')
 ABS = graph_text({"op": "call_function", "name": "y", "target": "torch.abs", "args": ["%x"]})
 ARRAY = write_npy(tensor_of("float32", [[1.0, 2.0, 3.0, 4.0]]))
+LONG = write_npy(tensor_of("float32", [[1.5] * 1000] * 90))
 
 
 def convolution(number):
@@ -66,6 +67,8 @@ SCENARIOS = {
     "run": ("POST", "/v1/graphs/linear/run?profile=1", b'{"inputs": {"x": [[1.5, 2, 3, 4]]}}', (), GOOD),
     "run of a convolution": ("POST", "/v1/graphs/digits/run?encoding=b64", None, (), GOOD),
     "run with arrays": ("POST", "/v1/graphs/linear/run?as=npy", ARRAY, (), GOOD),
+    "run of a long body": ("POST", "/v1/graphs/abs/run?as=npy", LONG, (), GOOD),
+    "a spooled upload": ("PUT", "/v1/graphs/s", LINEAR + b" " * (3 << 19), (), GOOD),
     "run with a PNG": ("POST", "/v1/graphs/digits/run", model_file("seven.png"), (), GOOD),
     "run with a JPEG": ("POST", "/v1/graphs/digits/run", TURNED, (), GOOD),
     "settings for images": ("PATCH", "/v1/graphs/digits", SETTINGS, (), GOOD),

@@ -6,6 +6,7 @@
 #include "core/kernels/conv/direct.h"
 #include "core/kernels/conv/winograd.h"
 #include "core/kernels/isa.h"
+#include "core/kernels/norm/norm.h"
 #include "core/kernels/norm/softmax.h"
 #include "core/kernels/pool/pool.h"
 #include "core/kernels/product/matmul_tile.h"
@@ -13,8 +14,9 @@
 #include "core/kernels/product/recurrent.h"
 
 const KernelFamily *const kernel_families[] = {
-        &gemm_family,      &softmax_family,   &direct_family,          &depthwise_family, &winograd_family,
-        &pool_last_family, &attention_family, &attention_pairs_family, &recurrent_family, &narrow_family,
+        &gemm_family,     &norm_family,      &softmax_family,   &direct_family,          &depthwise_family,
+        &winograd_family, &pool_last_family, &attention_family, &attention_pairs_family, &recurrent_family,
+        &narrow_family,
 };
 const size_t n_kernel_families = ARRAY_LENGTH(kernel_families);
 

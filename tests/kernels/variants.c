@@ -8,6 +8,7 @@
 #include "core/kernels/conv/conv.h"
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/winograd.h"
+#include "core/kernels/norm/norm.h"
 #include "core/kernels/norm/softmax.h"
 #include "core/kernels/pool/pool.h"
 #include "core/kernels/product/matmul.h"
@@ -64,6 +65,34 @@ static int64_t softmax_case(Sample *sample, Dtype dtype, void *out)
         cr_assert_eq(softmax_run(NULL, &(Softmax){ kind, dtype, outer, n, inner }, in, out), STATUS_OK);
         let_go(in, outer * n * inner);
         return outer * n * inner;
+}
+
+// Rows, then planes, then channels that stand last, in one array each behind the other.
+static int64_t norm_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t rows = sample_int(sample, 1, 6), n = sample_int(sample, 1, 1100), all = rows * n;
+        size_t bytes = dtype_info[dtype].bytes;
+        char *in = guarded_new((size_t)all * bytes), *weight = guarded_new((size_t)n * bytes),
+             *bias = guarded_new((size_t)n * bytes);
+        sample_fill(sample, dtype, in, all);
+        sample_fill(sample, dtype, weight, n);
+        sample_fill(sample, dtype, bias, n);
+        NormRows norm = { .dtype = dtype,
+                          .n_rows = rows,
+                          .n = n,
+                          .eps = 0.1,
+                          .rms = sample_int(sample, 0, 1) != 0,
+                          .weight = sample_int(sample, 0, 1) != 0 ? weight : NULL,
+                          .bias = sample_int(sample, 0, 1) != 0 ? bias : NULL };
+        cr_assert_eq(norm_rows(NULL, &norm, in, out), STATUS_OK);
+        NormScale by = { dtype, rows, n, 1, sample_int(sample, 0, 1) != 0 ? bias : NULL, weight, bias };
+        cr_assert_eq(norm_scale_channels(NULL, &by, in, (char *)out + (size_t)all * bytes), STATUS_OK);
+        by = (NormScale){ dtype, 1, 1, all, NULL, weight, bias };
+        cr_assert_eq(norm_scale_channels(NULL, &by, in, (char *)out + 2 * (size_t)all * bytes), STATUS_OK);
+        guarded_check(in, (size_t)all * bytes);
+        guarded_check(weight, (size_t)n * bytes);
+        guarded_check(bias, (size_t)n * bytes);
+        return 3 * all;
 }
 
 // Keys and values lie side by side in rows. The mask is bool or added, and may be one row for all
@@ -349,6 +378,7 @@ typedef struct Check {
 static const Check checks[] = {
         { &gemm_family, gemm_case, ISA_AVX512, 300 },
         { &softmax_family, softmax_case, ISA_PORTABLE, 0 },
+        { &norm_family, norm_case, ISA_PORTABLE, 0 },
         { &pool_last_family, pool_case, ISA_PORTABLE, 0 },
         { &direct_family, direct_case, ISA_AVX2, 360 },
         { &depthwise_family, depthwise_case, ISA_AVX2, 9 },

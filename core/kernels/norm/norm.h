@@ -2,6 +2,9 @@
 // Normalisation: statistics of rows, and scaling by channel.
 #pragma once
 #include "core/kernels/dense.h"
+#include "core/kernels/isa.h"
+
+extern const KernelFamily norm_family;
 
 // Arrays are contiguous, of dtype DTYPE_F32 or DTYPE_F64.
 

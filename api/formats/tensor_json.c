@@ -79,12 +79,22 @@ static Status narrow_ints(const Lists *lists, Dtype dtype, uint8_t *out)
         return STATUS_OK;
 }
 
+// Whether a float became another kind of number: casts take what is too large for float8_e4m3fn to
+// its largest number, and drop the sign where the dtype has none.
+static bool is_lost(Dtype dtype, float from, double got)
+{
+        enum { E4M3FN_END = 464 }; // from here on the next number would be nearer, if there were one
+        if (isnan(from) || !isfinite(got))
+                return isnan(from) != isnan(got) || isinf(from) != isinf(got);
+        return isinf(from) || (from < 0 && got > 0) || (dtype == DTYPE_F8E4M3FN && fabsf(from) > E4M3FN_END);
+}
+
 static Status narrow_floats(const Lists *lists, Dtype dtype, uint8_t *out)
 {
         const float *from = lists->data;
         for (size_t i = 0; i < lists->n; i++, out += dtype_info[dtype].bytes) {
                 element_from_f64(dtype, out, (double)from[i]);
-                if (!isfinite(element_as_f64(dtype, out)) && isfinite(from[i]))
+                if (is_lost(dtype, from[i], element_as_f64(dtype, out)))
                         return fail_range(lists, i, dtype);
         }
         return STATUS_OK;

@@ -210,7 +210,12 @@ static Status sdpa_infer(OpCall *call)
 {
         const TensorMeta *q = arg_meta(call, ATTENTION_QUERY);
         SdpaArgs args;
+        double dropout = 0;
         TRY(sdpa_args(call, &args));
+        TRY(arg_double(call, ATTENTION_DROPOUT_P, &dropout));
+        if (!(dropout >= 0))
+                return fail(STATUS_VALUE, "dropout probability has to be between 0 and 1, but got %g",
+                            dropout);
         int64_t numel;
         TRY(shape_numel(args.rank, args.out_size, &numel));
         TensorMeta meta;

@@ -105,7 +105,7 @@ static Status cdist_check(const TensorMeta *a, const TensorMeta *b, double p)
         if (a->dtype != b->dtype)
                 return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(a->dtype),
                             dtype_words(b->dtype));
-        return p < 0 ? fail(STATUS_VALUE, "cdist only supports non-negative p values") : STATUS_OK;
+        return !(p >= 0) ? fail(STATUS_VALUE, "cdist only supports non-negative p values") : STATUS_OK;
 }
 
 static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -343,15 +343,21 @@ static Value norm_of_matrices(Compose *c, Value self, const int64_t given[MAX_RA
         Value order = NAMED(c, "ord");
         const char *name = order.kind == VALUE_STR ? order.str->text : NULL;
         Value x = with_dtype(c, self);
+        const Dtype from = compose_meta(c, self)->dtype, as = compose_meta(c, x)->dtype;
+        if (!compose_failed(c) && dtype_is_float(from) && dtype_is_float(as) &&
+            dtype_info[from].bytes > dtype_info[as].bytes)
+                compose_check(c, fail(STATUS_DTYPE,
+                                      "linalg.matrix_norm: the dtype of the input (%s) should be convertible "
+                                      "without narrowing to the specified dtype (%s)",
+                                      dtype_words(from), dtype_words(as)));
         if (!compose_failed(c))
                 compose_check(c, matrix_dims(c, compose_meta(c, x), given, n, dims));
-        if (!compose_failed(c) &&
-            (dtype_is_int(compose_meta(c, x)->dtype) || compose_meta(c, x)->dtype == DTYPE_BOOL))
+        if (!compose_failed(c) && (dtype_is_int(from) || from == DTYPE_BOOL))
                 compose_check(
                         c, fail(STATUS_DTYPE,
                                 "linalg.matrix_norm: Expected a floating point or complex tensor as input. "
                                 "Got %s",
-                                dtype_words(compose_meta(c, x)->dtype)));
+                                dtype_words(from)));
         double number = name == NULL ? compose_double(c, "ord") : 0;
         return compose_failed(c) ? value_none()
                                  : matrix_norm(c, x, dims, name, number, compose_bool(c, "keepdim"));

@@ -192,7 +192,9 @@ static Status along_shape(const TensorMeta *self, const TensorMeta *index, int d
 static Status along_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, TAKE_ALONG_DIM_INDICES);
-        if (index->dtype != DTYPE_I64)
+        // Without a dimension PyTorch hands the elements to gather, which takes int32 as well.
+        if (index->dtype != DTYPE_I64 &&
+            !(index->dtype == DTYPE_I32 && arg_is_none(call, TAKE_ALONG_DIM_DIM)))
                 return fail(STATUS_DTYPE,
                             "torch.take_along_dim(): dtype of indices should be Long but got %s",
                             dtype_words(index->dtype));

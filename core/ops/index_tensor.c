@@ -412,6 +412,9 @@ static Status only_mask(const OpCall *call, const Tensor **out_mask, int *out_be
                 dim += mask->meta.rank;
                 *out_behind = self->rank - dim;
         }
+        if (dim > self->rank)
+                return fail(STATUS_INDEX, "too many indices for tensor of dimension %d (got %d)", self->rank,
+                            dim);
         *out_mask = mask;
         return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linalg_solve.c: LU factors taken apart and used again, least squares.
 #include <float.h>
+#include <math.h>
 #include <string.h>
 #include "core/ops/arguments.h"
 #include "core/ops/compose.h"
@@ -226,8 +227,9 @@ static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "torch.linalg.lstsq: input.size(-2) should match other.size(-2), and "
                             "both have elements");
         const double epsilon = meta->dtype == DTYPE_F64 ? DBL_EPSILON : FLT_EPSILON;
-        Value limit =
-                compose_has(&c, "rcond") ? NAMED(&c, "rcond") : value_float(epsilon * (double)MAX(m, n));
+        // gelsy always keeps the largest column.
+        Value limit = value_float(compose_has(&c, "rcond") ? fmin(compose_double(&c, "rcond"), 1 - epsilon)
+                                                           : epsilon * (double)MAX(m, n));
         Value zero = value_float(0);
         Value inverse = OP(&c, "aten::linalg_pinv.atol_rtol_float", a, zero, limit);
         Value x = vectors ? OP(&c, "aten::squeeze.dim",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// losses.c: loss functions as expressions of other operators. Those that PyTorch computes in one
-// kernel are computed in float32 for half types and rounded at the end.
+// losses.c: loss functions as expressions of other operators. Where PyTorch has one kernel, half
+// types are computed in float32 and rounded at the end.
 #include <math.h>
 #include "core/ops/compose.h"
 
@@ -19,7 +19,7 @@ static Value reduced(Compose *c, Value loss)
         }
 }
 
-// The losses of rows, or of one row. The kernels of margins take any other number for a sum.
+// Of rows, or of one row. The kernels of margins take any other number for a sum.
 static Value margin_reduced(Compose *c, Value loss, bool is_row)
 {
         int64_t reduction = compose_int(c, "reduction");
@@ -114,12 +114,11 @@ static Status smooth_l1_loss_expand(Emitter *emitter, const OpCall *call, Value 
         Compose c;
         compose_begin(&c, emitter, call);
         double beta = compose_double(&c, "beta");
-        if (beta < 0)
+        if (!(beta >= 0))
                 return fail(STATUS_VALUE, "smooth_l1_loss does not support negative values for beta.");
-        if (beta == 0)
-                return l1_loss_expand(emitter, call, out);
         Pair pair = wide_pair(&c);
-        return end_pair(&c, &pair, bent(&c, pair.input, pair.target, beta, 0.5 / beta, 1), out);
+        return end_pair(&c, &pair, bent(&c, pair.input, pair.target, beta, beta == 0 ? 0 : 0.5 / beta, 1),
+                        out);
 }
 
 static Status huber_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -497,6 +496,9 @@ static Status check_classes(const TensorMeta *input, const TensorMeta *target, c
         if (target->dtype != DTYPE_I64 && target->dtype != DTYPE_U8)
                 return fail(STATUS_DTYPE, "expected scalar type Long or Byte but found %s",
                             dtype_words(target->dtype));
+        if (weight != NULL && weight->dtype != input->dtype)
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(input->dtype),
+                            dtype_words(weight->dtype));
         bool fits = target->rank == input->rank - 1;
         for (int d = 0, k = 0; fits && d < input->rank; d++) {
                 if (d != dim)
@@ -518,10 +520,10 @@ static Status check_classes(const TensorMeta *input, const TensorMeta *target, c
 // The losses of `input`, log-probabilities in no half type, and the mask of ignored targets.
 static ClassLoss class_loss(Compose *c, Value input, Value *out_ignored)
 {
-        Value target = NAMED(c, "target"), weight = compose_wide(c, NAMED(c, "weight"));
+        Value target = NAMED(c, "target"), given = NAMED(c, "weight"), weight = compose_wide(c, given);
         if (!compose_failed(c))
-                compose_check(c, check_classes(compose_meta(c, input), compose_meta(c, target),
-                                               weight.kind == VALUE_TENSOR ? compose_meta(c, weight) : NULL));
+                compose_check(c, check_classes(compose_meta(c, NAMED(c, "self")), compose_meta(c, target),
+                                               given.kind == VALUE_TENSOR ? compose_meta(c, given) : NULL));
         if (compose_meta(c, target)->dtype == DTYPE_U8)
                 target = compose_cast(c, target, DTYPE_I64);
         *out_ignored = OP(c, "aten::eq.Scalar", target, NAMED(c, "ignore_index"));

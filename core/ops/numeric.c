@@ -117,6 +117,13 @@ static Status vecdot_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "linalg.vecdot: Expected a floating point or complex tensor as input. Got %s",
                             dtype_words(compose_meta(&c, x)->dtype));
         }
+        const TensorMeta *xm = compose_meta(&c, x), *ym = compose_meta(&c, y);
+        if (!compose_failed(&c) && xm->rank == 1 && ym->rank == 1 && xm->size[0] != ym->size[0])
+                compose_check(
+                        &c, fail(STATUS_SHAPE,
+                                 "inconsistent tensor size, expected tensor [%ld] and src [%ld] to have "
+                                 "the same number of elements, but got %ld and %ld elements respectively",
+                                 (long)xm->size[0], (long)ym->size[0], (long)xm->size[0], (long)ym->size[0]));
         Value product = OP(&c, "aten::mul.Tensor", x, y);
         Value dims = compose_list(&c, (Value[]){ NAMED(&c, "dim") }, 1);
         return compose_end(&c, OP(&c, "aten::sum.dim_IntList", product, dims), out);

@@ -77,6 +77,10 @@ static Status prelu_weight(const OpCall *call, TensorMeta *out)
                 return fail(STATUS_DTYPE, "prelu: Type promoting not supported. Got %s and %s",
                             dtype_words(self->dtype), dtype_words(weight->dtype));
         int64_t n = meta_numel(weight);
+        if (n == 0 && weight->rank > 1)
+                return fail(STATUS_SHAPE,
+                            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d",
+                            weight->rank);
         if (n != 1) {
                 if (self->rank == 0)
                         return fail(STATUS_SHAPE, "Not allow zero-dim input tensor.");

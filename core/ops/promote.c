@@ -98,6 +98,11 @@ const char *dtype_c_name(Dtype dtype)
         return names[dtype];
 }
 
+static bool is_unsigned(Dtype dtype)
+{
+        return dtype == DTYPE_U8 || (DTYPES_UINTS >> dtype & 1) != 0;
+}
+
 double dtype_largest(Dtype dtype)
 {
         switch (dtype) {
@@ -119,7 +124,7 @@ double dtype_largest(Dtype dtype)
         case DTYPE_F8E8M0FNU:
                 return 0x1p127;
         default:
-                return ldexp(1.0, 8 * dtype_info[dtype].bytes - (dtype != DTYPE_U8)) -
+                return ldexp(1.0, 8 * dtype_info[dtype].bytes - !is_unsigned(dtype)) -
                        (dtype_info[dtype].bytes < 8);
         }
 }
@@ -128,6 +133,9 @@ Status number_check_fits(Value number, Dtype dtype)
 {
         static const char *const names[DTYPE_COUNT] = {
                 [DTYPE_U8] = "uint8_t",
+                [DTYPE_U16] = "uint16_t",
+                [DTYPE_U32] = "uint32_t",
+                [DTYPE_U64] = "uint64_t",
                 [DTYPE_I8] = "int8_t",
                 [DTYPE_I16] = "int16_t",
                 [DTYPE_I32] = "int",
@@ -153,10 +161,10 @@ Status number_check_fits(Value number, Dtype dtype)
         bool is_float = dtype_info[dtype].kind == DTYPE_KIND_FLOAT;
         double value = number.kind == VALUE_FLOAT ? number.f : (double)number.i, max = dtype_largest(dtype);
         // Negative integers may wrap into unsigned dtypes.
-        double min = is_float || (dtype == DTYPE_U8 && number.kind == VALUE_INT) ? -max
-                     : dtype == DTYPE_U8                                         ? 0
-                     : dtype == DTYPE_I64                                        ? -max
-                                                                                 : -max - 1;
+        double min = is_float || (is_unsigned(dtype) && number.kind == VALUE_INT) ? -max
+                     : is_unsigned(dtype)                                         ? 0
+                     : dtype == DTYPE_I64                                         ? -max
+                                                                                  : -max - 1;
         // int64's largest value is 2.0**63 as a double, which PyTorch accepts
         bool fits = value >= min && value <= max;
         if (dtype == DTYPE_F8E8M0FNU) // powers of two: the smallest is 2^-127

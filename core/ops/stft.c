@@ -120,6 +120,8 @@ static Status stft(Emitter *emitter, const OpCall *call, bool centre, Value *out
         if (compose_has(&c, "align_to_window"))
                 compose_check(&c, fail(STATUS_UNSUPPORTED, "stft: align_to_window is not supported"));
         read_frames(&c, &frames);
+        if (compose_meta(&c, x)->rank == 0)
+                compose_check(&c, fail(STATUS_SHAPE, "stft(...): expected a 1D or 2D tensor"));
         if (centre)
                 x = centred(&c, x, frames.n_fft);
         check_signal(&c, x, frames.n_fft);

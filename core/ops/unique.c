@@ -162,6 +162,8 @@ static Status consecutive_expand(Emitter *emitter, const OpCall *call, Value *ou
         const TensorMeta *meta = compose_meta(&c, self);
         const int dim = compose_has(&c, "dim") ? compose_dim(&c, "dim", meta->rank) : 0;
         const bool whole = !compose_has(&c, "dim") || (meta->rank == 1 && compose_int(&c, "dim") == 0);
+        if (!whole && !compose_failed(&c) && meta->rank == 0)
+                return fail(STATUS_SHAPE, "Dimension specified as 0 but tensor has no dimensions");
         if (!whole && !compose_failed(&c) && meta_numel(meta) == 0)
                 return fail(STATUS_UNSUPPORTED, "%s of tensors without elements is not supported", c.name);
         Value items = whole ? OP(&c, "aten::reshape", self, INTS(&c, -1)) : rows_of(&c, self, dim);

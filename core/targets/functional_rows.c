@@ -283,6 +283,27 @@ static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // log_target can be given by name only.
+// Gumbel's noise is -log of exponential numbers. `hard`: 1 where the softmax is largest.
+static Status gumbel_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value logits = NAMED(&c, "logits"), dim = NAMED(&c, "dim");
+        Value format = { .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS };
+        Value drawn = OP(&c, "aten::empty_like", logits, value_none(), value_none(), value_none(),
+                         value_none(), format);
+        Value noise = OP(&c, "aten::neg", OP(&c, "aten::log", OP(&c, "aten::exponential_", drawn)));
+        Value soft = OP(
+                &c, "aten::softmax.int",
+                OP(&c, "aten::div.Scalar", OP(&c, "aten::add.Tensor", logits, noise), NAMED(&c, "tau")), dim);
+        if (!compose_bool(&c, "hard"))
+                return compose_end(&c, soft, out);
+        Value largest = compose_item(&c, OP(&c, "aten::max.dim", soft, dim, value_bool(true)), 1);
+        Value hard = OP(&c, "aten::scatter.value", OP(&c, "aten::zeros_like", logits), dim, largest,
+                        value_float(1));
+        return compose_end(&c, OP(&c, "aten::add.Tensor", OP(&c, "aten::sub.Tensor", hard, soft), soft), out);
+}
+
 static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         enum { INPUT, TARGET, SIZE_AVERAGE, REDUCE, REDUCTION, LOG_TARGET };
@@ -455,6 +476,10 @@ static const PyRow rows[] = {
           "py::multi_margin_loss(" LOSS "int p=1, float margin=1.0, Tensor? weight=None, " OLD_STYLE REDUCTION
           ") -> Tensor",
           .emits = "aten::multi_margin_loss a0 a1 a2 a3 a4 ra7 ~a5 ~a6" },
+        { "F.gumbel_softmax",
+          "py::gumbel_softmax(Tensor logits, Scalar tau=1, bool hard=False, float eps=1e-10, int dim=-1) -> "
+          "Tensor",
+          .expand = gumbel_expand, .needs = "aten::exponential_ aten::scatter.value" },
         { "F.ctc_loss",
           "py::ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, int "
           "blank=0, "

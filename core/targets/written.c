@@ -308,7 +308,9 @@ uint32_t node_effects(const Graph *graph, const Node *node)
 // Composites not known to draw nothing have NODE_DRAWS; names decide here.
 static bool name_draws(const char *name)
 {
-        static const char *const parts[] = { "dropout", "rrelu", "rand", "attention", "fractional" };
+        static const char *const parts[] = {
+                "dropout", "rrelu", "rand", "attention", "fractional", "gumbel"
+        };
         for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
                 if (strstr(name, parts[i]) != NULL)
                         return true;

@@ -46,7 +46,7 @@ KNOWN = {
     r"refused with 400, aten\.(expand|as_strided)\..*negative dimension": "PyTorch makes "
     "tensors of -3 elements",
     r"refused with 400, aten\.fill_diagonal_.*out of bounds": "PyTorch writes beyond the tensor",
-    r"accepted, .*adaptive_max_pool1d.*non-zero size": "no channels",
+    r"accepted, .*adaptive_max_pool[123]d.*non-zero size": "no channels",
     r"differs.*aten\.(lerp|cumulative_trapezoid|trapezoid).*is -?inf": "sums that leave the range on the "
     "way, or do not, by their order",
     r"differs.*linalg_lu_factor_ex.*result 2": "which pivot of a singular matrix is zero",
@@ -60,7 +60,7 @@ KNOWN = {
     r"accepted, .*cholesky_inverse.*singular": "infinities",
     r"accepted, .*avg_pool3d.*smaller than kernel": "the window fits with its padding",
     r"accepted, .*isin.*: Bool": "a bool among bools",
-    r"accepted, .*scatter\.\w+.*with size 0": "PyTorch looks at indices into nothing",
+    r"accepted, .*scatter_?\.\w+.*with size 0": "PyTorch looks at indices into nothing",
     r"accepted, .*quant_m(in|ax) out of bounds": "bounds that are tensors are known when they are read",
     r"accepted, .*batch_norm.*Dimension out of range": "no elements and no channels",
     r"layers differ.*is nan, PyTorch has -?inf": "the order of sums of infinities",
@@ -72,7 +72,7 @@ KNOWN = {
     r"accepted, .*conv_tbc.*view size is not compatible": "PyTorch views what it may not",
     r"accepted, .*(pinverse|linalg_pinv).*\{\[0, ": "halves without elements",
     r"differs.*special_zeta.*PyTorch has nan": "PyTorch's series of a huge exponent is 0 times infinity",
-    r"differs.*aten\.ldexp.*is 0\.0": "PyTorch's powers of two below -2^31",
+    r"differs.*aten\.ldexp.*is (0\.0|-?inf|nan)": "PyTorch's powers of two beyond 2^31",
     r"differs.*aten\._int_mm": "PyTorch takes expanded matrices for dense ones",
     r"refused with 400, aten\.cum(max|min)\..*Dimension out of range": "PyTorch does not look at dim where "
     "there are no elements",
@@ -88,8 +88,6 @@ KNOWN = {
     r"accepted, .*logspace.*value cannot be converted": "powers that overflow: they are infinite here",
     r"accepted, .*soft_margin_loss.*result type Float": "integers: PyTorch refuses to write the result",
     r"refused with 400, aten\.affine_grid_generator.*same dtype": "matrices of integers",
-    r"accepted, .*scaled_dot_product_attention.*not support dropout > 0": "a negative dropout_p, which draws "
-    "nothing",
     r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't "
     r"detach views)": "PyTorch asks for a layout, or for gradients' sake",
     r"refused with 400, aten\.(conv|instance_norm|batch_norm|native_|_native_).*(bias "
@@ -119,11 +117,34 @@ KNOWN = {
     r"accepted, .*embedding_bag.*(offsets\[-1\] can|Index \d+ of input|idx to be)": "PyTorch reads strided "
     "indices as if they were dense",
     r"refused with 400, aten\.(lin|log)space.*Bool": "PyTorch fills up to one step with any dtype",
-    r"differs, aten\.logspace\S*: element \d+ of \d+ is -?\d+,": "powers beyond the integer's range",
+    r"differs( in place)?, aten\.logspace\S*: element \d+ of \d+ is -?\d+,": "powers beyond the integer's "
+    "range",
     r"refused with 4\d\d, aten\.(linalg_)?matrix_exp.*(Half|BFloat16)": "PyTorch's result in halves is "
     "not the exponential",
     r"refused with 400, aten\.linalg_solve_triangular.*same dtype": "PyTorch promotes in this one alone",
-    r"refused with 400, aten\.cholesky\..*they are \d* ?by": "PyTorch does not look at empty ones",
+    r"refused with 400, aten\.cholesky\..*(they are \d* ?by|at least 2 dim)": "PyTorch does not look at "
+    "empty ones",
+    r"refused with 400, aten\.linalg_cond.*they are \d* ?by": "PyTorch does not look at empty ones",
+    r"refused with 400, aten\.lu_unpack.*do not fit": "PyTorch does not look at pivots of empty matrices",
+    r"refused with 400, aten\._(transformer_encoder_layer_fwd|native_multi_head_attention)": "internal to "
+    "the layer, which checks",
+    r"accepted, .*batch_norm.*at least one element": "means of nothing are NaN",
+    r"accepted, .*_linalg_check_errors.*is_contiguous": "PyTorch asks to be told of it",
+    r"differs.*_native_batch_norm_legit\.no_stats: result 0": "PyTorch reads a strided bias as if it were "
+    "dense",
+    r"refused with 400, .*'UInt(16|32|64)'": "the wider unsigned integers are stored, moved and cast",
+    r"refused with 400, .*dequantize_per_channel.*must be a vector": "PyTorch views zero points of any shape",
+    r"accepted, .*histc.*type c10::Half without overflow": "bounds that a half cannot hold, of halves",
+    r"accepted, .*linalg_pinv.*other than float and double": "a bool without elements",
+    r"accepted, .*index_fill_.*setStorage": "PyTorch fills a view of no memory",
+    r"accepted, .*isin.*view size is not compatible": "PyTorch flattens by view",
+    r"accepted, .*_fft_r2c.*INTERNAL ASSERT": "PyTorch asks to be told of it",
+    r"accepted, .*_grouped_mm.*Invalid strides": "PyTorch asks for a layout",
+    r"refused with 400, aten\.ctc_loss.*is none of the": "PyTorch reads beyond the probabilities",
+    r"refused with 400, aten\.norm_except_dim.*out of range": "PyTorch takes -2 for a dimension",
+    r"refused with 400, aten\._?embedding_bag.*must not decrease": "PyTorch reads beyond the indices",
+    r"refused with 400, aten\.pad.*resulting in an empty": "PyTorch allows it where it was empty before",
+    r"differs.*(linalg_cond|triplet_margin).*PyTorch has inf": "PyTorch's sums of powers overflow on the way",
     r"refused.*torchvision\.\w*roi.*(names image|of 4 dimensions|Tensor\[K, 5\])": "torchvision reads "
     "beyond its arguments",
     r"accepted, .*deform_conv2d.*size of mask": "a mask that nothing reads",
@@ -163,13 +184,16 @@ def is_known(case, finding):
     if ("conv" in finding.overload and finding.kind.startswith("differs")
         and not all(tensor.isfinite().all() for tensor in case.inputs.values())):
         return True  # padding and the gaps of transposed convolutions are zeros here, and 0 * inf is NaN
-    if (re.search(r"linalg|det|inverse|cholesky|triangular|lu_|qr|svd|eig|matrix_", finding.overload)
+    if (re.search(r"linalg|det|inverse|cholesky|triangular|lu_|qr|svd|eig|matrix_|nuclear", finding.overload)
         and not all((tensor.double().abs() < 1e15).all() for tensor in case.inputs.values())):
         return True  # which elements an infinity reaches, or a huge one hides: the order of the steps
     if finding.kind == "refusals differ" and any(
             re.search("nonzero|masked_select|unique|item|repeat_interleave", str(call.overload))
             for call in getattr(case, "calls", [])):
         return True  # what depends on values is checked when the graph comes to it
+    nodes = re.findall(r"\b4\d\d n(\d+) ", finding.words)
+    if finding.kind == "refusals differ" and len(nodes) == 2 and int(nodes[0]) < int(nodes[1]):
+        return True  # shapes are checked before a region runs, its values when it does
     numbers = [number for call in getattr(case, "calls", [])
                for number in floats_in([call.args, call.kwargs])]
     if (any(word in finding.overload for word in PRODUCTS) and finding.kind.startswith("differs")
@@ -185,6 +209,8 @@ def is_known(case, finding):
         # scale and shift first, or the difference from the mean first: they differ by a rounding of
         # what is huge
         return True
+    if huge and "Upsample" in finding.overload and "differ" in finding.kind:
+        return True  # a weight that is 0, or what its rounding leaves, times what is huge
     if huge and "fft" in finding.overload.replace("stft", "fft") and "differ" in finding.kind:
         return True  # beside what is huge, what is left of small values is rounding
     steep = any((tensor.float().abs() > 30).any() for tensor in case.inputs.values()
@@ -262,12 +288,13 @@ def is_undefined(call, env, result):
     if call.overload is None:
         return False
     name = call.overload._schema.name
-    if name in ("aten::as_strided", "aten::_reshape_alias"):
+    if name in ("aten::as_strided", "aten::as_strided_copy", "aten::_reshape_alias"):
         return True  # reads what lies between the elements
     if name in ("aten::linalg_qr", "aten::qr"):  # a basis is free where the rank is not full
         if not operands[0].isfinite().all():
             return True
-        return bool((torch.linalg.matrix_rank(operands[0], rtol=1e-4) < min(operands[0].shape[-2:])).any())
+        front = operands[0][..., : operands[0].shape[-2]]  # the columns that the basis is made of
+        return bool((torch.linalg.matrix_rank(front, rtol=1e-4) < min(front.shape[-2:])).any())
     if "embedding_bag" in name and not all(tensor.is_contiguous() for tensor in operands[1:3]):
         return True  # PyTorch reads them as if they were dense
     if name == "aten::topk" and call.args[4:] == [False]:

@@ -218,6 +218,8 @@ def dropout_rows():
         outputs = (g(torch.dropout, y, 0.3, True), g(F.rrelu, y, training=True),
                    g(torch.native_dropout, y, 0.3, True))
         yield "dropout strided", g.close(outputs), True
+    g = Drawing()
+    yield "gumbel_softmax", g.close(g(F.gumbel_softmax, g.input(x), 0.7, True)), False
 
 
 def slope_rows():

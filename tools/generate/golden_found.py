@@ -53,3 +53,13 @@ def found_cases():
                       (ramp(2, 3, 4), ramp(3, 4), 0)):
         for name in ("trapezoid.x", "cumulative_trapezoid.x"):
             yield name, [y, x], {"dim": dim}
+    for dtype in (f16, f64, torch.bool, i32):
+        yield "smooth_l1_loss.default", [ramp(2, 3), ramp(2, 3, start=0.5).to(dtype), 0, 0.0]
+    yield "take_along_dim.default", [ramp(2, 3), t([[5, 0], [3, 3]], torch.int32)]
+    square = t([[3.0, 0.0, 1.0], [0.0, 2.0, 0.5], [0.0, 0.0, 1.0]], f64)
+    for rcond in (1.5, 7.0):
+        yield "linalg_lstsq.default", [t([[2.0], [1.0]], f64), ramp(2, 2, dtype=f64), rcond]
+    yield "linalg_lstsq.default", [square, ramp(3, 2, dtype=f64), 1e-9]
+    for dtype in (torch.uint16, torch.uint32, torch.uint64):
+        for value in (-1, 255.5, 60000):
+            yield "full.default", [[2], value], {"dtype": dtype}

@@ -311,7 +311,7 @@ def see_time(visit):
     chrome = visit.chrome
     visit.go("#/g/resnet/time")
     chrome.click("button", "Run again")
-    chrome.wait("document.querySelectorAll('.lane').length > 30", "the timeline")
+    chrome.wait("document.querySelectorAll('.lane').length > 20", "the timeline")
     chrome.wait_text("By module", ".page")
     chrome.wait_text("99 %", ".page")
     report = visit.server.call("GET", "/v1/graphs/resnet/report?shapes=pixel_values:2,3,64,64").json()

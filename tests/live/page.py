@@ -338,6 +338,7 @@ def override(visit):
     check_trial(visit, {"overrides": [rule]}, ("+    clone_default[(Ellipsis,)] = value_of_rule",))
     visit.shot("change")
     expect(visit.server.call("GET", "/v1/graphs/digits-changed").status, 404, "a graph of a trial")
+    run_curls(visit, ("dry_run", "/v1/compare"))
     chrome.click("button", "Store as a graph")
     chrome.wait_text("stored: digits-changed, version 1", ".page")
     expect(visit.server.call("GET", "/v1/graphs/digits-changed").status, 200, "the variant")

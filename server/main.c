@@ -13,9 +13,8 @@
 static const char head[] =
         "fxserve executes PyTorch graphs (torch.export .pt2 files, torch.fx graphs as JSON) over HTTP.\n\n",
                   tail[] = "  fxserve --help | --help=markdown | --version\n\n"
-                           "FXSERVE_ISA=portable|avx2|avx512|avx512_bf16 limits the instruction set that "
-                           "results "
-                           "are computed with.\n"
+                           "FXSERVE_ISA=portable|avx2|avx512|avx512_vnni|avx512_bf16 limits the instruction "
+                           "set that results are computed with.\n"
                            "Flags of serve; each is also a variable, --max-run-body is FXSERVE_MAX_RUN_BODY. "
                            "Sizes take 64MB, 1GiB:\n";
 

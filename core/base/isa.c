@@ -11,7 +11,7 @@
 #include <cpuid.h>
 #endif
 
-static const char *const names[ISA_COUNT] = { "portable", "avx2", "avx512", "avx512_bf16" };
+static const char *const names[ISA_COUNT] = { "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16" };
 
 Isa isa_machine(void)
 {
@@ -24,7 +24,9 @@ Isa isa_machine(void)
             __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
             __builtin_cpu_supports("avx512vl"))
                 isa = ISA_AVX512;
-        if (isa == ISA_AVX512 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni"))
+        if (isa == ISA_AVX512 && __builtin_cpu_supports("avx512vnni"))
+                isa = ISA_AVX512_VNNI;
+        if (isa == ISA_AVX512_VNNI && __builtin_cpu_supports("avx512bf16"))
                 isa = ISA_AVX512_BF16;
 #endif
         return isa;
@@ -101,8 +103,8 @@ Status isa_check(void)
         switch (read_wish(&isa)) {
         case WISH_UNKNOWN:
                 return fail(STATUS_USAGE,
-                            "FXSERVE_ISA=%s names no instruction set; there are portable, avx2, avx512 and "
-                            "avx512_bf16",
+                            "FXSERVE_ISA=%s names no instruction set; there are portable, avx2, avx512, "
+                            "avx512_vnni and avx512_bf16",
                             getenv("FXSERVE_ISA"));
         case WISH_LACKING:
                 return fail(STATUS_USAGE, "FXSERVE_ISA=%s: this machine has no more than %s", names[isa],

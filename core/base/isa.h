@@ -12,7 +12,8 @@ typedef enum Isa {
         ISA_PORTABLE,    // what the compiler's target has anyway; also: no products by oneDNN
         ISA_AVX2,        // AVX2, FMA, BMI 1 and 2: x86-64-v3 as far as kernels care
         ISA_AVX512,      // AVX-512 F, BW, CD, DQ, VL: x86-64-v4
-        ISA_AVX512_BF16, // ... and BF16, VNNI
+        ISA_AVX512_VNNI, // ... and VNNI: Ice Lake, Cascade Lake
+        ISA_AVX512_BF16, // ... and BF16
         ISA_COUNT
 } Isa;
 
@@ -36,7 +37,7 @@ Status isa_check(void);
 // From now on `isa`, which must not be wider than the machine's. What was made before keeps its
 // kernels. Tests call this once per set; no other thread may compute meanwhile.
 void isa_use(Isa isa);
-// "portable", "avx2", "avx512", "avx512_bf16".
+// "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16".
 const char *isa_name(Isa isa);
 // Maker and model, "AuthenticAMD a00f11"; "" where the instruction set has no word for it.
 void isa_cpu(char out[ISA_CPU_BYTES]);

@@ -15,7 +15,7 @@ import sys
 from models import ask, compare, sets_of, upload
 from service import MODELS, Failed, Server, Tally, environment
 
-SETS = ("portable", "avx2", "avx512", "avx512_bf16")
+SETS = ("portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16")
 
 
 def version(binary, isa):
@@ -39,7 +39,8 @@ def sets_here(binary, tally):
             tally.check(f"{isa} is refused", None if good else f"exit {code}: {text}")
             print(f"left out: {isa}, which this machine lacks")
     code, text = version(binary, "sse2")
-    good = code == 2 and "names no instruction set; there are portable, avx2, avx512 and avx512_bf16" in text
+    names = f"{', '.join(SETS[:-1])} and {SETS[-1]}"
+    good = code == 2 and f"names no instruction set; there are {names}" in text
     tally.check("sse2 is refused", None if good else f"exit {code}: {text}")
     return here
 

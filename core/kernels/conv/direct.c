@@ -49,7 +49,7 @@ static bool fits(const DnnlConv *conv)
 
 bool direct_conv_has_bytes(void)
 {
-        return narrow_isa() != NULL && narrow_isa()->int8.range != NULL;
+        return narrow_isa() != NULL && narrow_isa()->int8->range != NULL;
 }
 
 // How products of less precision are computed; NULL: not at all.
@@ -60,10 +60,10 @@ static const NarrowKind *narrow_kind(const DnnlConv *conv, Precision precision)
         if (isa == NULL || !meta_is_channels_last(&conv->input) ||
             !floats_are_finite(conv->weight_data, &conv->weight))
                 return NULL;
-        if (precision == PRECISION_INT8 && direct_conv_has_bytes() && channels % isa->int8.terms == 0 &&
-            n_k <= INT32_MAX / NARROW_WEIGHT_STEPS / isa->int8.most_steps) // so that sums fit 32 bits
-                return &isa->int8;
-        return isa->bf16.terms != 2 || channels % isa->bf16.terms != 0 ? NULL : &isa->bf16;
+        if (precision == PRECISION_INT8 && direct_conv_has_bytes() && channels % isa->int8->terms == 0 &&
+            n_k <= INT32_MAX / NARROW_WEIGHT_STEPS / isa->int8->most_steps) // so that sums fit 32 bits
+                return isa->int8;
+        return isa->bf16->terms != 2 || channels % isa->bf16->terms != 0 ? NULL : isa->bf16;
 }
 
 // Elements of a step.

@@ -43,6 +43,7 @@ static void limit_isa(void)
 {
         static const dnnl_cpu_isa_t most[ISA_COUNT] = { [ISA_AVX2] = dnnl_cpu_isa_avx2,
                                                         [ISA_AVX512] = dnnl_cpu_isa_avx512_core,
+                                                        [ISA_AVX512_VNNI] = dnnl_cpu_isa_avx512_core_vnni,
                                                         [ISA_AVX512_BF16] = dnnl_cpu_isa_avx512_core_bf16 };
         if (isa_is_limited())
                 dnnl_set_max_cpu_isa(most[isa_level()]);

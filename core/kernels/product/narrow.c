@@ -151,7 +151,7 @@ static bool fits(const DnnlMatmul *matmul)
 static void plan(const DnnlMatmul *from, Precision precision, NarrowMatmul *matmul)
 {
         const NarrowIsa *isa = narrow_isa();
-        const NarrowKind *kind = precision == PRECISION_INT8 ? &isa->int8 : &isa->bf16;
+        const NarrowKind *kind = precision == PRECISION_INT8 ? isa->int8 : isa->bf16;
         matmul->kind = kind;
         matmul->width = DIRECT_VECTORS * isa->lanes;
         matmul->precision = precision;

@@ -11,6 +11,8 @@
 #if defined(__x86_64__)
 #include "core/kernels/conv/direct_avx512.h"
 #undef DIRECT_TARGET
+// One source for both kinds of tiles: those of integers are compiled for BF16, too, but nothing in
+// them can become its instructions, which take bfloat16 only. They run where there is just VNNI.
 #define DIRECT_TARGET TARGET_512(ISA_AVX512_BF16_FEATURES)
 #include "core/kernels/conv/direct_finish.inc"
 
@@ -190,10 +192,20 @@ DIRECT_TARGET static NarrowRow round_to_bf16(const float *from, int64_t n, int m
 }
 
 #include "core/kernels/product/narrow_loops.inc"
-const NarrowIsa narrow_dot = {
-        .lanes = DIRECT_LANES,
-        .int8 = { "avx512_vnni", 4, 1, 255, 255, NARROW_TILE_ROWS, round_to_8_bits, range_of_bytes,
-                  place_bytes, avx512_int8_loops },
-        .bf16 = { "avx512_bf16", 2, 2, 0, 0, NARROW_TILE_ROWS, round_to_bf16, NULL, NULL, avx512_bf16_loops },
-};
+const NarrowKind narrow_dot_int8 = { .name = "avx512_vnni",
+                                     .terms = 4,
+                                     .weight_bytes = 1,
+                                     .most_steps = 255,
+                                     .least_steps = 255,
+                                     .most_rows = NARROW_TILE_ROWS,
+                                     .round = round_to_8_bits,
+                                     .range = range_of_bytes,
+                                     .place = place_bytes,
+                                     .loops = avx512_int8_loops };
+const NarrowKind narrow_dot_bf16 = { .name = "avx512_bf16",
+                                     .terms = 2,
+                                     .weight_bytes = 2,
+                                     .most_rows = NARROW_TILE_ROWS,
+                                     .round = round_to_bf16,
+                                     .loops = avx512_bf16_loops };
 #endif

@@ -42,10 +42,14 @@
                 _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from))), 16))
 #include "core/kernels/product/narrow_tile.inc"
 
+static const NarrowIsa narrow_vnni = { 16, &narrow_dot_int8, &avx512_bf16_kind };
+static const NarrowIsa narrow_bf16 = { 16, &narrow_dot_int8, &narrow_dot_bf16 };
+
 static const KernelVariant narrow_variants[] = {
         { DTYPE_F32, ISA_AVX2, &avx2_narrow },
         { DTYPE_F32, ISA_AVX512, &avx512_narrow },
-        { DTYPE_F32, ISA_AVX512_BF16, &narrow_dot },
+        { DTYPE_F32, ISA_AVX512_VNNI, &narrow_vnni },
+        { DTYPE_F32, ISA_AVX512_BF16, &narrow_bf16 },
 };
 const KernelFamily narrow_family = { "narrow", ARRAY_LENGTH(narrow_variants), narrow_variants };
 #else

@@ -4,7 +4,7 @@
 // sum. A step of the sum reads four bytes of a row: one float, two bfloat16 or int16, four uint8.
 // Sums of integers are exact, and no row depends on its neighbours.
 //
-//                 AVX2, AVX-512                       AVX-512 with BF16 and VNNI
+//                 AVX2, AVX-512                       AVX-512 with VNNI; with BF16
 //   int8          rows of int16, vpmaddwd             rows of uint8 with an offset, vpdpbusd
 //   bfloat16      rows of float, fused multiply-add   rows of bfloat16, vdpbf16ps
 #pragma once
@@ -51,11 +51,11 @@ typedef struct NarrowKind {
 
 typedef struct NarrowIsa {
         int lanes;
-        NarrowKind int8, bf16;
+        const NarrowKind *int8, *bf16;
 } NarrowIsa;
 
 extern const KernelFamily narrow_family;
-extern const NarrowIsa narrow_dot; // AVX-512 with BF16 and VNNI
+extern const NarrowKind narrow_dot_int8, narrow_dot_bf16; // AVX-512 with VNNI; with BF16
 // NULL without fused multiply-add (ISA_PORTABLE).
 const NarrowIsa *narrow_isa(void);
 

@@ -86,6 +86,7 @@ const char *param_text(const ApiCall *call, ParameterId id);
 // values. A choice is the index of its name.
 Status param_bool(const ApiCall *call, ParameterId id, bool *out);
 Status param_int(const ApiCall *call, ParameterId id, int64_t *out);
+Status param_number(const ApiCall *call, ParameterId id, double *out);
 Status param_choice(const ApiCall *call, ParameterId id, int *out);
 // The index of a name of TYPE_CHOICE. STATUS_VALUE lists the allowed names.
 Status param_choose(ParameterId id, const char *name, int *out);

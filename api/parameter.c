@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of query parameters, read by their rows in parameters.def.
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include "api/call.h"
 
@@ -48,6 +50,21 @@ Status param_int(const ApiCall *call, ParameterId id, int64_t *out)
         }
         if (value != NO_DEFAULT)
                 *out = value;
+        return STATUS_OK;
+}
+
+Status param_number(const ApiCall *call, ParameterId id, double *out)
+{
+        const char *text = param_text(call, id);
+        char *end = NULL;
+        double value = text == NULL ? 0 : strtod(text, &end);
+        if (text == NULL)
+                return STATUS_OK;
+        // as numbers in JSON begin: no blanks, signs, "inf" or "nan"
+        if (text[0] < '0' || text[0] > '9' || *end != '\0' || strpbrk(text, "xX") != NULL || !isfinite(value))
+                return fail(STATUS_VALUE, "query parameter \"%s\" is a number from 0 on, not \"%.64s\"",
+                            parameters[id].name, text);
+        *out = value;
         return STATUS_OK;
 }
 

@@ -74,6 +74,7 @@ typedef enum ParameterType {
         TYPE_NAMES,
         TYPE_BOOL,
         TYPE_INT,
+        TYPE_NUMBER,
         TYPE_CHOICE
 } ParameterType;
 
@@ -105,7 +106,7 @@ typedef enum RouteId {
         ROUTE_COUNT
 } RouteId;
 
-enum { ROUTE_MAX_STATUSES = 3, ROUTE_MAX_PARAMETERS = 11 };
+enum { ROUTE_MAX_STATUSES = 3, ROUTE_MAX_PARAMETERS = 12 };
 
 typedef struct Answer Answer;
 typedef Status (*RouteHandler)(const Answer *answer);

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "api/run/reply_cache.h"
+#include "api/run/samples.h"
 #include "core/base/limits.h"
 #include "server/cores.h"
 #include "server/door.h"
@@ -133,6 +134,7 @@ static Status open_engine(const Options *options, Server *server)
                 limits.max_upload = limits.max_upload_in_memory;
         EngineOptions engine = { .data_folder = folder,
                                  .loader = upload_loader,
+                                 .samples = &sample_reader,
                                  .log = log_message,
                                  .built = tell_built,
                                  .built_context = server->events,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a profile: one per executed node, in order. `us` of all rows and `other_us` add up to
 // `run_us`.
+#include "api/formats/choice_text.h"
 #include "api/formats/profile_parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +75,17 @@ const char *profile_row_label(const Node *node, uint32_t n_nodes, char out[64])
         return out;
 }
 
+static const char *label_name(const void *labels, uint32_t index)
+{
+        const RunLabels *of = labels;
+        return index < of->n_nodes ? of->nodes[index].name : "?";
+}
+
+static const Choice *choice_of(const RunProfile *profile)
+{
+        return profile->labels == NULL ? NULL : profile->labels->choice;
+}
+
 void profile_write_json(const RunProfile *profile, Text *out)
 {
         const char *program = run_program_id(profile->labels);
@@ -124,6 +136,10 @@ void profile_write_json(const RunProfile *profile, Text *out)
         text_add_char(out, ']');
         if (profile->batch > 0)
                 text_addf(out, ", \"batch\": %u", profile->batch);
+        if (choice_of(profile) != NULL) {
+                text_add(out, ", \"tolerance\": ");
+                choice_write_json(choice_of(profile), label_name, profile->labels, out);
+        }
         text_addf(out,
                   ", \"other_us\": %.3f, \"memory\": {\"arena_bytes\": %zu, \"peak_live_bytes\": %zu, "
                   "\"weights_bytes\": %zu}}",
@@ -184,6 +200,8 @@ Status profile_write_table(const RunProfile *profile, Text *out)
                 "run %s  %s  total %.1f us  (decode %.1f, queue %.1f, compile %.1f, run %.1f, encode %.1f)\n",
                 profile->id, profile->signature, us(profile->total_ns), us(profile->decode_ns),
                 us(profile->queue_ns), us(profile->compile_ns), us(profile->run_ns), us(profile->encode_ns));
+        if (choice_of(profile) != NULL)
+                choice_write_text(choice_of(profile), label_name, profile->labels, out);
         text_addf(out, "%-*s  %-*s  %10s  %6s  %-20s  shape\n", name, "node", kernel, "kernel", "us", "share",
                   "");
         for (uint32_t i = 0; i < n; i++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes about stored graphs. A change checks its preconditions and is made within one engine
 // change, so that no other change comes between.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "api/routes/answer.h"
@@ -347,23 +348,25 @@ Status delete_graph(const Answer *answer)
 // ---- the default version, aliases ----
 #define CHANGE_FORM                                                                                          \
         "{\"default_version\": 2}, {\"aliases\": {\"prod\": 3}}, {\"image\": {...}}, {\"precision\": "       \
-        "\"int8\"}, {\"batching\": {...}} or {\"warm_up\": [\"x:1,3\"]}"
+        "\"int8\"}, {\"tolerance\": 0.01}, {\"batching\": {...}} or {\"warm_up\": [\"x:1,3\"]}"
 
 typedef struct Change {
         HeadChange head;
         AliasChange *aliases;
         uint32_t capacity;
-        bool has_precision;
+        bool has_precision, has_tolerance;
         bool has_image;
         bool takes_images; // `image` says how; else they are taken no more
         ImageSettings image;
         Text image_text, batching_text, warm_up_text;
+        char tolerance_text[32];
         bool has_batching, has_warm_up;
 } Change;
 
 static bool has_settings(const Change *change)
 {
-        return change->has_image || change->has_precision || change->has_batching || change->has_warm_up;
+        return change->has_image || change->has_precision || change->has_tolerance || change->has_batching ||
+               change->has_warm_up;
 }
 
 static Status read_version(JsonReader *reader, const char *what, int64_t *out_version)
@@ -414,6 +417,22 @@ static Status read_precision(JsonReader *reader, Change *change)
         return STATUS_OK;
 }
 
+// 0 is none: the precision holds.
+static Status read_tolerance(JsonReader *reader, Change *change)
+{
+        NumberKind kind = NUMBER_NONE;
+        int64_t whole;
+        double number = 0;
+        if (json_peek(reader) == JSON_NUMBER)
+                TRY(json_read_number(reader, &kind, &whole, &number));
+        if (kind == NUMBER_NONE || !isfinite(number) || number < 0)
+                return fail(STATUS_VALUE, "\"tolerance\" is a number from 0 on");
+        snprintf(change->tolerance_text, sizeof(change->tolerance_text), "%.9g", number);
+        change->has_tolerance = true;
+        change->head.settings[SETTING_TOLERANCE] = number == 0 ? "" : change->tolerance_text;
+        return STATUS_OK;
+}
+
 static Status read_image(JsonReader *reader, Change *change)
 {
         change->has_image = true;
@@ -457,13 +476,15 @@ static Status read_member(void *context, JsonReader *reader, const char *key)
                 return read_image(reader, change);
         if (strcmp(key, "precision") == 0)
                 return read_precision(reader, change);
+        if (strcmp(key, "tolerance") == 0)
+                return read_tolerance(reader, change);
         if (strcmp(key, "batching") == 0)
                 return read_batching(reader, change);
         if (strcmp(key, "warm_up") == 0)
                 return read_warm_up(reader, change);
         return fail(STATUS_UNKNOWN_MEMBER,
                     "unknown member \"%.64s\"; what can be changed is: default_version, aliases, image, "
-                    "precision, batching, warm_up",
+                    "precision, tolerance, batching, warm_up",
                     key);
 }
 
@@ -472,6 +493,13 @@ static Status read_change(JsonReader *reader, Change *change)
         TRY(json_each_member(reader, read_member, change));
         if (change->head.default_version == 0 && change->head.n_aliases == 0 && !has_settings(change))
                 return fail(STATUS_INPUT, "there is nothing to change; send " CHANGE_FORM);
+        if (change->has_precision && change->has_tolerance)
+                return fail(STATUS_VALUE, "\"precision\" and \"tolerance\" exclude each other");
+        // of the two the one that was set last holds
+        if (change->has_tolerance)
+                change->head.settings[SETTING_PRECISION] = "";
+        if (change->has_precision)
+                change->head.settings[SETTING_TOLERANCE] = "";
         return json_finish(reader);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph info.
+#include "api/formats/choice_text.h"
 #include "api/routes/info.h"
 #include "api/routes/warm_up.h"
 #include <string.h>
@@ -172,9 +173,15 @@ static Status write_ops(const Graph *graph, Text *out)
         return STATUS_OK;
 }
 
+static const char *node_name(const void *graph, uint32_t index)
+{
+        const Graph *of = graph;
+        return index < of->n_nodes ? of->nodes[index]->name : "?";
+}
+
 // {"id", "inputs": "x: float32[1, 10]", "instructions", "arena_bytes", "runs", "precision",
-// "batch", "run_us"}; the program that ran last comes first. "precision" stands where it is not
-// f32, "batch" where several runs are one.
+// "tolerance", "batch", "run_us"}; the program that ran last comes first. "precision" stands where
+// it is not f32, "tolerance" where precisions were chosen, "batch" where several runs are one.
 static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph *graph, Text *out)
 {
         text_add(out, ", \"programs\": [");
@@ -198,6 +205,10 @@ static void write_programs(const ProgramInfo *programs, uint32_t n, const Graph 
                           program->n_instructions, program->arena_bytes, (unsigned long long)program->n_runs);
                 if (program->precision != PRECISION_F32)
                         text_addf(out, ", \"precision\": \"%s\"", precision_names[program->precision]);
+                if (program->choice != NULL) {
+                        text_add(out, ", \"tolerance\": ");
+                        choice_write_json(program->choice, node_name, graph, out);
+                }
                 if (program->batch > 0)
                         text_addf(out, ", \"batch\": %u", program->batch);
                 text_add(out, ", \"run_us\": ");
@@ -290,11 +301,14 @@ static void write_settings(const VersionList *list, const GraphVersion *version,
 {
         int64_t number = version->stored.version;
         const char *image = store_head_setting(&list->head, SETTING_IMAGE, number),
-                   *precision = store_head_setting(&list->head, SETTING_PRECISION, number);
+                   *precision = store_head_setting(&list->head, SETTING_PRECISION, number),
+                   *tolerance = store_head_setting(&list->head, SETTING_TOLERANCE, number);
         if (image[0] != '\0')
                 text_addf(out, ", \"image\": %s", image);
         if (precision[0] != '\0')
                 text_addf(out, ", \"precision\": \"%s\"", precision);
+        if (tolerance[0] != '\0')
+                text_addf(out, ", \"tolerance\": %s", tolerance);
         warm_up_write(version, store_head_setting(&list->head, SETTING_WARM_UP, number), out);
 }
 

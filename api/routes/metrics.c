@@ -253,6 +253,8 @@ static void add_engine(const EngineStats *stats, Text *out)
         counter(out, "fxserve_graph_evictions_total", "Decoded graphs dropped for space.",
                 stats->graphs.evictions);
         counter(out, "fxserve_compiles_total", "Programs compiled.", stats->compiles);
+        counter(out, "fxserve_tolerance_searches_total", "Searches for precisions that keep a tolerance.",
+                stats->searches);
         gauge(out, "fxserve_programs", "Compiled programs kept.", stats->programs.n_entries);
         gauge(out, "fxserve_program_bytes", "Memory of compiled programs.", (double)stats->programs.bytes);
         counter(out, "fxserve_program_evictions_total", "Compiled programs dropped for space.",

@@ -41,6 +41,9 @@ static void add_schema(const Parameter *row, bool in_body, Text *out)
         case TYPE_INT:
                 add_range(row, out);
                 break;
+        case TYPE_NUMBER:
+                text_add(out, "{\"type\": \"number\", \"minimum\": 0}");
+                break;
         case TYPE_CHOICE:
                 add_names(row, out);
                 break;

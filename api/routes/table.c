@@ -69,6 +69,8 @@ static const Media change_media[] = {
           "\"colour\": {\"enum\": [\"RGB\", \"BGR\", \"grey\"]}}}, "
           "\"precision\": {\"description\": \"of runs that name none\", "
           "\"enum\": [\"f32\", \"bf16\", \"int8\"]}, "
+          "\"tolerance\": {\"description\": \"of runs that name none, instead of a precision; 0: none\", "
+          "\"type\": \"number\", \"minimum\": 0}, "
           "\"batching\": {\"description\": \"how runs are run as one; null removes\", "
           "\"type\": [\"object\", \"null\"], \"properties\": {"
           "\"max_size\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 128}, "
@@ -224,6 +226,7 @@ static const char *const stage_names[TEXT_STAGE_COUNT] = { [TEXT_AUTHORED] = "au
 #define BOOL(value)             .type = TYPE_BOOL, .fallback = (value)
 #define INT(least, most, value) .type = TYPE_INT, .min = (least), .max = (most), .fallback = (value)
 #define INT_TO(least, most)     .type = TYPE_INT, .min = (least), .limit = &(most)
+#define NUMBER                  .type = TYPE_NUMBER
 #define CHOICE(words, value)                                                                                 \
         .type = TYPE_CHOICE, .names = (words), .n_names = ARRAY_LENGTH(words), .fallback = (value)
 
@@ -239,8 +242,8 @@ const Parameter parameters[PARAM_COUNT] = {
 #define STATUSES(...)   (__VA_ARGS__)
 #define PARAMETERS(...) (__VA_ARGS__)
 #define RUN_PARAMETERS                                                                                       \
-        (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_PRECISION, PARAM_DEADLINE_MS, PARAM_SEED,           \
-         PARAM_TOP, PARAM_PRIORITY, PARAM_ENCODING, PARAM_REPLY, PARAM_RUN_AS)
+        (PARAM_PROFILE, PARAM_OUTPUTS, PARAM_MODE, PARAM_PRECISION, PARAM_RUN_TOLERANCE, PARAM_DEADLINE_MS,  \
+         PARAM_SEED, PARAM_TOP, PARAM_PRIORITY, PARAM_ENCODING, PARAM_REPLY, PARAM_RUN_AS)
 #define LIST(...)                                                                                            \
         {                                                                                                    \
                 __VA_ARGS__                                                                                  \

@@ -200,7 +200,10 @@ static Status open_side(CompareRun *run, int at)
         RunTask *task = &run->calls[at].task;
         const RunContext *outer = run->context->ctx;
         task->mode = run->body->sides[at].mode;
-        run_take_precision(&run->calls[at], run->body->sides[at].precision);
+        if (run->body->sides[at].tolerance >= 0)
+                run_take_tolerance(&run->calls[at], run->body->sides[at].tolerance);
+        if (run->body->sides[at].tolerance < 0 || run->body->sides[at].precision != PRECISION_F32)
+                run_take_precision(&run->calls[at], run->body->sides[at].precision);
         TRY(take_seed(run, at));
         task->ctx.within = outer;
         task->ctx.deadline_ns = deadline_of(run);

@@ -16,6 +16,7 @@ typedef struct CompareWish {
         const char *alias; // NULL: none
         RunMode mode;
         Precision precision;
+        double tolerance;      // -1: none
         const char *overrides; // raw JSON; NULL: none
         size_t n_overrides;
         const char *leaf; // raw JSON; NULL: none

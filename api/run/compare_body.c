@@ -87,6 +87,8 @@ static Status read_wish_member(JsonReader *reader, const char *key, CompareWish 
                 return read_mode(reader, wish);
         if (strcmp(key, "precision") == 0)
                 return read_precision(reader, wish);
+        if (strcmp(key, "tolerance") == 0)
+                return read_tolerance(reader, key, &wish->tolerance);
         if (strcmp(key, "overrides") == 0)
                 return json_read_raw(reader, &wish->overrides, &wish->n_overrides);
         if (strcmp(key, "leaf") == 0)
@@ -96,23 +98,24 @@ static Status read_wish_member(JsonReader *reader, const char *key, CompareWish 
         if (strcmp(key, "samples") == 0)
                 return read_whole(reader, key, 0, &wish->sample);
         return fail(STATUS_UNKNOWN_MEMBER,
-                    "unknown member \"%.64s\"; a side has: graph, version, mode, precision, steps, "
-                    "overrides, leaf, "
-                    "or samples alone",
+                    "unknown member \"%.64s\"; a side has: graph, version, mode, precision, tolerance, "
+                    "steps, overrides, leaf, or samples alone",
                     key);
 }
 
 static Status check_wish(const CompareWish *wish, bool is_a)
 {
         bool more = wish->version != 0 || wish->alias != NULL || wish->mode != RUN_MODE_AUTO ||
-                    wish->precision != PRECISION_F32 || wish->overrides != NULL || wish->leaf != NULL ||
-                    wish->steps != NULL;
+                    wish->precision != PRECISION_F32 || wish->tolerance >= 0 || wish->overrides != NULL ||
+                    wish->leaf != NULL || wish->steps != NULL;
         if (wish->graph == NULL && wish->sample < 0)
                 return fail(STATUS_VALUE, SIDE_WANTED);
         if (wish->sample >= 0 && (wish->graph != NULL || more))
                 return fail(STATUS_VALUE, "\"samples\" stands alone in its side: they are those of \"a\"");
         if (wish->sample >= 0 && is_a)
                 return fail(STATUS_VALUE, "\"a\" is a graph; \"samples\" may be \"b\"");
+        if (wish->tolerance >= 0 && (wish->overrides != NULL || wish->leaf != NULL || wish->steps != NULL))
+                return fail(STATUS_VALUE, RUN_TOLERANCE_OF_WHOLE);
         return STATUS_OK;
 }
 
@@ -120,7 +123,7 @@ static Status read_wish(JsonReader *reader, bool is_a, CompareWish *wish)
 {
         const char *key;
         bool more;
-        *wish = (CompareWish){ .sample = -1, .mode = RUN_MODE_AUTO };
+        *wish = (CompareWish){ .sample = -1, .tolerance = -1, .mode = RUN_MODE_AUTO };
         if (json_peek(reader) != JSON_OBJECT)
                 return fail(STATUS_VALUE, SIDE_WANTED);
         TRY(json_enter_object(reader));
@@ -133,8 +136,9 @@ static Status read_wish(JsonReader *reader, bool is_a, CompareWish *wish)
         }
         TRY(check_wish(wish, is_a));
         if (wish->mode == RUN_MODE_AUTO)
-                wish->mode = wish->precision == PRECISION_F32 ? RUN_MODE_EAGER : RUN_MODE_COMPILED;
-        return wish->mode == RUN_MODE_EAGER && wish->precision != PRECISION_F32
+                wish->mode = wish->precision == PRECISION_F32 && wish->tolerance <= 0 ? RUN_MODE_EAGER
+                                                                                      : RUN_MODE_COMPILED;
+        return wish->mode == RUN_MODE_EAGER && (wish->precision != PRECISION_F32 || wish->tolerance > 0)
                        ? fail(STATUS_VALUE, RUN_EAGER_IS_F32)
                        : STATUS_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "api/run/compare.h"
 #include "core/base/number.h"
+#include "core/ops/choice.h"
 
 #define NOTE_COMPILED                                                                                        \
         "a compiled side gives the values of its nodes in a program that was made to give them; it is "      \
@@ -82,6 +83,8 @@ static void add_side(const CompareRun *run, int at, Text *out)
                   side->is_compiled ? "compiled" : "eager");
         if (side->is_compiled && side->task->precision != PRECISION_F32)
                 text_addf(out, ", \"precision\": \"%s\"", precision_names[side->task->precision]);
+        if (side->is_compiled && side->task->bucket != 0)
+                text_addf(out, ", \"tolerance\": %g", bucket_tolerance(side->task->bucket));
         if (run->body->sides[at].steps != NULL)
                 text_add(out, ", \"steps\": true");
         if (run_has_recipe(&run->calls[at]))

@@ -139,6 +139,8 @@ static Status read_option(JsonReader *reader, const char *key, bool graph_allowe
                 return json_read_bool(reader, &run->profile_in_reply);
         case TYPE_INT:
                 return read_number(reader, id, run);
+        case TYPE_NUMBER:
+                return run_read_tolerance(reader, run);
         case TYPE_CHOICE:
                 TRY(read_text(reader, key, &text));
                 return run_take_choice(run, id, text);

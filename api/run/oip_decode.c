@@ -316,6 +316,8 @@ static Status read_request_parameter(void *context, JsonReader *reader, const ch
                 TRY(json_read_string(reader, &text, NULL));
                 return run_take_choice(run, id, text);
         }
+        if (strcmp(name, "tolerance") == 0)
+                return run_read_tolerance(reader, run);
         if (strncmp(name, "sequence_", 9) == 0)
                 return read_sequence(reader, name, run->oip, out_known);
         if (strncmp(name, "triton_", 7) == 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The steps of a run request on the wire. Options may stand in the query or in the body, not in
 // both. An unknown option is refused with the list of known ones.
+#include <math.h>
 #include <string.h>
 #include "api/run/condition.h"
 #include "api/run/oip.h"
@@ -8,6 +9,7 @@
 #include "api/readers/recognise.h"
 #include "api/run/run_private.h"
 #include "core/base/limits.h"
+#include "core/ops/choice.h"
 #include "core/targets/targets.h"
 
 void run_call_init(RunCall *run)
@@ -56,6 +58,25 @@ void run_take_precision(RunCall *run, Precision precision)
         run->has_precision = true;
 }
 
+void run_take_tolerance(RunCall *run, double tolerance)
+{
+        run->task.bucket = tolerance_bucket(tolerance);
+        run->has_tolerance = true;
+}
+
+Status run_read_tolerance(JsonReader *reader, RunCall *run)
+{
+        NumberKind kind = NUMBER_NONE;
+        int64_t whole;
+        double number = 0;
+        if (json_peek(reader) == JSON_NUMBER)
+                TRY(json_read_number(reader, &kind, &whole, &number));
+        if (kind == NUMBER_NONE || !isfinite(number) || number < 0)
+                return fail(STATUS_VALUE, "\"tolerance\" is a number from 0 on");
+        run_take_tolerance(run, number);
+        return STATUS_OK;
+}
+
 Status run_take_outputs(const char *names, size_t n, RunCall *run)
 {
         for (const char *at = names, *end = names + n; at <= end;) {
@@ -96,12 +117,16 @@ static Status take_query(RunCall *run)
         static const uint8_t choices[] = { PARAM_MODE, PARAM_PRECISION, PARAM_ENCODING, PARAM_REPLY };
         const ApiCall *call = run->call;
         int64_t seed = -1;
+        double tolerance = -1;
         TRY(take_as(run));
         TRY(param_bool(call, PARAM_PROFILE, &run->profile_in_reply));
         TRY(param_int(call, PARAM_DEADLINE_MS, &run->task.deadline_ms));
         TRY(param_int(call, PARAM_SEED, &seed));
         TRY(param_int(call, PARAM_TOP, &run->top));
         TRY(param_int(call, PARAM_PRIORITY, &run->priority));
+        TRY(param_number(call, PARAM_RUN_TOLERANCE, &tolerance));
+        if (tolerance >= 0)
+                run_take_tolerance(run, tolerance);
         if (seed >= 0)
                 run_take_seed(run, seed);
         for (size_t i = 0; i < ARRAY_LENGTH(choices); i++)
@@ -128,16 +153,30 @@ bool run_is_bounded(const ApiCall *call)
         return !codec_of(call)->grows;
 }
 
+// What samples of a version can speak for.
+static bool is_whole_run(const RunCall *run)
+{
+        return run->task.version != NULL && run->session == NULL && !run_has_recipe(run);
+}
+
 // Only programs compute in less than float32: whoever asks for it waits for the program. What the
 // graph was set to holds for runs that name no precision and need not be eager.
 static Status settle_precision(RunCall *run)
 {
         RunTask *task = &run->task;
-        if (!run->has_precision && task->version != NULL && task->mode != RUN_MODE_EAGER)
+        if (run->has_precision && run->has_tolerance)
+                return fail(STATUS_VALUE, "\"precision\" and \"tolerance\" exclude each other");
+        if (!run->has_precision && !run->has_tolerance && task->version != NULL &&
+            task->mode != RUN_MODE_EAGER) {
                 task->precision = (Precision)atomic_load(&task->version->precision);
-        if (task->precision != PRECISION_F32 && task->mode == RUN_MODE_EAGER)
+                task->bucket = is_whole_run(run) ? atomic_load(&task->version->bucket) : 0;
+        }
+        if (task->bucket != 0 && !is_whole_run(run))
+                return fail(STATUS_VALUE, RUN_TOLERANCE_OF_WHOLE);
+        bool is_f32 = task->precision == PRECISION_F32 && task->bucket == 0;
+        if (!is_f32 && task->mode == RUN_MODE_EAGER)
                 return fail(STATUS_VALUE, RUN_EAGER_IS_F32);
-        if (task->precision != PRECISION_F32)
+        if (!is_f32)
                 task->mode = RUN_MODE_COMPILED;
         return STATUS_OK;
 }
@@ -158,8 +197,8 @@ Status run_decode(const ApiCall *call, RunCall *run)
                 run->sent = RUN_SENT_NO_BODY;
         else
                 TRY(codec_of(call)->decode(run));
-        TRY(settle_precision(run));
-        return run_settle_partial(run);
+        TRY(run_settle_partial(run));
+        return settle_precision(run);
 }
 
 // ---- run ----

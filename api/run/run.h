@@ -23,7 +23,7 @@ typedef struct RunCall {
         const Codec *replies; // the reply's; never NULL
         // how it replies: options from the query and then the body (given twice: STATUS_VALUE)
         bool profile_in_reply;
-        bool has_precision; // the request names one
+        bool has_precision, has_tolerance; // the request names one
         RunEncoding encoding;
         bool bare;
         int64_t priority; // 1 to BATCH_PRIORITIES; 0: as the graph's runs are

@@ -93,8 +93,14 @@ Status run_settle_partial(RunCall *run);
 void run_write_kept(const RunCall *run, Text *out);
 
 // ---- options ----
+#define RUN_TOLERANCE_OF_WHOLE                                                                               \
+        "\"tolerance\" is for runs of a stored graph as it is, by its own samples: without a session, "      \
+        "\"overrides\", \"until\", \"initial_env\", \"leaf\" and \"steps\""
 #define RUN_EAGER_IS_F32 "an eager run computes in float32; \"precision\" goes with \"mode\": \"compiled\""
 void run_take_precision(RunCall *run, Precision precision);
+void run_take_tolerance(RunCall *run, double tolerance);
+// Reads the next value as a number from 0 on.
+Status run_read_tolerance(JsonReader *reader, RunCall *run);
 // A named value of PARAM_MODE, PARAM_PRECISION, PARAM_ENCODING or PARAM_REPLY.
 Status run_take_choice(RunCall *run, ParameterId id, const char *name);
 void run_take_seed(RunCall *run, int64_t seed);

@@ -23,6 +23,8 @@ typedef enum SampleKind { SAMPLE_INPUTS, SAMPLE_OUTPUTS, SAMPLE_NODES } SampleKi
 Status samples_list(const Samples *samples, int64_t at, SampleKind kind, CompareSample **out_list,
                     uint32_t *out_n);
 
+extern const SampleReader sample_reader; // of engine_open
+
 // Runs all samples eagerly and compiled. STATUS_VERIFICATION names the first node whose values
 // differ by more than tolerance * max(1, greatest absolute value of the sample).
 Status samples_verify(const ApiContext *context, Graph *graph, const Samples *samples, double tolerance);

@@ -60,7 +60,9 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
                              .cache = options->cache,
                              .tune = options->tune,
                              .poll = poll,
-                             .precision = options->precision };
+                             .precision = options->precision,
+                             .choice = options->choice,
+                             .forms = options->forms };
         TRY(record_stage(graph, inputs, options, poll, &passed, &recording));
         Status status = check_worth(recording);
         if (status != STATUS_OK) {
@@ -71,6 +73,7 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
         program->figures.constant_bytes = passed.folded_bytes;
         program->by_value = program->recording->by_value;
         program->precision = options->precision;
+        program->choice = choice_ref(options->choice);
         // only now: the id includes what a learning record has learnt
         TRY(program_key(graph, inputs, options, program->by_value, &key));
         program->id = program_key_id(&key);

@@ -18,7 +18,9 @@ typedef struct CompileOptions {
         PackCache *cache; // may be NULL
         // Borrowed; may be NULL. A learning record gets the choices that this compilation measures.
         TuneRecord *tune;
-        Precision precision; // of products with constant factors
+        Precision precision;  // of products with constant factors
+        const Choice *choice; // instead of `precision`, node by node; borrowed; may be NULL
+        bool forms;           // EmitOptions.forms
 } CompileOptions;
 
 typedef struct ProgramKey {
@@ -26,8 +28,8 @@ typedef struct ProgramKey {
 } ProgramKey;
 
 // The key names everything that a program depends on: the graph; dtypes, shapes and strides of
-// input tensors; kinds of all other input values; what is fetched; threads; precision; the lines of
-// the tune record.
+// input tensors; kinds of all other input values; what is fetched; threads; precision, or the
+// choice of it; the lines of the tune record.
 // A program compiled with a learning record has the id that the finished record gives.
 //
 // `inputs`: one Value per placeholder, as bind_inputs gives them. `by_value`: if bit i is set, the

@@ -19,8 +19,19 @@ typedef struct Making {
 } Making;
 
 // ---- implementations ----
-static Status pack_call(Making *making, const RecordedCall *call, Instruction *instruction,
-                        uint64_t *out_baked, size_t *out_scratch)
+// The choice's: the least narrow one of those of the nodes that the call stands for.
+static Precision precision_of(const EmitOptions *options, const RecordedCall *call)
+{
+        Precision precision = PRECISION_COUNT;
+        if (options->choice == NULL)
+                return options->precision;
+        for (uint32_t i = 0; i < call->n_nodes; i++)
+                precision = MIN(precision, choice_precision(options->choice, call->nodes[i]->index));
+        return precision == PRECISION_COUNT ? PRECISION_F32 : precision;
+}
+
+// packed.run NULL: the row's own prepare and run are used.
+static Status pack_as(Making *making, const RecordedCall *call, Precision precision, Packed *out_packed)
 {
         Program *program = making->program;
         const EmitOptions *options = making->options;
@@ -28,16 +39,25 @@ static Status pack_call(Making *making, const RecordedCall *call, Instruction *i
                                 .cache = options->cache,
                                 .tune = options->tune,
                                 .poll = options->poll,
-                                .precision = options->precision };
-        Packed packed = { 0 };
-        TRY(call->call.op->pack(&call->call, &context, &packed));
-        if (packed.run == NULL) {
-                if (packed.free_impl != NULL)
-                        packed.free_impl(packed.impl);
+                                .precision = precision };
+        *out_packed = (Packed){ 0 };
+        TRY(call->call.op->pack(&call->call, &context, out_packed));
+        if (out_packed->run == NULL && out_packed->free_impl != NULL)
+                out_packed->free_impl(out_packed->impl);
+        if (out_packed->run == NULL)
                 return STATUS_OK;
-        }
-        program->packed[program->n_packed++] = packed;
-        program->child_bytes += child_program_bytes(&packed);
+        program->packed[program->n_packed++] = *out_packed;
+        program->child_bytes += child_program_bytes(out_packed);
+        return STATUS_OK;
+}
+
+static Status pack_call(Making *making, const RecordedCall *call, Instruction *instruction,
+                        uint64_t *out_baked, size_t *out_scratch)
+{
+        Packed packed;
+        TRY(pack_as(making, call, precision_of(making->options, call), &packed));
+        if (packed.run == NULL)
+                return STATUS_OK;
         instruction->kernel = packed.run;
         instruction->run.state = packed.impl;
         instruction->name = packed.kernel != NULL ? packed.kernel : instruction->name;
@@ -76,6 +96,41 @@ static Status choose_kernel(Making *making, const RecordedCall *call, Instructio
 {
         Status status = find_kernel(making, call, instruction, out_baked, out_scratch);
         return status == STATUS_OK || call->n_nodes == 0 ? status : walk_annotate(status, call->nodes[0]);
+}
+
+// The other forms of a product. They share its operands: what some form does not hold packed is
+// given to all.
+static Status pack_forms(Making *making, const RecordedCall *call, const Instruction *instruction,
+                         InstructionForms forms, uint64_t *inout_baked, size_t *inout_scratch)
+{
+        if (call->call.op->pack == NULL || call->call.inplace || instruction->kernel == call->call.op->run)
+                return STATUS_OK;
+        forms[PRECISION_F32] =
+                (InstructionForm){ instruction->kernel, (void *)(uintptr_t)instruction->run.state };
+        for (Precision precision = PRECISION_F32 + 1; precision < PRECISION_COUNT; precision++) {
+                Packed packed;
+                TRY(pack_as(making, call, precision, &packed));
+                if (packed.run == NULL || packed.kernel == NULL ||
+                    strcmp(packed.kernel, instruction->name) == 0)
+                        continue;
+                forms[precision] = (InstructionForm){ packed.run, packed.impl };
+                *inout_baked &= packed.baked;
+                *inout_scratch = MAX(*inout_scratch, packed.scratch_bytes);
+        }
+        return STATUS_OK;
+}
+
+static Status pack_all_forms(Making *making, const Instruction *chosen, InstructionForms *forms,
+                             uint64_t *baked)
+{
+        const Recording *recording = making->program->recording;
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                TRY(run_poll(making->options->poll));
+                if (recording->calls[i]->computes)
+                        TRY(pack_forms(making, recording->calls[i], &chosen[i], forms[i], &baked[i],
+                                       &making->scratch_bytes[i]));
+        }
+        return STATUS_OK;
 }
 
 // ---- operands ----
@@ -211,12 +266,14 @@ static Status make_code(Making *making)
         uint32_t n = recording->n_calls;
         // There are at most n_buffers copies and n_calls calls.
         program->code = arena_array(making->arena, (size_t)n + recording->n_buffers, sizeof(Instruction));
-        program->packed = arena_array(making->arena, n, sizeof(Packed));
+        program->packed = arena_array(making->arena, (size_t)n * PRECISION_COUNT, sizeof(Packed));
+        InstructionForms *forms =
+                making->options->forms ? arena_array(making->arena, n, sizeof(*forms)) : NULL;
         Instruction *chosen = arena_array(making->arena, n, sizeof(*chosen));
         uint64_t *baked = arena_array(making->arena, n, sizeof(*baked));
         making->scratch_bytes = arena_array(making->arena, n, sizeof(size_t));
         if (program->code == NULL || program->packed == NULL || chosen == NULL || baked == NULL ||
-            making->scratch_bytes == NULL)
+            making->scratch_bytes == NULL || (making->options->forms && forms == NULL))
                 return fail_memory();
         for (uint32_t i = 0; i < n; i++) {
                 TRY(run_poll(making->options->poll));
@@ -224,12 +281,20 @@ static Status make_code(Making *making)
                         TRY(choose_kernel(making, recording->calls[i], &chosen[i], &baked[i],
                                           &making->scratch_bytes[i]));
         }
+        if (forms != NULL)
+                TRY(pack_all_forms(making, chosen, forms, baked));
         TRY(plan_memory(recording, making->scratch_bytes, making->options->poll, making->arena,
                         &making->plan));
+        if (forms != NULL)
+                program->forms = arena_array(making->arena, (size_t)n + recording->n_buffers, sizeof(*forms));
+        if (forms != NULL && program->forms == NULL)
+                return fail_memory();
         TRY(add_copies(making));
         for (uint32_t i = 0; i < n; i++) {
                 if (!recording->calls[i]->computes)
                         continue;
+                if (forms != NULL)
+                        memcpy(program->forms[program->n_code], forms[i], sizeof(forms[i]));
                 Instruction *instruction = &program->code[program->n_code++];
                 *instruction = chosen[i];
                 TRY(lay_out(making, i, baked[i], making->scratch_bytes[i], instruction));

@@ -9,6 +9,10 @@ typedef struct EmitOptions {
         TuneRecord *tune;       // may be NULL
         const RunContext *poll; // may be NULL
         Precision precision;
+        const Choice *choice; // instead of `precision`, node by node; may be NULL
+        // Each instruction keeps all forms that its product has, so that a search may put one in
+        // the place of another. Such a program is never shared.
+        bool forms;
 } EmitOptions;
 
 // The recording is taken, also on failure. The program's id is left empty.

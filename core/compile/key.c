@@ -96,6 +96,20 @@ static Status add_tune(Sha256 *sha, const TuneRecord *record)
         return status;
 }
 
+// Only what decides bits, and what is said of them.
+static void add_choice(Sha256 *sha, const Choice *choice)
+{
+        if (choice == NULL)
+                return;
+        add_int(sha, choice->bucket);
+        add_text(sha, choice->samples, strlen(choice->samples));
+        add_int(sha, choice->n);
+        for (uint32_t i = 0; i < choice->n; i++) {
+                add_int(sha, choice->nodes[i].node);
+                add_int(sha, choice->nodes[i].precision);
+        }
+}
+
 static int hex_digit(char c)
 {
         return c <= '9' ? c - '0' : c - 'a' + 10;
@@ -130,6 +144,7 @@ Status program_key(const Graph *graph, ValueSpan inputs, const CompileOptions *o
         add_int(&sha, inputs.n);
         for (uint32_t i = 0; i < inputs.n; i++)
                 TRY(add_input(&sha, inputs.items[i], i >= 64 || (by_value >> i & 1) != 0));
+        add_choice(&sha, options->choice);
         HashHex hex = sha256_finish(&sha);
         for (size_t i = 0; i < sizeof(out_key->bytes); i++)
                 out_key->bytes[i] = (uint8_t)(hex_digit(hex.hex[2 * i]) << 4 | hex_digit(hex.hex[2 * i + 1]));

@@ -40,6 +40,7 @@ Status batch_plan(const Program *program, int64_t times, int64_t parts, PlannedR
         plan.request = (RunRequest){ .fetch = program->fetch,
                                      .n_fetch = program->n_fetch,
                                      .precision = program->precision };
+        plan.choice = choice_ref(program->choice);
         plan.inputs = new_array(program->n_signature, sizeof(*plan.inputs));
         Status status = plan.inputs == NULL ? fail_memory() : STATUS_OK;
         for (; status == STATUS_OK && plan.n_inputs < program->n_signature; plan.n_inputs++) {

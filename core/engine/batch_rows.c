@@ -43,7 +43,8 @@ bool batch_alike(const RunTask *x, const RunTask *y)
                 return true;
         const Program *a = x->plan.program->program, *b = y->plan.program->program;
         if (a->recording->graph != b->recording->graph || a->n_signature != b->n_signature ||
-            a->n_fetch != b->n_fetch || a->precision != b->precision || a->n_threads != b->n_threads)
+            a->n_fetch != b->n_fetch || a->precision != b->precision || a->choice != b->choice ||
+            a->n_threads != b->n_threads)
                 return false;
         for (uint32_t i = 0; i < a->n_fetch; i++)
                 if (a->fetch[i] != b->fetch[i])

@@ -3,6 +3,7 @@
 // it: the graph, the signature (metas only), the nodes to fetch. When it is stopped, its context is
 // cancelled and compiling ends at the next poll.
 #include <string.h>
+#include "core/engine/choose.h"
 #include "core/engine/private.h"
 
 enum { SMALL_NODES = 64, VALUES_FOR_ALL = 4 };
@@ -70,6 +71,7 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
         build->plan.tune = plan->tune;
         if (plan->tune != NULL)
                 refcount_get(&plan->tune->ref);
+        build->plan.choice = choice_ref(plan->choice);
         run_context_init(&build->ctx);
         build->ctx.n_threads = MAX(plan->n_threads, 1);
         Status status = engine_program_key(plan, 0, &build->base);
@@ -280,8 +282,8 @@ static Status keep_program(Engine *engine, const PlannedRun *plan, const Program
         return status;
 }
 
-Status engine_compile(Engine *engine, PlannedRun *plan, bool keeps, const RunContext *poll,
-                      Program **out_program)
+static Status compile_plan(Engine *engine, PlannedRun *plan, bool keeps, const RunContext *poll,
+                           Program **out_program)
 {
         _cleanup_(program_unrefp) Program *program = NULL;
         if (engine != NULL && engine_plan_ready(engine, plan)) {
@@ -304,4 +306,20 @@ Status engine_compile(Engine *engine, PlannedRun *plan, bool keeps, const RunCon
         TRY(status);
         *out_program = take_ptr(program);
         return STATUS_OK;
+}
+
+Status engine_compile(Engine *engine, PlannedRun *plan, bool keeps, const RunContext *poll,
+                      Program **out_program)
+{
+        _cleanup_(choice_unrefp) Choice *choice = NULL;
+        if (engine != NULL && plan->request.bucket != 0 && plan->choice == NULL) {
+                choice = engine_choice_of(engine, plan);
+                if (choice == NULL)
+                        TRY(engine_choose(engine, plan, poll, &choice));
+                plan->choice = choice;
+        }
+        Status status = compile_plan(engine, plan, keeps, poll, out_program);
+        if (choice != NULL)
+                plan->choice = NULL;
+        return status;
 }

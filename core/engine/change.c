@@ -2,10 +2,12 @@
 // Changes of names and versions: put, delete, default version, aliases. One change at a time
 // (`writing`): first the disk, then the index, so that everything a reader can see is durable.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/engine/batch.h"
 #include "core/engine/private.h"
+#include "core/ops/choice.h"
 
 static bool is_content_id(const char *name)
 {
@@ -236,6 +238,8 @@ void engine_read_settings(Engine *engine, EngineGraph *graph)
                 const char *text =
                         store_head_setting(&graph->head, SETTING_PRECISION, version->stored.version);
                 atomic_store(&version->precision, (int)precision_named(text));
+                text = store_head_setting(&graph->head, SETTING_TOLERANCE, version->stored.version);
+                atomic_store(&version->bucket, tolerance_bucket(strtod(text, NULL)));
                 atomic_store(&version->settings_read, atomic_fetch_add(&n_read, 1u) + 1);
                 batch_policy_take(
                         version, store_head_setting(&graph->head, SETTING_BATCHING, version->stored.version));

@@ -39,11 +39,15 @@ static Status build(Engine *engine, CompareSide *side, const Node *const *fetch,
 {
         RunTask *task = side->task;
         PlannedRun plan = task->plan; // its inputs are borrowed
-        plan.request = (RunRequest){
-                .fetch = fetch, .n_fetch = n_fetch, .mode = RUN_MODE_COMPILED, .precision = task->precision
-        };
+        plan.request = (RunRequest){ .fetch = fetch,
+                                     .n_fetch = n_fetch,
+                                     .mode = RUN_MODE_COMPILED,
+                                     .precision = task->precision,
+                                     .bucket = task->bucket,
+                                     .version = task->version };
         plan.n_threads = MAX(task->ctx.n_threads, 1);
         plan.tune = NULL;
+        plan.choice = NULL;
         plan.program = NULL;
         *out_program = NULL;
         // a graph that is not stored yet has no content to be known by

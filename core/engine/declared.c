@@ -123,6 +123,8 @@ static Status build_one(DeclaredWork *it, const Graph *graph, const char *shapes
         Status status = engine_shapes_plan(graph, shapes, it->n_threads, &plan);
         if (status == STATUS_OK) {
                 plan.request.precision = (Precision)atomic_load(&it->version->precision);
+                plan.request.bucket = atomic_load(&it->version->bucket);
+                plan.request.version = it->version;
                 status = engine_compile(it->work.engine, &plan, true, &it->ctx, &program);
         }
         planned_run_deinit(&plan);

@@ -15,6 +15,7 @@ static ProgramInfo info_of(CachedProgram *cached)
                               .n_instructions = program->n_code,
                               .arena_bytes = program->figures.arena_bytes,
                               .precision = program->precision,
+                              .choice = program->choice,
                               .n_runs = atomic_load_explicit(&cached->n_runs, memory_order_relaxed),
                               .run_ns = atomic_load_explicit(&cached->run_ns, memory_order_relaxed),
                               .batch = atomic_load_explicit(&cached->batch, memory_order_relaxed) };

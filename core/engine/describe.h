@@ -3,6 +3,7 @@
 #pragma once
 #include "core/engine/engine.h"
 #include "core/graph/print.h"
+#include "core/ops/choice.h"
 
 enum { ENGINE_MAX_PROGRAMS = 64 }; // of one graph
 // What may be shown of a program. All that it points to lives as long as `program`.
@@ -16,6 +17,7 @@ typedef struct ProgramInfo {
         uint32_t n_instructions;
         size_t arena_bytes;
         Precision precision;
+        const Choice *choice; // of precisions; NULL: `precision` is every node's
         uint64_t n_runs;
         int64_t run_ns; // of late; -1: not known
         uint32_t batch; // so many runs are one with it (batch.h); 0: it has run for one

@@ -204,6 +204,7 @@ Status engine_open(const EngineOptions *options, Engine **out_engine)
         init_recursive(&engine->writing);
         pthread_mutex_init(&engine->mutex, NULL);
         engine->loader = options->loader;
+        engine->samples = options->samples;
         engine->no_warm_up = options->no_warm_up;
         engine->log = options->log;
         engine->log_context = options->log_context;
@@ -422,6 +423,7 @@ EngineStats engine_stats(Engine *engine)
 {
         EngineStats stats = { .runs = atomic_load(&engine->n_runs),
                               .compiles = atomic_load(&engine->n_compiles),
+                              .searches = atomic_load(&engine->n_searches),
                               .derived = atomic_load(&engine->n_derived),
                               .derived_found = atomic_load(&engine->n_derived_found),
                               .batches = atomic_load(&engine->n_batches),

@@ -44,9 +44,17 @@ typedef struct GraphLoader {
                                size_t *out_begins);
 } GraphLoader;
 
+// Reads the samples that came with a version: api implements it, which knows their names.
+typedef struct SampleReader {
+        Status (*count)(Storage *bytes, int64_t *out_n);
+        // The flat user inputs of one sample; the array and its values are the caller's.
+        Status (*inputs)(const Graph *graph, Storage *bytes, int64_t at, Value **out_inputs, uint32_t *out_n);
+} SampleReader;
+
 typedef struct EngineOptions {
         const char *data_folder; // NULL: memory only
         GraphLoader loader;
+        const SampleReader *samples; // NULL: none are read, and no precision is chosen by them
         void (*log)(void *context, const char *message); // one line, no path; may be NULL
         void *log_context;
         // A program was built, on whichever thread; may be NULL.
@@ -74,6 +82,7 @@ typedef struct GraphVersion {
         _Atomic int state;         // GraphState
         _Atomic bool unloaded;     // engine_set_loaded
         _Atomic int precision;     // Precision of its runs that name none: SETTING_PRECISION
+        _Atomic int bucket;        // of their tolerance, SETTING_TOLERANCE; 0: `precision` holds
         _Atomic uint64_t batching; // SETTING_BATCHING, packed (batch.h)
         // of the last reading of its settings, unlike that of any other version or time: kept
         // replies are those of before
@@ -146,7 +155,7 @@ typedef struct KeptUse {
 } KeptUse;
 typedef struct EngineStats {
         uint32_t n_graphs, n_versions;
-        uint64_t runs, compiles;
+        uint64_t runs, compiles, searches;
         uint64_t derived, derived_found; // graphs that rules made; runs that found theirs
         uint64_t batches, batched_runs;  // several runs at once; the runs in them
         KeptUse kept;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/edit/edit.h"
+#include "core/engine/choose.h"
 #include "core/engine/private.h"
 
 enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
@@ -17,7 +18,9 @@ typedef struct TuneEntry {
         char content[2 * sizeof(RegistryKey) + 1];
         HashHex id;       // in the store (store_tune_id)
         SharedTune *tune; // counted; NULL: none (yet)
-        bool decided;     // read, learned or given up
+        Choice **choices; // counted: of precisions, for tolerances and samples
+        uint32_t n_choices;
+        bool decided; // read, learned or given up
 } TuneEntry;
 
 static void content_name(const void *content, char out[2 * sizeof(RegistryKey) + 1])
@@ -40,18 +43,29 @@ SharedTune *shared_tune_unref(SharedTune *tune)
         return NULL;
 }
 
-static Status shared_tune_new(const Text *text, SharedTune **out_tune)
+static Status shared_tune_new(TuneRecord *take_record, SharedTune **out_tune)
 {
         SharedTune *tune = calloc(1, sizeof(*tune));
-        if (tune == NULL)
+        if (tune == NULL) {
+                tune_free(take_record);
                 return fail_memory();
+        }
         refcount_init(&tune->ref);
-        Status status = tune_read(text->data, text->n, &tune->record);
-        if (status != STATUS_OK)
-                free(tune);
-        else
-                *out_tune = tune;
-        return status;
+        tune->record = take_record;
+        *out_tune = tune;
+        return STATUS_OK;
+}
+
+static TuneEntry *entry_free(TuneEntry *entry)
+{
+        if (entry == NULL)
+                return NULL;
+        shared_tune_unref(entry->tune);
+        for (uint32_t i = 0; i < entry->n_choices; i++)
+                choice_unref(entry->choices[i]);
+        free(entry->choices);
+        free(entry);
+        return NULL;
 }
 
 static TuneEntry *entry_of(Engine *engine, const void *content)
@@ -100,32 +114,42 @@ static void decide(Engine *engine, const void *content, SharedTune *take_tune)
         shared_tune_unref(take_tune);
 }
 
+// What the stored record says: algorithms, once they are decided, and choices.
+static Status read_stored(Engine *engine, TuneEntry *entry)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        _cleanup_(tune_freep) TuneRecord *record = NULL;
+        TuneRecord *algorithms;
+        TRY(store_get_tune(engine->store, &entry->id, &text));
+        if (text.n == 0)
+                return STATUS_OK;
+        TRY(tune_read(text.data, text.n, &record));
+        TRY(choices_read(record, &algorithms, &entry->choices, &entry->n_choices));
+        if (tune_count(algorithms) == 0) {
+                tune_free(algorithms);
+                return STATUS_OK;
+        }
+        entry->decided = shared_tune_new(algorithms, &entry->tune) == STATUS_OK;
+        return STATUS_OK;
+}
+
 void engine_recall_tune(Engine *engine, const GraphVersion *version)
 {
-        Text text = { 0 };
-        SharedTune *tune = NULL;
         TuneEntry *entry = calloc(1, sizeof(*entry));
-        if (engine->store == NULL || entry == NULL) {
-                free(entry); // without memory for it: not tuned
-                return;
-        }
+        if (entry == NULL)
+                return; // without memory for it: not tuned
         content_name(version->key.bytes, entry->content);
-        entry->id = store_tune_id(&version->stored);
-        if (store_get_tune(engine->store, &entry->id, &text) == STATUS_OK && text.n > 0 &&
-            shared_tune_new(&text, &tune) == STATUS_OK) {
-                entry->tune = tune;
-                entry->decided = true;
+        if (engine->store != NULL) {
+                entry->id = store_tune_id(&version->stored);
+                (void)read_stored(engine, entry);
         }
-        text_deinit(&text);
         pthread_mutex_lock(&engine->mutex);
         Status status = string_map_get(&engine->tunes, entry->content) != NULL
                                 ? STATUS_CONFLICT
                                 : string_map_set(&engine->tunes, entry->content, entry, NULL);
         pthread_mutex_unlock(&engine->mutex);
-        if (status == STATUS_OK)
-                return;
-        shared_tune_unref(entry->tune);
-        free(entry);
+        if (status != STATUS_OK)
+                entry_free(entry);
 }
 
 void engine_forget_tune(Engine *engine, const RegistryKey *content)
@@ -135,9 +159,7 @@ void engine_forget_tune(Engine *engine, const RegistryKey *content)
         pthread_mutex_lock(&engine->mutex);
         TuneEntry *entry = string_map_remove(&engine->tunes, name);
         pthread_mutex_unlock(&engine->mutex);
-        if (entry != NULL)
-                shared_tune_unref(entry->tune);
-        free(entry);
+        entry_free(entry);
 }
 
 // ---- pieces of work ----
@@ -251,11 +273,8 @@ void engine_close_idle(Engine *engine)
         while ((piece = pop(engine, INT64_MAX)) != NULL)
                 piece_free(piece);
         for (uint32_t i = 0; i < engine->tunes.n; i++) {
-                TuneEntry *entry =
-                        engine->tunes.entries[i].key == NULL ? NULL : engine->tunes.entries[i].value;
-                if (entry != NULL)
-                        shared_tune_unref(entry->tune);
-                free(entry);
+                if (engine->tunes.entries[i].key != NULL)
+                        entry_free(engine->tunes.entries[i].value);
         }
         string_map_deinit(&engine->tunes);
 }
@@ -335,6 +354,8 @@ static EngineWork *warm_up(Engine *engine, GraphVersion *version, uint32_t n_sto
         if (graph->weights_bytes <= (size_t)limits.max_warm_up &&
             engine_shapes_plan(graph, "", n_threads, &plan) == STATUS_OK) {
                 plan.request.precision = (Precision)atomic_load(&version->precision);
+                plan.request.bucket = atomic_load(&version->bucket);
+                plan.request.version = version;
                 if (engine_wants_tuning(engine, graph))
                         (void)program_build_learning(engine, &plan, &build);
                 else
@@ -394,41 +415,70 @@ void engine_learn_again(Engine *engine, EngineWork *take_build, uint32_t n_stops
         push(engine, NULL, take_build, n_stops);
 }
 
-// Nothing is written when the last version with this content was deleted meanwhile.
-static Status store_tune(Engine *engine, const Graph *graph, const HashHex *id, const Text *text)
+// ---- records on disk ----
+// Under `writing`: all that is known of the entry and the one thing that is new, either of which
+// may be NULL.
+static Status write_entry(const TuneEntry *entry, const TuneRecord *algorithms, const Choice *choice,
+                          Text *out)
 {
-        Status status = STATUS_OK;
-        pthread_mutex_lock(&engine->writing);
+        _cleanup_(tune_freep) TuneRecord *all = NULL;
+        TRY(tune_new(false, &all));
+        for (uint32_t i = 0; i < tune_count(algorithms); i++) {
+                const char *key, *algorithm;
+                tune_line(algorithms, i, &key, &algorithm);
+                TRY(tune_learn(all, key, algorithm));
+        }
+        for (uint32_t i = 0; i < entry->n_choices; i++)
+                TRY(choice_learn(entry->choices[i], all));
+        if (choice != NULL)
+                TRY(choice_learn(choice, all));
+        tune_write(all, out);
+        return text_status(out);
+}
+
+// Nothing is written when the last version with this content was deleted meanwhile.
+static Status store_entry(Engine *engine, const Graph *graph, const TuneRecord *algorithms,
+                          const Choice *choice)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        HashHex id = { .hex = "" };
+        Status status = fail(STATUS_NOT_FOUND, "the graph was deleted");
         pthread_mutex_lock(&engine->mutex);
-        bool wanted = entry_of(engine, graph->content) != NULL;
+        const TuneEntry *entry = entry_of(engine, graph->content);
+        if (entry != NULL) {
+                const TuneRecord *known = entry->tune == NULL ? NULL : entry->tune->record;
+                id = entry->id;
+                status = write_entry(entry, algorithms != NULL ? algorithms : known, choice, &text);
+        }
         pthread_mutex_unlock(&engine->mutex);
-        if (wanted)
-                status =
-                        store_put_tune(engine->store, id, (ByteSpan){ (const uint8_t *)text->data, text->n });
-        pthread_mutex_unlock(&engine->writing);
-        return status;
+        return status != STATUS_OK || engine->store == NULL
+                       ? status
+                       : store_put_tune(engine->store, &id, (ByteSpan){ (const uint8_t *)text.data, text.n });
 }
 
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune)
 {
-        Text text = { 0 };
+        TuneRecord *copy;
         SharedTune *tune = NULL;
-        HashHex id = { .hex = "" };
+        Text text = { 0 };
         pthread_mutex_lock(&engine->mutex);
         const TuneEntry *entry = entry_of(engine, graph->content);
         bool wanted = entry != NULL && !entry->decided;
-        if (wanted)
-                id = entry->id;
         pthread_mutex_unlock(&engine->mutex);
         if (!wanted)
                 return fail(STATUS_CANCELLED, "the graph has gone, or has been tuned meanwhile");
-        tune_write(record, &text);
+        tune_print(record, &text);
         Status status = text_status(&text);
         if (status == STATUS_OK)
-                status = shared_tune_new(&text, &tune);
-        if (status == STATUS_OK && tune_count(tune->record) > 0)
-                status = store_tune(engine, graph, &id, &text);
+                status = tune_parse(text.data, text.n, &copy);
         text_deinit(&text);
+        if (status == STATUS_OK)
+                status = shared_tune_new(copy, &tune);
+        pthread_mutex_lock(&engine->writing);
+        if (status == STATUS_OK && tune_count(tune->record) > 0)
+                status = store_entry(engine, graph, tune->record, NULL);
+        if (status == STATUS_NOT_FOUND)
+                status = STATUS_OK; // deleted: its programs end with the runs that use them
         if (status == STATUS_OK) {
                 refcount_get(&tune->ref);
                 *out_tune = tune;
@@ -437,10 +487,61 @@ Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *recor
                 shared_tune_unref(tune);
                 decide(engine, graph->content, NULL);
         }
+        pthread_mutex_unlock(&engine->writing);
         return status;
 }
 
 void engine_not_learnt(Engine *engine, const Graph *graph)
 {
         decide(engine, graph->content, NULL);
+}
+
+// ---- choices of precisions ----
+static Choice *find_choice(const TuneEntry *entry, int bucket, const char *samples)
+{
+        for (uint32_t i = 0; entry != NULL && i < entry->n_choices; i++)
+                if (entry->choices[i]->bucket == bucket && strcmp(entry->choices[i]->samples, samples) == 0)
+                        return entry->choices[i];
+        return NULL;
+}
+
+Choice *engine_choice_of(Engine *engine, const PlannedRun *plan)
+{
+        char samples[CHOICE_SAMPLES + 1];
+        version_samples(plan->request.version, samples);
+        pthread_mutex_lock(&engine->mutex);
+        const TuneEntry *entry = entry_of(engine, plan->graph->content);
+        Choice *choice = choice_ref(find_choice(entry, plan->request.bucket, samples));
+        pthread_mutex_unlock(&engine->mutex);
+        return choice;
+}
+
+static Status add_choice(Engine *engine, const Graph *graph, const Choice *choice)
+{
+        Status status = fail(STATUS_NOT_FOUND, "the graph was deleted");
+        pthread_mutex_lock(&engine->mutex);
+        TuneEntry *entry = entry_of(engine, graph->content);
+        Choice **more =
+                entry == NULL ? NULL : realloc(entry->choices, (entry->n_choices + 1) * sizeof(*more));
+        if (more != NULL) {
+                entry->choices = more;
+                entry->choices[entry->n_choices++] = choice_ref(choice);
+                status = STATUS_OK;
+        } else if (entry != NULL)
+                status = fail_memory();
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+Status engine_chosen(Engine *engine, const Graph *graph, const Choice *choice)
+{
+        pthread_mutex_lock(&engine->writing);
+        pthread_mutex_lock(&engine->mutex);
+        bool known = find_choice(entry_of(engine, graph->content), choice->bucket, choice->samples) != NULL;
+        pthread_mutex_unlock(&engine->mutex);
+        Status status = known ? STATUS_OK : store_entry(engine, graph, NULL, choice);
+        if (status == STATUS_OK && !known)
+                status = add_choice(engine, graph, choice);
+        pthread_mutex_unlock(&engine->writing);
+        return status;
 }

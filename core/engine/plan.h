@@ -32,6 +32,10 @@ typedef struct RunRequest {
         uint32_t n_fetch;
         RunMode mode;
         Precision precision; // of programs; an eager run is of float32
+        // Not 0: precision by choice, within this tolerance (core/ops/choice.h), by samples of
+        // the version, which is borrowed.
+        int bucket;
+        GraphVersion *version;
 } RunRequest;
 typedef struct RunResult {
         Value value;    // the output node's structure
@@ -50,6 +54,7 @@ typedef struct PlannedRun {
         int n_threads;                 // that will run it
         bool keeps_state;              // the run has a RunState (eval/state.h)
         struct SharedTune *tune;       // counted; NULL: none
+        struct Choice *choice;         // counted; NULL: none, or not known yet
         struct CachedProgram *program; // counted; NULL: eager
 } PlannedRun;
 void planned_run_deinit(PlannedRun *plan); // leaves it zeroed

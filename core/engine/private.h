@@ -39,6 +39,7 @@ struct Engine {
         StringMap contents;      // key as hex -> how many versions have it; guarded by `writing`
         Store *store;            // NULL: memory only
         GraphLoader loader;
+        const SampleReader *samples; // NULL: none
         Registry *decoded;           // graphs by content
         Registry *programs;          // CachedProgram by program key, in groups by graph content
         PackCache *packs;            // of constants that programs hold packed
@@ -56,7 +57,7 @@ struct Engine {
         StringMap passes; // SavedPass by name; guarded by `mutex`
         StatsPool *statistics;
         _Atomic uint64_t n_runs;
-        _Atomic uint64_t n_compiles;
+        _Atomic uint64_t n_compiles, n_searches;
         _Atomic uint64_t n_derived, n_derived_found;
         _Atomic uint64_t n_batches, n_batched_runs;
         // how often stored bytes turned out bad while they were in use (engine_set_content)
@@ -214,6 +215,7 @@ struct SharedTune {
 };
 typedef struct SharedTune SharedTune;
 SharedTune *shared_tune_unref(SharedTune *tune); // NULL-safe
+DEFINE_CLEANUP(SharedTune, shared_tune_unref)
 // The record that programs of this graph are made with, counted; NULL: none.
 SharedTune *engine_tune_of(Engine *engine, const Graph *graph);
 void engine_forget_tune(Engine *engine, const RegistryKey *content);

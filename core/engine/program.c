@@ -9,6 +9,7 @@
 // known, all are taken to matter.
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/engine/choose.h"
 #include "core/engine/private.h"
 
 // ---- small tables ----
@@ -168,6 +169,7 @@ void planned_run_deinit(PlannedRun *plan)
         free(plan->inputs);
         cached_program_unref(plan->program);
         shared_tune_unref(plan->tune);
+        choice_unref(plan->choice);
         *plan = (PlannedRun){ .graph = NULL };
 }
 
@@ -195,6 +197,7 @@ CompileOptions engine_compile_options(const PlannedRun *plan)
                                  .n_fetch = plan->request.n_fetch,
                                  .keeps_state = plan->keeps_state,
                                  .precision = plan->request.precision,
+                                 .choice = plan->choice,
                                  .tune = plan->tune == NULL ? NULL : plan->tune->record };
 }
 
@@ -258,11 +261,21 @@ static Status start_build(Engine *engine, PlannedRun *plan, const RegistryKey *k
         return STATUS_OK;
 }
 
+// False: it has to be searched for first.
+static bool has_choice(Engine *engine, PlannedRun *plan)
+{
+        if (plan->request.bucket != 0 && plan->choice == NULL)
+                plan->choice = engine_choice_of(engine, plan);
+        return plan->request.bucket == 0 || plan->choice != NULL;
+}
+
 Status engine_plan(Engine *engine, PlannedRun *plan, Ticket *ticket, Wait *out_wait)
 {
         RegistryKey key, hits;
         *out_wait = (Wait){ .parked = false };
         RunMode mode = plan->request.mode;
+        if (mode != RUN_MODE_EAGER && !has_choice(engine, plan))
+                return engine_start_choosing(engine, plan, ticket, out_wait);
         if (mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &hits) != STATUS_OK ||
             is_unplannable(engine, &key, &hits))
                 return STATUS_OK;
@@ -281,6 +294,8 @@ Status engine_plan_background(Engine *engine, PlannedRun *plan, EngineWork **out
 {
         RegistryKey key, hits;
         Wait wait = { .parked = false };
+        if (!has_choice(engine, plan))
+                return STATUS_OK; // the first run searches
         TRY(find_key(engine, plan, &key, &hits));
         if (registry_has(engine->programs, &key) || is_unplannable(engine, &key, &hits))
                 return STATUS_OK;
@@ -316,7 +331,8 @@ int engine_width(const PlannedRun *plan, int n_threads)
 bool engine_plan_ready(Engine *engine, PlannedRun *plan)
 {
         RegistryKey key, hits;
-        if (plan->request.mode == RUN_MODE_EAGER || find_key(engine, plan, &key, &hits) != STATUS_OK)
+        if (plan->request.mode == RUN_MODE_EAGER || !has_choice(engine, plan) ||
+            find_key(engine, plan, &key, &hits) != STATUS_OK)
                 return false;
         plan->program = registry_peek(engine->programs, &key);
         return plan->program != NULL;

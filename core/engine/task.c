@@ -432,7 +432,9 @@ Status run_task_bind(RunTask *task)
                                .fetch = task->fetch,
                                .n_fetch = task->n_fetch + task->n_watched + task->n_kept + task->n_mutated,
                                .mode = task->mode,
-                               .precision = task->precision };
+                               .precision = task->precision,
+                               .bucket = task->bucket,
+                               .version = task->version };
         TRY(run_profile_new(task->graph, task->graph->n_nodes, &task->profile));
         describe_inputs(task, task->profile->signature, sizeof(task->profile->signature));
         task->plan.n_threads = task->ctx.n_threads;

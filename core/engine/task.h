@@ -19,6 +19,7 @@ typedef struct RunTask {
         int64_t deadline_ms;   // from then on; limits.run_deadline_ms or less
         RunMode mode;
         Precision precision;
+        int bucket;         // of the tolerance, instead of `precision`; 0: none
         Value *inputs;      // flat user inputs (n_inputs), owned; VALUE_ABSENT: not given
         const Input **user; // the signature's entries for them
         uint32_t n_inputs;

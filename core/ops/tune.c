@@ -122,6 +122,12 @@ uint32_t tune_count(const TuneRecord *record)
         return record == NULL ? 0 : record->n;
 }
 
+void tune_line(const TuneRecord *record, uint32_t at, const char **out_key, const char **out_algorithm)
+{
+        *out_key = record->lines[at].key;
+        *out_algorithm = record->lines[at].algorithm;
+}
+
 const char *tune_algorithm(const TuneRecord *record, const char *key)
 {
         uint32_t at = record == NULL ? 0 : find(record, key);

@@ -32,6 +32,7 @@ void tune_print(const TuneRecord *record, Text *out); // nothing for an empty re
 void tune_write(const TuneRecord *record, Text *out);
 Status tune_read(const char *text, size_t n, TuneRecord **out_record);
 uint32_t tune_count(const TuneRecord *record); // lines; NULL: 0
+void tune_line(const TuneRecord *record, uint32_t at, const char **out_key, const char **out_algorithm);
 
 // For pack functions. `record` may be NULL: no algorithm, not learning.
 const char *tune_algorithm(const TuneRecord *record, const char *key); // NULL: not named

@@ -15,6 +15,7 @@ RunLabels *run_labels_unref(RunLabels *labels)
 {
         if (labels == NULL || !refcount_put(&labels->ref))
                 return NULL;
+        choice_unref(labels->choice);
         arena_deinit(&labels->arena);
         free(labels);
         return NULL;
@@ -72,6 +73,7 @@ static Status copy_row(RunLabels *labels, const ProgramRow *row, RowLabel *out_r
 
 static Status copy_program(RunLabels *labels, const Program *program)
 {
+        labels->choice = choice_ref(program->choice);
         memcpy(labels->program_id, program->id.hex, sizeof(labels->program_id));
         labels->rows = arena_array(&labels->arena, program->n_rows, sizeof(*labels->rows));
         labels->inputs = arena_array(&labels->arena, program->n_signature, sizeof(*labels->inputs));

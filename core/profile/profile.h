@@ -33,7 +33,8 @@ typedef struct RunLabels {
         char program_id[65]; // "": eager
         Node *nodes;         // by index: op, name, target and path of the innermost module call only
         uint32_t n_nodes;
-        RowLabel *rows; // of a program but for its eager tail, in order
+        struct Choice *choice; // of the program's precisions; counted, NULL: none
+        RowLabel *rows;        // of a program but for its eager tail, in order
         uint32_t n_rows;
         InputLabel *inputs; // that a program was made for, by placeholder
         uint32_t n_inputs;

@@ -19,6 +19,7 @@ Program *program_unref(Program *program)
         }
         for (uint32_t i = 0; i < program->n_signature; i++)
                 value_unref(program->signature[i]);
+        choice_unref(program->choice);
         recording_free(program->recording);
         arena_deinit(&program->arena);
         free(program);

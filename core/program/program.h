@@ -12,6 +12,7 @@
 //   then           one slot per state that lives on
 #pragma once
 #include "core/base/text.h"
+#include "core/ops/choice.h"
 #include "core/program/recording.h"
 
 enum { SLOT_CONSTANT, SLOT_ARENA, SLOT_FIRST_INPUT };
@@ -29,6 +30,13 @@ typedef struct Instruction {
         const RecordedCall *call; // NULL: copies an input or state that the run writes
         const char *name;         // of the implementation
 } Instruction;
+
+// What an instruction may run instead, for a search that tries them (emit_program.h).
+typedef struct InstructionForm {
+        Status (*kernel)(const OpRun *run); // NULL: there is none
+        void *state;
+} InstructionForm;
+typedef InstructionForm InstructionForms[PRECISION_COUNT];
 
 // A row of the profile. Rows are in the order of authored nodes; rows of the eager tail come last,
 // in the order in which they run.
@@ -67,10 +75,12 @@ typedef struct Program {
         ProgramId id;
         int n_threads;
         Precision precision;
+        Choice *choice; // counted; NULL: `precision` is every node's
         Arena arena;
         Recording *recording; // owned: calls, metas, constants, names
         Instruction *code;
         uint32_t n_code;
+        InstructionForms *forms; // by instruction; NULL: it was not made for a search
         Operand *operands;
         uint32_t n_operands;
         Place *places;                          // by buffer index

@@ -10,6 +10,7 @@
 //   alias prod 3                   (by name)
 //   attribute image 3 TEXT         (from version 3 on; by version)
 //   attribute precision 3 TEXT     (likewise)
+//   attribute tolerance 3 TEXT     (likewise)
 //   attribute batching 3 TEXT      (likewise)
 //   attribute owner 3 TEXT         (likewise; the name of the token that uploaded it)
 //   attribute warm_up 3 TEXT       (likewise)
@@ -36,11 +37,10 @@
 #include <string.h>
 #include "core/store/lines.h"
 
-const char *const setting_names[SETTING_KINDS] = { [SETTING_IMAGE] = "image",
-                                                   [SETTING_PRECISION] = "precision",
-                                                   [SETTING_BATCHING] = "batching",
-                                                   [SETTING_OWNER] = "owner",
-                                                   [SETTING_WARM_UP] = "warm_up" };
+const char *const setting_names[SETTING_KINDS] = {
+        [SETTING_IMAGE] = "image", [SETTING_PRECISION] = "precision", [SETTING_BATCHING] = "batching",
+        [SETTING_OWNER] = "owner", [SETTING_WARM_UP] = "warm_up",     [SETTING_TOLERANCE] = "tolerance"
+};
 const char *const store_role_names[STORE_ROLES] = { "graph", "weights", "samples", "labels", "recipe" };
 
 // ---- heads in memory ----

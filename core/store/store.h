@@ -85,6 +85,7 @@ typedef enum SettingKind {
         SETTING_BATCHING,
         SETTING_OWNER,
         SETTING_WARM_UP,
+        SETTING_TOLERANCE,
         SETTING_KINDS
 } SettingKind;
 extern const char *const setting_names[SETTING_KINDS]; // "image", "precision" ...

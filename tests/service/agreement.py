@@ -36,6 +36,8 @@ def values_of(row):
     if schema["type"] == "integer":
         least = schema["minimum"]
         return f"{least} to {schema['maximum']}" if "maximum" in schema else f"from {least} on"
+    if schema["type"] == "number":
+        return f"from {schema['minimum']} on"
     return "`true`, `false`" if schema["type"] == "boolean" else "text"
 
 

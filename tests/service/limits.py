@@ -18,6 +18,7 @@ import batching
 import malformed_graphs
 from malformed_graphs import X, call, out
 from service import HERE, ROOT, Failed, Server, Tally
+import tolerance
 import tracing
 
 SCENARIOS = {
@@ -519,7 +520,27 @@ def batches(binary):
     return "" if 2 <= most["4"] <= 4 and most["1"] == 0 else str(most)
 
 
+def searches(binary):
+    """A search that is given no time leaves float32, and says why; a second one has enough of it."""
+    x = tolerance.samples_of(1)[0]
+    for seconds, late in (("0", True), ("600000", False)):
+        server = Server(binary, ["--data", "none", "--quiet", "--search-deadline-ms", seconds]).start()
+        try:
+            tolerance.put(server, "m", 2)
+            _, profile = tolerance.run(server, "m", x, tolerance=1)
+            why = profile["tolerance"]["why"] or ""
+        except tolerance.Failed as problem:
+            return str(problem)
+        finally:
+            server.stop()
+            server.clean_up()
+        if ("the search took too long" in why) != late:
+            return f"--search-deadline-ms {seconds}: {profile['tolerance']}"
+    return ""
+
+
 CASES = {
+    "search_deadline_ms": searches,
     "max_batch": batches,
     "max_graph_memory": lambda binary: kept(binary, "--max-graph-memory", "decoded_graph_bytes",
                                             "graph_evictions_total", two_graphs),

@@ -178,6 +178,8 @@ STEPS = [
      python("tests/service/blame.py", SANITIZED_SERVER)),
     ("comparing", "changes of one weight, eps or operator are found by a comparison (ASan)",
      python("tests/service/comparing.py", SANITIZED_SERVER)),
+    ("tolerance", "precisions chosen within a tolerance, and what is said of them",
+     python("tests/service/tolerance.py", SERVER)),
     ("agreement", "parameters: as accepted, as in OpenAPI, as in docs",
      python("tests/service/agreement.py", SERVER)),
     ("oip", "the sentences of the Open Inference Protocol (ASan, UBSan)",

@@ -2,6 +2,8 @@
 // choice.c: choices of precisions as lines of a tune record.
 #include "core/ops/choice.h"
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 static Choice *example(int bucket, const char *samples)
 {

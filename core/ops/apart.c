@@ -353,6 +353,22 @@ static bool index_follows(const Seen *seen)
         return true;
 }
 
+// Where a view begins and how it steps is the same in both calls. How long it is, its shape says.
+static bool same_places(const ApartCall *call)
+{
+        static const char *const lengths[] = { "size", "sizes", "end", "length" };
+        for (uint32_t i = 0; i < call->one->n_args; i++) {
+                const SchemaArg *arg = &call->one->schema->args[i];
+                bool is_length = false;
+                for (size_t k = 0; k < ARRAY_LENGTH(lengths); k++)
+                        is_length |= strcmp(arg->name, lengths[k]) == 0;
+                if (!is_length && arg->type != ARG_TENSOR &&
+                    !same_value(&call->one->args[i], &call->many->args[i]))
+                        return false;
+        }
+        return true;
+}
+
 static bool is_view(const ApartCall *call)
 {
         return call->one->n_outs > 0 && call->one->outs[0].kind == OUT_VIEW;
@@ -412,7 +428,7 @@ static int from_places(const Seen *seen, Rule rule)
         if (rule == INDEX)
                 return same_arguments(seen->call, -1) && reads_places(seen) ? seen->dim : APART_MIXED;
         bool is_whole = is_view(seen->call) && seen->call->n_operands == 1 && d >= 0 && seen->dim >= 0 &&
-                        seen->call->one->op->role != ROLE_AS_STRIDED &&
+                        seen->call->one->op->role != ROLE_AS_STRIDED && same_places(seen->call) &&
                         operand->many->size[d] == seen->many->size[seen->dim] &&
                         operand->many->stride[d] == seen->many->stride[seen->dim];
         return is_whole ? APART_PLACES - seen->dim : APART_MIXED;
@@ -458,7 +474,7 @@ static bool viewed(const Seen *seen)
 {
         const ApartOperand *operand = &seen->call->operands[0];
         return only(seen, 0) && seen->call->n_operands == 1 && seen->call->one->op->role != ROLE_AS_STRIDED &&
-               operand->many->size[operand->dim] == seen->many->size[seen->dim] &&
+               same_places(seen->call) && operand->many->size[operand->dim] == seen->many->size[seen->dim] &&
                operand->many->stride[operand->dim] == seen->many->stride[seen->dim];
 }
 

@@ -110,6 +110,12 @@ static const Case cases[] = {
                                   CALL("p", "bmm.default", "\"%h\", \"%k\"") OUTPUT("\"%p\""),
           { NULL },
           NULL },
+        // views of all samples that name their number
+        { "2,6",
+          METHOD("s", "size", "\"%x0\", 0") CALL("v", "slice.Tensor", "\"%x0\", 0, 0, \"%s\"")
+                  CALL("n", "narrow.default", "\"%v\", 0, 0, \"%s\"") OUTPUT("\"%n\""),
+          { NULL },
+          NULL },
         { "2,6", PYTHON("a", "_operator.add", "\"%x0\", \"%b\"") OUTPUT("\"%a\""), { "b:6" }, NULL },
         { "2,6", OUTPUT("[\"%x0\", \"%b\"]"), { "b:6" }, NULL },
         { "2,6",
@@ -295,6 +301,22 @@ static const Case cases[] = {
         { "1,6",
           CALL("s", "select.int", "\"%x0\", 0, 0") CALL("c", "add.Tensor", "\"%x0\", \"%s\"")
                   OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        // views of the same shape that begin elsewhere
+        { "2,9",
+          METHOD("s", "size", "\"%x0\", 0") CALL("c", "select.int", "\"%x0\", 1, \"%s\"") OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        { "2,19",
+          METHOD("s", "size", "\"%x0\", 0") PYTHON("e", "_operator.add", "\"%s\", 3")
+                  CALL("c", "slice.Tensor", "\"%x0\", 1, \"%s\", \"%e\"") OUTPUT("\"%c\""),
+          { NULL },
+          "mix" },
+        { "2,19",
+          METHOD("s", "size", "\"%x0\", 0") PYTHON("e", "_operator.sub", "17, \"%s\"")
+                  CALL("p", "split_with_sizes.default", "\"%x0\", [\"%s\", 2, \"%e\"], 1")
+                          PYTHON("c", "_operator.getitem", "\"%p\", 1") OUTPUT("\"%c\""),
           { NULL },
           "mix" },
         { "2,6",

@@ -260,6 +260,15 @@ Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *mode
         return STATUS_OK;
 }
 
+Status upload_decode_to_run(const Upload *upload, const char *model, bool strict, Graph **out_graph)
+{
+        UploadPart parts[ARRAY_LENGTH(upload->parts)];
+        memcpy(parts, upload->parts, sizeof(parts));
+        for (uint32_t i = 0; i < upload->n_parts; i++)
+                parts[i].pieces = NULL;
+        return upload_decode(parts, upload->n_parts, model, strict, out_graph);
+}
+
 static Status load(void *context, const UploadPart *parts, uint32_t n_parts, const char *model,
                    Graph **out_graph)
 {

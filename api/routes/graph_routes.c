@@ -188,7 +188,7 @@ static Status store_with_operators(const Answer *answer, const Upload *upload, c
                         "labels and image settings do not come along with operators; upload the graph that "
                         "GET .../text?form=json gives with them");
         answer_bounds(answer, &bounds);
-        TRY(upload_decode(upload->parts, upload->n_parts, model, false, &base));
+        TRY(upload_decode_to_run(upload, model, false, &base));
         TRY(operators_inline(upload, base, &bounds, &graph));
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));
@@ -209,6 +209,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
 {
         const char *model = param_text(answer->call, PARAM_MODEL);
         _cleanup_(graph_unrefp) Graph *graph = NULL;
+        _cleanup_(graph_unrefp) Graph *runs = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(text_deinit) Text image = { 0 };
         StoreVersion identified;
@@ -219,7 +220,9 @@ static Status store_upload(const Answer *answer, const Upload *upload)
                 return store_with_operators(answer, upload, &identified);
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));
-        TRY(verify(answer, upload, graph));
+        if (has_part(upload, "samples"))
+                TRY(upload_decode_to_run(upload, model, true, &runs));
+        TRY(verify(answer, upload, runs));
         if (upload->image != NULL)
                 TRY(failure_at_argument(image_settings_take(body_span(upload->image), graph, &image),
                                         "image"));

@@ -163,6 +163,8 @@ STEPS = [
      python("tests/service/probes.py", SANITIZED_SERVER)),
     ("long-bodies", "long bodies: whole, cut, pipelined, given up (ASan, UBSan)",
      python("tests/service/long_bodies.py", SANITIZED_SERVER)),
+    ("odd-places", "weights at odd places of a form (ASan, UBSan)",
+     python("tests/service/odd_places.py", SANITIZED_SERVER)),
     ("unix", "a socket in the file system (ASan, UBSan)",
      python("tests/service/unix.py", SANITIZED_SERVER)),
     ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)",

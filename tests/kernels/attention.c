@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <float.h>
 #include "core/kernels/attention/attention.h"
 #include "tests/kernels/sample.h"
 
@@ -186,6 +187,46 @@ static void check_bf16(Sample *sample)
         guarded_check(v, (size_t)(HEADS * s * VALUES) * 4);
         guarded_check(out, n_out);
         guarded_check(alone, n_out);
+}
+
+// Where a mask holds the least float32 for all keys, as padding of exported transformers does, all
+// weights are equal: the result is the mean of the values.
+Test(attention, in_bfloat16_takes_the_mean_where_a_mask_is_the_least_float_for_all_keys)
+{
+        enum { QUERIES = 7, KEYS = 130 };
+        Sample sample = { 83 };
+        float *q = rounded_new(&sample, QUERIES, DEPTH), *k = rounded_new(&sample, KEYS, DEPTH),
+              *v = rounded_new(&sample, KEYS, VALUES);
+        float out[HEADS * QUERIES * VALUES], mask[KEYS];
+        for (int j = 0; j < KEYS; j++)
+                mask[j] = -FLT_MAX;
+        Attention attention = { .dtype = DTYPE_F32,
+                                .l = QUERIES,
+                                .s = KEYS,
+                                .e = DEPTH,
+                                .ev = VALUES,
+                                .batch_rank = 1,
+                                .batch_size = { HEADS },
+                                .q = { q, DEPTH, 1, { QUERIES * DEPTH } },
+                                .k = { k, DEPTH, 1, { KEYS * DEPTH } },
+                                .v = { v, VALUES, 1, { KEYS * VALUES } },
+                                .out = { out, VALUES, 1, { QUERIES * VALUES } },
+                                .mask_kind = MASK_ADD,
+                                .mask = { mask, 0, 1, { 0 } },
+                                .scale = 1,
+                                .weights = DTYPE_NONE,
+                                .bf16 = true };
+        cr_assert_eq(attention_run(NULL, &attention), STATUS_OK);
+        for (int i = 0; i < HEADS * QUERIES * VALUES; i++) {
+                const float *values = v + (i / VALUES / QUERIES * KEYS) * VALUES + i % VALUES;
+                double want = 0;
+                for (int j = 0; j < KEYS; j++)
+                        want += (double)values[j * VALUES] / KEYS;
+                cr_assert(fabs((double)out[i] - want) <= 1e-4, "%.9g instead of %.9g", (double)out[i], want);
+        }
+        guarded_check(q, (size_t)HEADS * QUERIES * DEPTH * 4);
+        guarded_check(k, (size_t)HEADS * KEYS * DEPTH * 4);
+        guarded_check(v, (size_t)HEADS * KEYS * VALUES * 4);
 }
 
 Test(attention, in_bfloat16_loses_no_more_than_rounding_and_heads_do_not_depend_on_others)

@@ -180,9 +180,11 @@ BF16_INLINE void value_tile(const int n_rows, const int n_vectors, const PanelKe
         } while (0)
 
 // ---- softmax ----
-// 2^x; relative error 2.7e-6, a thousandth of what rounding to bfloat16 costs.
-BF16_INLINE __m512 power_of_2(__m512 x)
+// exp(score - max); relative error 2.7e-6, a thousandth of what rounding to bfloat16 costs. The
+// difference comes first: masks hold the least float32, which log2(e) would make infinite.
+BF16_INLINE __m512 weight_of(__m512 score, __m512 max)
 {
+        __m512 x = _mm512_mul_ps(_mm512_sub_ps(score, max), _mm512_set1_ps(LOG2_E));
         __m512 f = _mm512_reduce_ps(x, 9); // x - floor(x)
         __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(EXP2_P4), f, _mm512_set1_ps(EXP2_P3));
         p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(EXP2_P2));
@@ -195,14 +197,14 @@ BF16_INLINE __m512 power_of_2(__m512 x)
 // multiplied by. `max`: of all scores so far, of those before in keys->max.
 BF16_INLINE void weigh(const int n_vectors, const PanelKeys *keys, const __m512 *max, __m512 *factor)
 {
-        __m512 base[VECTORS], sum[VECTORS], log2_e = _mm512_set1_ps(LOG2_E);
+        __m512 base[VECTORS], sum[VECTORS];
 #pragma GCC unroll 4
         for (int v = 0; v < n_vectors; v++) {
                 float *before = keys->max + v * LANES;
-                // Where no key is allowed, scores are -inf or NaN: the power is 0 or NaN.
+                // Where no key is allowed, scores are -inf or NaN: the weight is 0 or NaN.
                 __mmask16 some = _mm512_cmp_ps_mask(max[v], _mm512_set1_ps(-INFINITY), _CMP_GT_OQ);
-                base[v] = _mm512_maskz_mul_ps(some, max[v], log2_e);
-                factor[v] = power_of_2(_mm512_fmsub_ps(_mm512_loadu_ps(before), log2_e, base[v]));
+                base[v] = _mm512_maskz_mov_ps(some, max[v]);
+                factor[v] = weight_of(_mm512_loadu_ps(before), base[v]);
                 sum[v] = _mm512_setzero_ps();
                 _mm512_storeu_ps(before, max[v]);
         }
@@ -212,12 +214,10 @@ BF16_INLINE void weigh(const int n_vectors, const PanelKeys *keys, const __m512 
                 bool is_pair = j + 1 < keys->n_keys;
 #pragma GCC unroll 4
                 for (int v = 0; v < n_vectors; v++) {
-                        __m512 first = power_of_2(
-                                       _mm512_fmsub_ps(_mm512_loadu_ps(from + v * LANES), log2_e, base[v])),
+                        __m512 first = weight_of(_mm512_loadu_ps(from + v * LANES), base[v]),
                                second = _mm512_setzero_ps();
                         if (is_pair)
-                                second = power_of_2(_mm512_fmsub_ps(
-                                        _mm512_loadu_ps(from + QUERIES + v * LANES), log2_e, base[v]));
+                                second = weight_of(_mm512_loadu_ps(from + QUERIES + v * LANES), base[v]);
                         sum[v] = _mm512_add_ps(sum[v], _mm512_add_ps(first, second));
                         _mm512_storeu_si512(to + v * LANES, pairs_of(first, second));
                 }

@@ -150,15 +150,14 @@ static Status gather_positions(const OpRun *run, int dim, const TensorMeta *self
                 return STATUS_OK;
         _cleanup_(dense_deinit) Dense index = { 0 };
         _cleanup_(scratch_deinit) Scratch wrapped = { 0 };
-        TRY(dense_init(&index, run->ctx, run->in[1], index_meta, DTYPE_I64));
-        if (wraps)
-                TRY(wrap_indices(run->ctx, self->rank == 0 ? 1 : self->size[dim], meta_numel(index_meta),
-                                 index.data, &wrapped));
-        IndexWalk walk = { .rank = out->rank,
-                           .dim = dim,
-                           .index = wraps ? wrapped.data : index.data,
-                           .dtype = self->dtype };
-        memcpy(walk.size, out->size, sizeof(walk.size));
+        int64_t n_values;
+        IndexWalk walk = { .dim = dim, .dtype = self->dtype };
+        TRY(index_walk_init(run->ctx, run->in[1], index_meta, &walk, &index, &n_values));
+        if (wraps) {
+                TRY(wrap_indices(run->ctx, self->rank == 0 ? 1 : self->size[dim], n_values, index.data,
+                                 &wrapped));
+                walk.index = wrapped.data;
+        }
         memcpy(walk.plain_stride, out->stride, sizeof(walk.plain_stride));
         if (self->rank > 0)
                 memcpy(walk.indexed_stride, self->stride, sizeof(walk.indexed_stride));

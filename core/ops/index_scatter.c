@@ -214,7 +214,7 @@ static void element_of_number(Value number, Dtype dtype, void *out)
 }
 
 // Describes the walk over index positions. The vector of index_* is expanded over the other
-// dimensions by stride 0 and kept as a dense copy.
+// dimensions by stride 0.
 static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWalk *walk, Dense *index)
 {
         const ScatterRow *row = run->call->op->row;
@@ -232,14 +232,12 @@ static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWa
                         positions.stride[d] = d == dim ? step : 0;
                 }
         }
-        TRY(dense_init(index, run->ctx, run->in[1], &positions, DTYPE_I64));
-        *walk = (IndexWalk){ .rank = positions.rank,
-                             .dim = dim,
+        int64_t n_values;
+        *walk = (IndexWalk){ .dim = dim,
                              .n_indexed = self->rank == 0 ? 1 : self->size[dim],
-                             .index = index->data,
                              .dtype = self->dtype,
                              .wraps = row->value && row->lines };
-        memcpy(walk->size, positions.size, sizeof(walk->size));
+        TRY(index_walk_init(run->ctx, run->in[1], &positions, walk, index, &n_values));
         if (self->rank > 0)
                 memcpy(walk->indexed_stride, out->stride, sizeof(walk->indexed_stride));
         return STATUS_OK;

@@ -37,6 +37,7 @@ Test(index, gather_reads_and_scatter_writes_the_same_places)
                                    .size = { rows, columns },
                                    .indexed_stride = { columns, 1 },
                                    .plain_stride = { columns, 1 },
+                                   .index_stride = { columns, 1 },
                                    .n_indexed = rows,
                                    .index = index,
                                    .dtype = DTYPE_F64 };
@@ -62,6 +63,7 @@ Test(index, a_bad_index_is_named_with_dimension_and_size)
                            .size = { 1 },
                            .indexed_stride = { 1 },
                            .plain_stride = { 1 },
+                           .index_stride = { 1 },
                            .n_indexed = 3,
                            .index = index,
                            .dtype = DTYPE_F32 };
@@ -80,11 +82,77 @@ Test(index, of_equal_indices_the_last_write_wins)
                            .size = { 3 },
                            .indexed_stride = { 1 },
                            .plain_stride = { 1 },
+                           .index_stride = { 1 },
                            .n_indexed = 2,
                            .index = index,
                            .dtype = DTYPE_F32 };
         cr_assert_eq(index_scatter(NULL, &walk, SCATTER_COPY, self, src), STATUS_OK);
         cr_assert(self[0] == 2 && self[1] == 3);
+}
+
+// [outer][n][inner] by one index each or one for every row of `inner`, for all dtypes and kinds.
+static void compare_rows(Sample *sample, Dtype dtype, ScatterKind kind)
+{
+        int64_t outer = sample_int(sample, 1, 3), n = sample_int(sample, 1, 9),
+                inner = sample_int(sample, 0, 37), n_indexed = sample_int(sample, 1, 5), cells = n * inner;
+        size_t item = dtype_info[dtype].bytes, bytes = (size_t)(outer * n_indexed * inner) * item,
+               plain_bytes = (size_t)(outer * cells) * item;
+        char *rows = guarded_new(bytes), *single = guarded_new(bytes), *plain = guarded_new(plain_bytes),
+             *picked[2] = { guarded_new(plain_bytes), guarded_new(plain_bytes) };
+        int64_t *index = guarded_new((size_t)n * 8), *each = guarded_new((size_t)cells * 8);
+        Dtype part = dtype == DTYPE_C64 ? DTYPE_F32 : dtype == DTYPE_C128 ? DTYPE_F64 : dtype;
+        sample_fill(sample, part, rows, (int64_t)(bytes / dtype_info[part].bytes));
+        sample_fill(sample, part, plain, (int64_t)(plain_bytes / dtype_info[part].bytes));
+        memcpy(single, rows, bytes);
+        for (int64_t i = 0; i < n; i++) {
+                index[i] = sample_int(sample, 0, n_indexed - 1) - n_indexed * sample_int(sample, 0, 1);
+                for (int64_t k = 0; k < inner; k++)
+                        each[i * inner + k] = index[i];
+        }
+        IndexWalk walk = { .rank = 3,
+                           .dim = 1,
+                           .size = { outer, n, inner },
+                           .indexed_stride = { n_indexed * inner, inner, 1 },
+                           .plain_stride = { cells, inner, 1 },
+                           .index_stride = { 0, 1, 0 },
+                           .n_indexed = n_indexed,
+                           .index = index,
+                           .dtype = dtype,
+                           .wraps = true };
+        IndexWalk slow = walk;
+        slow.index = each;
+        slow.index_stride[1] = inner;
+        slow.index_stride[2] = 1;
+        cr_assert_eq(index_gather(NULL, &walk, rows, picked[0]), STATUS_OK);
+        cr_assert_eq(index_gather(NULL, &slow, rows, picked[1]), STATUS_OK);
+        cr_assert(memcmp(picked[0], picked[1], plain_bytes) == 0);
+        cr_assert_eq(index_scatter(NULL, &walk, kind, rows, plain), STATUS_OK);
+        cr_assert_eq(index_scatter(NULL, &slow, kind, single, plain), STATUS_OK);
+        cr_assert(memcmp(rows, single, bytes) == 0, "%s", dtype_info[dtype].name);
+        index[n - 1] = n_indexed;
+        Status want = inner == 0 ? STATUS_OK : STATUS_INDEX;
+        cr_assert_eq(index_scatter(NULL, &walk, kind, rows, plain), want);
+        cr_assert_eq(index_gather(NULL, &walk, rows, picked[0]), want);
+        guarded_check(rows, bytes);
+        guarded_check(single, bytes);
+        guarded_check(plain, plain_bytes);
+        guarded_check(picked[0], plain_bytes);
+        guarded_check(picked[1], plain_bytes);
+        guarded_check(index, (size_t)n * 8);
+        guarded_check(each, (size_t)cells * 8);
+}
+
+Test(index, whole_rows_have_the_bits_of_single_elements)
+{
+        Sample sample = { 62 };
+        for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+                for (int kind = 0; kind < 5; kind++) {
+                        bool complex = dtype_info[dtype].kind == DTYPE_KIND_COMPLEX;
+                        for (int round = 0; round < 12; round++)
+                                compare_rows(&sample, (Dtype)dtype,
+                                             complex ? SCATTER_COPY : (ScatterKind)kind);
+                }
+        }
 }
 
 Test(index, tables_move_blocks_of_every_element_size)

@@ -82,54 +82,114 @@ typedef struct WalkTask {
         const IndexWalk *walk;
         const char *indexed;
         char *plain;
-        _Atomic int64_t bad; // position of an index that is out of range, -1: none
+        int rank;            // dimensions before the row
+        int64_t row;         // elements that share an index and are contiguous on both sides
+        _Atomic int64_t bad; // row whose index is out of range, -1: none
 } WalkTask;
 
-static bool resolve(const IndexWalk *walk, int64_t position, int64_t *out_indexed, int64_t *out_plain)
+Status index_walk_init(const RunContext *ctx, const void *data, const TensorMeta *positions, IndexWalk *walk,
+                       Dense *index, int64_t *out_n)
 {
-        int64_t index = walk->index[position], indexed = 0, plain = 0;
+        TensorMeta own = *positions;
+        int64_t step = 1;
+        walk->rank = own.rank;
+        for (int d = own.rank - 1; d >= 0; d--) {
+                walk->size[d] = own.size[d];
+                if (own.stride[d] == 0)
+                        own.size[d] = 1;
+                walk->index_stride[d] = own.size[d] == 1 ? 0 : step;
+                step *= own.size[d];
+        }
+        TRY(dense_init(index, ctx, data, &own, DTYPE_I64));
+        walk->index = index->data;
+        *out_n = step;
+        return STATUS_OK;
+}
+
+// Finds the row; returns how many there are.
+static int64_t find_rows(WalkTask *task)
+{
+        const IndexWalk *walk = task->walk;
+        task->row = 1;
+        task->rank = walk->rank;
+        for (int d = walk->rank - 1; d > walk->dim; d--, task->rank--) {
+                bool joins = walk->index_stride[d] == 0 && walk->indexed_stride[d] == task->row &&
+                             walk->plain_stride[d] == task->row;
+                if (walk->size[d] != 1 && !joins)
+                        break;
+                task->row *= walk->size[d];
+        }
+        return task->row == 0 ? 0 : product(task->rank, walk->size);
+}
+
+typedef struct WalkPair {
+        int64_t index, indexed, plain; // the index as it was given, offsets in elements
+} WalkPair;
+
+// False: the index is out of range.
+static bool resolve(const WalkTask *task, int64_t position, WalkPair *out)
+{
+        const IndexWalk *walk = task->walk;
+        int64_t index_at = 0, indexed = 0, plain = 0;
+        for (int d = task->rank - 1; d >= 0; d--) {
+                int64_t at = position % walk->size[d];
+                position /= walk->size[d];
+                index_at += at * walk->index_stride[d];
+                indexed += (d == walk->dim ? 0 : at) * walk->indexed_stride[d];
+                plain += at * walk->plain_stride[d];
+        }
+        int64_t index = walk->index[index_at];
+        *out = (WalkPair){ .index = index, .plain = plain };
         if (walk->wraps && index < 0)
                 index += walk->n_indexed;
         if (index < 0 || index >= walk->n_indexed)
                 return false;
-        for (int d = walk->rank - 1; d >= 0; d--) {
-                int64_t at = position % walk->size[d];
-                position /= walk->size[d];
-                indexed += (d == walk->dim ? index : at) * walk->indexed_stride[d];
-                plain += at * walk->plain_stride[d];
-        }
-        *out_indexed = indexed;
-        *out_plain = plain;
+        out->indexed = indexed + index * walk->indexed_stride[walk->dim];
         return true;
 }
 
-static Status fail_index(const IndexWalk *walk, int64_t position)
+static Status fail_index(const IndexWalk *walk, int64_t index)
 {
-        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld",
-                    (long)walk->index[position], walk->dim, (long)walk->n_indexed);
+        return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld", (long)index,
+                    walk->dim, (long)walk->n_indexed);
+}
+
+static void copy_bytes(Work *work, char *to, const char *from, int64_t n_bytes)
+{
+        for (int64_t at = 0, end; (end = work_end(work, at, n_bytes, 1)) > at; at = end)
+                memcpy(to + at, from + at, (size_t)(end - at));
 }
 
 static void gather_pieces(void *argument, int64_t begin, int64_t end)
 {
         WalkTask *task = argument;
-        size_t bytes = dtype_info[task->walk->dtype].bytes;
-        for (int64_t i = begin; i < end; i++) {
-                int64_t indexed, plain;
-                if (!resolve(task->walk, i, &indexed, &plain)) {
+        int64_t bytes = dtype_info[task->walk->dtype].bytes;
+        Work work = { .ctx = task->ctx };
+        for (int64_t i = begin; i < end && !work_stops(&work, STEPS_PER_INDEX); i++) {
+                WalkPair pair;
+                if (!resolve(task, i, &pair)) {
                         atomic_store(&task->bad, i);
                         return;
                 }
-                copy_element(task->plain + plain * (int64_t)bytes, task->indexed + indexed * (int64_t)bytes,
-                             bytes);
+                char *to = task->plain + pair.plain * bytes;
+                const char *from = task->indexed + pair.indexed * bytes;
+                if (task->row == 1)
+                        copy_element(to, from, (size_t)bytes);
+                else
+                        copy_bytes(&work, to, from, task->row * bytes);
         }
 }
 
 Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *indexed, void *plain)
 {
         WalkTask task = { .ctx = ctx, .walk = walk, .indexed = indexed, .plain = plain, .bad = -1 };
-        TRY(parallel_for(ctx, product(walk->rank, walk->size), 16384, gather_pieces, &task));
+        int64_t n = find_rows(&task);
+        TRY(parallel_for(ctx, n, 16384 / MIN(MAX(task.row, 1), 16384), gather_pieces, &task));
         int64_t bad = atomic_load(&task.bad);
-        return bad < 0 ? STATUS_OK : fail_index(walk, bad);
+        WalkPair pair;
+        if (bad >= 0 && !resolve(&task, bad, &pair))
+                return fail_index(walk, pair.index);
+        return run_poll(ctx);
 }
 
 static double combine_f64(ScatterKind kind, double a, double b)
@@ -180,16 +240,40 @@ static void combine(ScatterKind kind, Dtype dtype, void *to, const void *from)
                                  combine_i64(kind, element_as_i64(dtype, to), element_as_i64(dtype, from)));
 }
 
+// to[i] = to[i] op from[i]; the two are apart.
+static void combine_row(Work *work, ScatterKind kind, Dtype dtype, void *to, const void *from, int64_t n)
+{
+        int64_t bytes = dtype_info[dtype].bytes;
+        if (kind == SCATTER_COPY) {
+                copy_bytes(work, to, from, n * bytes);
+        } else if (kind == SCATTER_ADD && dtype == DTYPE_F32) {
+                float *sums = to;
+                const float *terms = from;
+                for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
+                        for (int64_t i = at; i < end; i++)
+                                sums[i] += terms[i];
+        } else {
+                for (int64_t i = 0; i < n && !work_stops(work, STEPS_PER_INDEX); i++)
+                        combine(kind, dtype, (char *)to + i * bytes, (const char *)from + i * bytes);
+        }
+}
+
 Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed,
                      const void *plain)
 {
-        int64_t n = product(walk->rank, walk->size), bytes = dtype_info[walk->dtype].bytes;
+        WalkTask task = { .ctx = ctx, .walk = walk };
+        int64_t n = find_rows(&task), bytes = dtype_info[walk->dtype].bytes;
         Work work = { .ctx = ctx };
         for (int64_t i = 0; i < n && !work_stops(&work, STEPS_PER_INDEX); i++) {
-                int64_t at, from;
-                if (!resolve(walk, i, &at, &from))
-                        return fail_index(walk, i);
-                combine(kind, walk->dtype, (char *)indexed + at * bytes, (const char *)plain + from * bytes);
+                WalkPair pair;
+                if (!resolve(&task, i, &pair))
+                        return fail_index(walk, pair.index);
+                char *to = (char *)indexed + pair.indexed * bytes;
+                const char *from = (const char *)plain + pair.plain * bytes;
+                if (task.row == 1)
+                        combine(kind, walk->dtype, to, from);
+                else
+                        combine_row(&work, kind, walk->dtype, to, from, task.row);
         }
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
@@ -232,11 +316,9 @@ static void move_block(const TableTask *task, Work *work, int64_t from, int64_t 
         if (!task->accumulate && task->block == 1) {
                 copy_element(target, source, (size_t)bytes);
         } else if (!task->accumulate) {
-                for (int64_t at = 0, end; (end = work_end(work, at, task->block * bytes, 1)) > at; at = end)
-                        memcpy(target + at, source + at, (size_t)(end - at));
+                copy_bytes(work, target, source, task->block * bytes);
         } else {
-                for (int64_t i = 0; i < task->block && !work_stops(work, STEPS_PER_INDEX); i++)
-                        combine(SCATTER_ADD, dtype, target + i * bytes, source + i * bytes);
+                combine_row(work, SCATTER_ADD, dtype, target, source, task->block);
         }
 }
 

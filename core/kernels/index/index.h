@@ -21,17 +21,23 @@ typedef enum ScatterKind {
         SCATTER_MIN
 } ScatterKind;
 
-// Elements addressed by an index tensor along one dimension. For every position p of `index`
-// (contiguous int64 of shape size[rank]), element q of `indexed` is paired with element p of
-// `plain`; q is p with p[dim] replaced by index[p]. `indexed` has strides indexed_stride and
-// n_indexed elements along dim; plain_stride may be 0.
+// Elements addressed by an index tensor along one dimension. For every position p of `index` (int64
+// of shape size[rank]), element q of `indexed` is paired with element p of `plain`; q is p with
+// p[dim] replaced by index[p]. `indexed` has strides indexed_stride and n_indexed elements along
+// dim; plain_stride and index_stride may be 0. Dimensions after dim that share an index and are
+// contiguous on both sides move as whole rows.
 typedef struct IndexWalk {
         int rank, dim;
-        int64_t size[MAX_RANK], indexed_stride[MAX_RANK], plain_stride[MAX_RANK], n_indexed;
+        int64_t size[MAX_RANK], indexed_stride[MAX_RANK], plain_stride[MAX_RANK], index_stride[MAX_RANK];
+        int64_t n_indexed;
         const int64_t *index;
         Dtype dtype;
         bool wraps; // negative indices count from the end
 } IndexWalk;
+// Sets rank, size, index and index_stride from an int32 or int64 index of shape and strides
+// `positions`, not empty. `index` holds its *out_n values; those of an expanded dimension once.
+Status index_walk_init(const RunContext *ctx, const void *data, const TensorMeta *positions, IndexWalk *walk,
+                       Dense *index, int64_t *out_n);
 // plain = indexed (gather). `index 3 is out of bounds for dimension 0 with size 3`.
 Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *indexed, void *plain);
 // indexed = indexed op plain, in row-major order of positions; sums are rounded at every step, as

@@ -246,9 +246,10 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
         for (int d = 0; d < args->rank; d++)
                 n *= args->size[d];
         Work work = { .ctx = run->ctx };
+        bool whole = step == n; // not broadcast
         for (int64_t p = 0; p < n && !work_stops(&work, OFFSET_STEPS); p++) {
-                int64_t at = 0, rest = p;
-                for (int d = args->rank - 1; d >= 0; d--) {
+                int64_t at = whole ? p : 0, rest = p;
+                for (int d = args->rank - 1; d >= 0 && !whole; d--) {
                         at += rest % args->size[d] * stride[d];
                         rest /= args->size[d];
                 }
@@ -266,12 +267,16 @@ static Status result_offsets(const RunContext *ctx, const IndexArgs *args, const
                              int64_t *out)
 {
         Work work = { .ctx = ctx };
+        int64_t place[MAX_RANK] = { 0 }, offset = 0;
         for (int64_t p = 0; p < n && !work_stops(&work, OFFSET_STEPS); p++) {
-                int64_t rest = p;
-                out[p] = 0;
+                out[p] = offset;
                 for (int d = args->rank - 1; d >= 0; d--) {
-                        out[p] += rest % args->size[d] * meta->stride[args->place + d];
-                        rest /= args->size[d];
+                        int64_t step = meta->stride[args->place + d];
+                        offset += step;
+                        if (++place[d] < args->size[d])
+                                break;
+                        offset -= place[d] * step;
+                        place[d] = 0;
                 }
         }
         return work.stops ? run_poll(ctx) : STATUS_OK;

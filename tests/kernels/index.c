@@ -183,6 +183,48 @@ Test(index, tables_move_blocks_of_every_element_size)
         }
 }
 
+// [before][entries][after] from a strided side: blocks, single elements, and strides between.
+Test(index, tables_move_what_single_steps_move)
+{
+        Sample sample = { 63 };
+        for (int round = 0; round < 40 * DTYPE_COUNT; round++) {
+                Dtype dtype = (Dtype)(round % DTYPE_COUNT);
+                int64_t before = sample_int(&sample, 1, 4), n = sample_int(&sample, 0, 12),
+                        after = sample_int(&sample, 0, 3), gap = sample_int(&sample, 1, 2), kept = 5;
+                int64_t item = dtype_info[dtype].bytes, row = after * gap, n_out = before * n * after;
+                size_t bytes = (size_t)(before * kept * row * item), out_bytes = (size_t)(n_out * item);
+                uint8_t *from = guarded_new(bytes), *to = guarded_new(out_bytes);
+                int64_t source[12], target[12];
+                for (size_t i = 0; i < bytes; i++)
+                        from[i] = (uint8_t)sample_int(&sample, 0, 255);
+                for (int64_t i = 0; i < n; i++) {
+                        source[i] = sample_int(&sample, 0, kept - 1) * row;
+                        target[i] = (n - 1 - i) * after;
+                }
+                IndexTable table = { .dtype = dtype,
+                                     .n_before = 1,
+                                     .n_after = 1,
+                                     .before_size = { before },
+                                     .before_from = { kept * row },
+                                     .before_to = { n * after },
+                                     .after_size = { after },
+                                     .after_from = { gap },
+                                     .after_to = { 1 },
+                                     .n = n,
+                                     .from = source,
+                                     .to = target };
+                cr_assert_eq(index_table(NULL, &table, round % 2 == 0, false, from, to), STATUS_OK);
+                for (int64_t i = 0; i < n_out; i++) {
+                        int64_t b = i / (n * after), entry = n - 1 - i / after % n, a = i % after;
+                        cr_assert(memcmp(to + i * item,
+                                         from + (b * kept * row + source[entry] + a * gap) * item,
+                                         (size_t)item) == 0);
+                }
+                guarded_check(from, bytes);
+                guarded_check(to, out_bytes);
+        }
+}
+
 Test(index, nonzero_lists_positions_row_major_and_counts_nan)
 {
         float in[] = { 0, 1, NAN, 0, 0, -2 };

@@ -322,22 +322,52 @@ static void move_block(const TableTask *task, Work *work, int64_t from, int64_t 
         }
 }
 
-// Pieces are (before, table) pairs.
+// Single elements: entries begin..end - 1 of the table. place: the offsets on both sides by the
+// dimensions before the table.
+static void move_elements(const TableTask *task, Work *work, const int64_t place[2], int64_t begin,
+                          int64_t end)
+{
+        const int64_t *from = task->table->from, *to = task->table->to;
+        size_t bytes = dtype_info[task->table->dtype].bytes;
+        const char *source = task->from + place[0] * (int64_t)bytes;
+        char *target = task->to + place[1] * (int64_t)bytes;
+        for (int64_t at = begin, stop; (stop = work_end(work, at, end, 2)) > at; at = stop) {
+                if (bytes == 4) {
+                        for (int64_t i = at; i < stop; i++)
+                                memcpy(target + to[i] * 4, source + from[i] * 4, 4);
+                } else {
+                        for (int64_t i = at; i < stop; i++)
+                                copy_element(target + to[i] * (int64_t)bytes,
+                                             source + from[i] * (int64_t)bytes, bytes);
+                }
+        }
+}
+
+static void move_blocks(const TableTask *task, Work *work, int64_t from, int64_t to)
+{
+        const IndexTable *table = task->table;
+        for (int64_t b = 0; b < task->n_blocks && !work_stops(work, STEPS_PER_INDEX); b++)
+                move_block(task, work,
+                           from + offset_of(task->n_after, table->after_size, table->after_from, b),
+                           to + offset_of(task->n_after, table->after_size, table->after_to, b));
+}
+
+// Pieces are (before, table) pairs: runs of entries that share the dimensions before.
 static void table_pieces(void *argument, int64_t begin, int64_t end)
 {
         const TableTask *task = argument;
         const IndexTable *table = task->table;
+        bool single = task->block * task->n_blocks == 1 && !task->accumulate;
         Work work = { .ctx = task->ctx };
-        for (int64_t i = begin; i < end && !work.stops; i++) {
-                int64_t before = i / table->n, entry = i % table->n;
-                int64_t from = table->from[entry] +
-                               offset_of(table->n_before, table->before_size, table->before_from, before);
-                int64_t to = table->to[entry] +
-                             offset_of(table->n_before, table->before_size, table->before_to, before);
-                for (int64_t b = 0; b < task->n_blocks && !work_stops(&work, STEPS_PER_INDEX); b++)
-                        move_block(task, &work,
-                                   from + offset_of(task->n_after, table->after_size, table->after_from, b),
-                                   to + offset_of(task->n_after, table->after_size, table->after_to, b));
+        for (int64_t i = begin, next; i < end && !work_stops(&work, STEPS_PER_INDEX); i = next) {
+                int64_t before = i / table->n, entry = i % table->n, stop = MIN(table->n, entry + end - i);
+                int64_t from = offset_of(table->n_before, table->before_size, table->before_from, before),
+                        to = offset_of(table->n_before, table->before_size, table->before_to, before);
+                next = i + stop - entry;
+                if (single)
+                        move_elements(task, &work, (int64_t[]){ from, to }, entry, stop);
+                for (; !single && entry < stop && !work.stops; entry++)
+                        move_blocks(task, &work, from + table->from[entry], to + table->to[entry]);
         }
 }
 

@@ -84,6 +84,26 @@ Test(softmax, safe_rows_of_minus_infinity_give_zeros_and_others_nan)
         cr_assert(out[0] == 0 && out[1] == 0);
 }
 
+Test(softmax, safe_rows_of_minus_infinity_and_nan_give_nan)
+{
+        enum { MOST = 40 };
+        float in[MOST], out[MOST];
+        double in64[MOST], out64[MOST];
+        FOR_EACH_ISA(isa) for (int n = 1; n <= MOST; n++)
+        {
+                for (int i = 0; i < n; i++)
+                        in64[i] = in[i] = i == n / 2 ? NAN : -INFINITY;
+                cr_assert_eq(softmax_run(NULL, &(Softmax){ SOFTMAX_SAFE, DTYPE_F32, 1, n, 1 }, in, out),
+                             STATUS_OK);
+                cr_assert_eq(softmax_run(NULL, &(Softmax){ SOFTMAX_SAFE, DTYPE_F64, 1, n, 1 }, in64, out64),
+                             STATUS_OK);
+                for (int i = 0; i < n; i++)
+                        cr_assert(isnan(out[i]) && isnan(out64[i]), "number %d of %d: %g, %g", i, n,
+                                  (double)out[i], out64[i]);
+                cr_assert(isnan(softmax_exp_row_f32(&(Work){ 0 }, n, in, out)));
+        }
+}
+
 Test(softmax, exponentials_stay_within_two_ulp_over_their_range)
 {
         enum { N = 4096 };

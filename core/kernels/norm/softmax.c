@@ -131,7 +131,7 @@ double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out)
 {
         const SoftmaxRows *rows = rows_in_use();
         float max = rows->max(work, n, in);
-        if (max == -INFINITY) {
+        if (max == -INFINITY && !has_nan_f32_plain(work, n, in)) {
                 memset(out, 0, (size_t)n * sizeof(float));
                 return 0;
         }

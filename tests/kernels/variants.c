@@ -320,9 +320,66 @@ static int64_t direct_case(Sample *sample, Dtype dtype, void *out)
         return conv_case(sample, DIRECT, out);
 }
 
+static void run_plain_sequence(const DnnlConv *conv, const float *in, float *out)
+{
+        const TensorMeta *from = &conv->input, *to = &conv->out;
+        Conv plain = {
+                .dtype = DTYPE_F32,
+                .n = from->size[0],
+                .groups = conv->groups,
+                .group_in = 1,
+                .group_out = 1,
+                .in_size = { 1, 1, from->size[2] },
+                .out_size = { 1, 1, to->size[2] },
+                .kernel = { 1, 1, conv->weight.size[2] },
+                .stride = { 1, 1, 1 },
+                .pad = { 0, 0, conv->padding[0] },
+                .dilation = { 1, 1, conv->dilation[0] },
+                .in_stride = { from->stride[0], from->stride[1], 0, 0, from->stride[2] },
+                .out_stride = { to->stride[0], to->stride[1], 0, 0, to->stride[2] },
+        };
+        cr_assert_eq(conv_run(NULL, &plain, in, conv->weight_data, conv->bias_data, out), STATUS_OK);
+}
+
+// One to three chunks of a row, and padding that may be wider than the kernel.
+static int64_t sequence_case(Sample *sample, float *out)
+{
+        int64_t n = sample_int(sample, 1, 2), channels = sample_int(sample, 2, 12),
+                kernel = sample_int(sample, 1, 40), dilation = sample_int(sample, 1, 3),
+                pad = sample_int(sample, 0, 50), reach = (kernel - 1) * dilation,
+                size = sample_int(sample, 1, sample_int(sample, 0, 1) ? 300 : 2600);
+        size = MAX(size, reach + 1 - 2 * pad);
+        DnnlConv conv = { .groups = channels,
+                          .stride = { 1 },
+                          .padding = { pad },
+                          .dilation = { dilation },
+                          .n_threads = 1 };
+        meta_init(&conv.input, DTYPE_F32, 3, (int64_t[]){ n, channels, size });
+        meta_init(&conv.out, DTYPE_F32, 3, (int64_t[]){ n, channels, size + 2 * pad - reach });
+        meta_init(&conv.weight, DTYPE_F32, 3, (int64_t[]){ channels, 1, kernel });
+        if (sample_int(sample, 0, 1) == 0) {
+                conv.input.stride[1] = 1;
+                conv.input.stride[2] = channels;
+        }
+        float *in = floats(sample, n * channels * size), *weight = floats(sample, channels * kernel),
+              *bias = floats(sample, channels);
+        conv.weight_data = weight;
+        conv.bias_data = sample_int(sample, 0, 1) == 0 ? NULL : bias;
+        bool ran = run_way(DEPTHWISE, &conv, in, out);
+        cr_assert_eq(ran, isa_level() >= ISA_AVX2);
+        if (!ran)
+                run_plain_sequence(&conv, in, out);
+        let_go(in, n * channels * size);
+        let_go(weight, channels * kernel);
+        let_go(bias, channels);
+        return meta_numel(&conv.out);
+}
+
 static int64_t depthwise_case(Sample *sample, Dtype dtype, void *out)
 {
         (void)dtype;
+        if (sample_int(sample, 0, 1) == 0)
+                return sequence_case(sample, out);
         return conv_case(sample, DEPTHWISE, out);
 }
 
@@ -381,7 +438,7 @@ static const Check checks[] = {
         { &norm_family, norm_case, ISA_PORTABLE, 0 },
         { &pool_last_family, pool_case, ISA_PORTABLE, 0 },
         { &direct_family, direct_case, ISA_AVX2, 360 },
-        { &depthwise_family, depthwise_case, ISA_AVX2, 9 },
+        { &depthwise_family, depthwise_case, ISA_AVX2, 40 },
         { &winograd_family, winograd_case, ISA_AVX2, 432 },
         { &attention_family, attention_case, ISA_AVX2, 300 },
         { &attention_pairs_family, pairs_case, ISA_AVX512_BF16, 64 * 600 }, // operands are rounded

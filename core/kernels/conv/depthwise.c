@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list; a stretch at
 // the border has a shorter one. Taps above and below the image are dropped for a whole row, taps
-// left and right of it per pixel.
+// left and right of it per pixel. Sequences take each channel's row into a frame of zeros instead
+// and go along it.
 #include "core/kernels/conv/depthwise.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { DEPTHWISE_PIXELS = 8, DEPTHWISE_VECTORS = 4, MAX_TAPS = 128 };
+// of sequences: results at once, what a window may span, floats that are read behind it
+enum { ROW_VECTORS = 8, ROW_RESULTS = 1024, ROW_REACH = 1024, ROW_SLACK = 16 };
 
 typedef struct Tap {
         int64_t in, weight; // floats, from the stretch's first input pixel and the first weight
@@ -23,6 +26,16 @@ typedef struct Stretch {
         DirectClamp clamp;
 } Stretch;
 
+// Up to ROW_RESULTS results of one channel, with stride 1.
+typedef struct Row {
+        const float *in, *weights; // ROW_SLACK floats behind the last tap's are readable
+        const float *residual;     // NULL: none
+        float *out, bias;
+        int64_t n, dilation;
+        int n_taps;
+        DirectClamp clamp;
+} Row;
+
 #if defined(__x86_64__)
 #include "core/kernels/conv/direct_avx512.h"
 #include "core/kernels/conv/depthwise.inc"
@@ -37,11 +50,12 @@ typedef void Stretches(int n_pixels, const Stretch *stretch);
 typedef struct DepthwiseIsa {
         Isa isa;
         Stretches *run;
+        void (*row)(const Row *row);
 } DepthwiseIsa;
 
 #if defined(__x86_64__)
-static const DepthwiseIsa avx2_depthwise = { ISA_AVX2, avx2_stretches },
-                          avx512_depthwise = { ISA_AVX512, avx512_stretches };
+static const DepthwiseIsa avx2_depthwise = { ISA_AVX2, avx2_stretches, avx2_row },
+                          avx512_depthwise = { ISA_AVX512, avx512_stretches, avx512_row };
 static const KernelVariant depthwise_variants[] = {
         { DTYPE_F32, ISA_AVX2, &avx2_depthwise },
         { DTYPE_F32, ISA_AVX512, &avx512_depthwise },
@@ -55,11 +69,12 @@ struct Depthwise {
         TensorMeta in, out;
         int64_t kernel[2], stride[2], pad[2], dilation[2];
         Storage *packed;      // counted: of weights, maybe shared
-        const float *weights; // [tap][channel], channels padded to whole vectors
+        const float *weights; // [tap][channel], channels padded to whole vectors; [channel][tap]
         float *bias;
         int64_t width; // ... that many
         DirectClamp clamp;
         Stretches *run;
+        void (*row)(const Row *row); // of sequences; NULL: images
         char name[32];
 };
 
@@ -74,9 +89,21 @@ static bool fits(const DnnlConv *conv)
                dnnl_conv_frame(conv) <= INT32_MAX;
 }
 
+static bool fits_rows(const DnnlConv *conv)
+{
+        int64_t channels = conv->input.rank == 3 ? conv->input.size[1] : 0;
+        return channels > 1 && conv->groups == channels && conv->out.size[1] == channels &&
+               !conv->epilogue.add_out && conv->epilogue.activation == DNNL_NOTHING &&
+               meta_is_contiguous(&conv->out) && meta_numel(&conv->out) > 0 && conv->stride[0] == 1 &&
+               conv->weight.size[2] <= MAX_TAPS && conv->dilation[0] <= ROW_REACH &&
+               (conv->weight.size[2] - 1) * conv->dilation[0] <= ROW_REACH &&
+               dnnl_conv_frame(conv) <= INT32_MAX;
+}
+
 typedef struct WeightsMaker {
         const DnnlConv *conv;
         int64_t width, n_taps;
+        bool rows;
 } WeightsMaker;
 
 static Status make_weights(void *context, Storage **out_storage)
@@ -86,10 +113,11 @@ static Status make_weights(void *context, Storage **out_storage)
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new((size_t)(maker->width * maker->n_taps) * sizeof(float), true, NULL, &storage));
         float *to = (float *)storage->data;
+        int64_t tap_step = maker->rows ? 1 : maker->width, step = maker->rows ? maker->n_taps : 1;
         Work work = { .ctx = maker->conv->share.poll };
         for (int64_t t = 0; t < maker->n_taps; t++)
                 for (int64_t c = 0; c < maker->conv->input.size[1] && !work_stops(&work, 1); c++)
-                        to[t * maker->width + c] = from[c * maker->n_taps + t];
+                        to[t * tap_step + c * step] = from[c * maker->n_taps + t];
         if (work.stops)
                 return run_poll(maker->conv->share.poll);
         *out_storage = take_ptr(storage);
@@ -104,9 +132,12 @@ static Status pack(const DnnlConv *conv, Depthwise *depthwise)
         depthwise->bias = new_array((size_t)depthwise->width, sizeof(float));
         if (depthwise->bias == NULL)
                 return fail_memory();
-        snprintf(format, sizeof(format), "depthwise %ldx%ld", (long)n_taps, (long)channels);
+        snprintf(format, sizeof(format), "depthwise%s %ldx%ld", depthwise->row == NULL ? "" : " rows",
+                 (long)n_taps, (long)channels);
         PackSource source = { .storage = conv->share.storage, .data = conv->weight_data };
-        WeightsMaker maker = { .conv = conv, .width = depthwise->width, .n_taps = n_taps };
+        WeightsMaker maker = {
+                .conv = conv, .width = depthwise->width, .n_taps = n_taps, .rows = depthwise->row != NULL
+        };
         TRY(pack_cache_get(conv->share.storage == NULL ? NULL : conv->share.cache, format, &source, 1,
                            (PackMaker){ make_weights, &maker }, &depthwise->packed));
         depthwise->weights = (const float *)depthwise->packed->data;
@@ -119,18 +150,23 @@ Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, Depthwise *
 {
         *out_depthwise = NULL;
         const DepthwiseIsa *kernel = kernel_variant(&depthwise_family, DTYPE_F32);
-        if (kernel == NULL || !fits(conv))
+        bool rows = fits_rows(conv);
+        if (kernel == NULL || (!rows && !fits(conv)))
                 return STATUS_OK;
         Depthwise *depthwise = calloc(1, sizeof(*depthwise));
         if (depthwise == NULL)
                 return fail_memory();
         depthwise->in = conv->input;
         depthwise->out = conv->out;
-        meta_set_channels_last(&depthwise->in); // strides of dimensions of size 1 are arbitrary
-        meta_set_channels_last(&depthwise->out);
+        if (!rows) { // strides of dimensions of size 1 are arbitrary
+                meta_set_channels_last(&depthwise->in);
+                meta_set_channels_last(&depthwise->out);
+        }
         depthwise->clamp = *clamp;
         depthwise->run = kernel->run;
-        for (int i = 0; i < 2; i++) {
+        depthwise->row = rows ? kernel->row : NULL;
+        depthwise->kernel[1] = 1;
+        for (int i = 0; i < conv->input.rank - 2; i++) {
                 depthwise->kernel[i] = conv->weight.size[2 + i];
                 depthwise->stride[i] = conv->stride[i];
                 depthwise->pad[i] = conv->padding[i];
@@ -246,10 +282,64 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
         }
 }
 
+// ---- sequences ----
+// Positions start.. of a channel's row, zeros where it has none, and slack.
+static void fill_frame(float *frame, const float *in, const TensorMeta *meta, int64_t start, int64_t n)
+{
+        int64_t size = meta->size[2], step = meta->stride[2];
+        int64_t first = MIN(MAX(-start, 0), n), end = MIN(MAX(size - start, first), n);
+        memset(frame, 0, (size_t)first * sizeof(float));
+        if (step == 1 && end > first)
+                memcpy(frame + first, in + start + first, (size_t)(end - first) * sizeof(float));
+        for (int64_t i = first; step != 1 && i < end; i++)
+                frame[i] = in[(start + i) * step];
+        memset(frame + end, 0, (size_t)(n - end + ROW_SLACK) * sizeof(float));
+}
+
+static void run_sequences(void *argument, int64_t begin, int64_t end)
+{
+        const DepthwiseRun *run = argument;
+        const Depthwise *depthwise = run->depthwise;
+        const TensorMeta *in = &depthwise->in;
+        int64_t channels = in->size[1], length = depthwise->out.size[2],
+                n_taps = depthwise->kernel[0] * depthwise->kernel[1],
+                reach = (n_taps - 1) * depthwise->dilation[0];
+        float frame[ROW_RESULTS + ROW_REACH + ROW_SLACK];
+        Row row = { .in = frame,
+                    .dilation = depthwise->dilation[0],
+                    .n_taps = (int)n_taps,
+                    .clamp = depthwise->clamp };
+        Work work = { .ctx = run->ctx };
+        for (int64_t r = begin; r < end && !work.stops; r++) {
+                const float *from = run->in + r / channels * in->stride[0] + r % channels * in->stride[1];
+                row.weights = depthwise->weights + r % channels * n_taps;
+                row.bias = depthwise->bias[r % channels];
+                for (int64_t x = 0; x < length && !work.stops; x += row.n) {
+                        row.n = MIN(length - x, (int64_t)ROW_RESULTS);
+                        row.out = run->out + r * length + x;
+                        row.residual = run->residual == NULL ? NULL : run->residual + r * length + x;
+                        fill_frame(frame, from, in, x - depthwise->pad[0], row.n + reach);
+                        depthwise->row(&row);
+                        work_stops(&work, row.n * (1 + n_taps / 4));
+                }
+        }
+}
+
+static Status run_all_sequences(const DepthwiseRun *run)
+{
+        const TensorMeta *out = &run->depthwise->out;
+        int64_t work = out->size[2] * run->depthwise->kernel[0];
+        TRY(parallel_for(run->ctx, out->size[0] * out->size[1], MAX((int64_t)1, 1000000 / work),
+                         run_sequences, (void *)(uintptr_t)run));
+        return run_poll(run->ctx);
+}
+
 Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const float *in,
                      const float *residual, float *out)
 {
         DepthwiseRun run = { .ctx = ctx, .depthwise = depthwise, .in = in, .residual = residual, .out = out };
+        if (depthwise->row != NULL)
+                return run_all_sequences(&run);
         int64_t work =
                 depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
         TRY(parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2],

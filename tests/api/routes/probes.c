@@ -2,10 +2,14 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include "api/call.h"
+#include "api/readers/upload.h"
 
 static void expect_readyz(ServerFacts facts, int status, const char *body)
 {
-        ApiContext context = { .facts = &facts };
+        EngineOptions options = { .loader = upload_loader };
+        _cleanup_(engine_closep) Engine *engine = NULL;
+        cr_assert_eq(engine_open(&options, &engine), STATUS_OK, "%s", failure_current()->message);
+        ApiContext context = { .engine = engine, .facts = &facts };
         ApiCall call = { .route = &routes[ROUTE_READYZ] };
         ApiReply reply = { 0 };
         api_answer(&context, &call, NULL, NULL, &reply);

@@ -7,6 +7,7 @@
 #include "core/ops/apart.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/ops/product.h"
 
 typedef enum Rule {
         NO_RULE,
@@ -171,11 +172,26 @@ static bool first(const Seen *seen)
         return only(seen, 0) && operand->dim == 0 && operand->one->rank >= seen->which && seen->dim == 0;
 }
 
+// Products of rows that lie one after another take another way than those of other rows
+// (product.c): the bits differ. A batch of one has such rows always.
+static bool rows_lie(const TensorMeta *meta)
+{
+        TensorMeta made;
+        return product_rows(meta, &made) && (made.stride[1] == 1 || made.size[1] == 1);
+}
+
+static bool same_way(const ApartOperand *left)
+{
+        return rows_lie(left->one) == rows_lie(left->many);
+}
+
 static bool leading(const Seen *seen)
 {
         const ApartOperand *operand = &seen->call->operands[0];
+        bool is_product = strncmp(seen->call->one->op->schema, "aten::linear(", 13) == 0;
         int taken = seen->which > 0 ? seen->which : (int)arg_list_length(seen->call->one, 1) / -seen->which;
-        return only(seen, 0) && operand->dim < operand->one->rank - taken && seen->dim == operand->dim;
+        return only(seen, 0) && operand->dim < operand->one->rank - taken && seen->dim == operand->dim &&
+               (!is_product || same_way(operand));
 }
 
 static bool along_others(const Seen *seen)
@@ -236,7 +252,7 @@ static bool product(const Seen *seen)
         if (is_apart(b) && dim_after_product(b, false, rank) != seen->dim)
                 return false;
         if (!batched)
-                return is_apart(a) != is_apart(b);
+                return is_apart(a) != is_apart(b) && same_way(a);
         return broadcasts(a, seen->dim, rank) && broadcasts(b, seen->dim, rank);
 }
 

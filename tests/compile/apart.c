@@ -303,6 +303,12 @@ static const Case cases[] = {
                   OUTPUT("\"%c\""),
           { NULL },
           "mix" },
+        // a batch of one lies as rows, others do not: another kernel, other bits
+        { "1,3,7",
+          CALL("t", "transpose.int", "\"%x0\", 0, 1") CALL("c", "linear.default", "\"%t\", \"%w\"")
+                  OUTPUT("\"%c\""),
+          { "w:5,7" },
+          "mix" },
         // views of the same shape that begin elsewhere
         { "2,9",
           METHOD("s", "size", "\"%x0\", 0") CALL("c", "select.int", "\"%x0\", 1, \"%s\"") OUTPUT("\"%c\""),

@@ -563,6 +563,8 @@ static Status search(Search *it, Choice **out_choice)
         if (it->n_candidates == 0)
                 return choice_of_none(it, CHOICE_NO_FORMS, out_choice);
         TRY(measure(it));
+        if (it->n_gains == 0)
+                return choice_of_none(it, CHOICE_NO_FORMS, out_choice); // those that it has are slower
         return select_and_verify(it, out_choice);
 }
 

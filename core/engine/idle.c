@@ -416,6 +416,12 @@ void engine_learn_again(Engine *engine, EngineWork *take_build, uint32_t n_stops
 }
 
 // ---- records on disk ----
+// A search that had no time says nothing of the graph: the next server searches again.
+static Status learn_choice(const Choice *choice, TuneRecord *record)
+{
+        return choice == NULL || choice->outcome == CHOICE_NO_TIME ? STATUS_OK : choice_learn(choice, record);
+}
+
 // Under `writing`: all that is known of the entry and the one thing that is new, either of which
 // may be NULL.
 static Status write_entry(const TuneEntry *entry, const TuneRecord *algorithms, const Choice *choice,
@@ -429,9 +435,8 @@ static Status write_entry(const TuneEntry *entry, const TuneRecord *algorithms, 
                 TRY(tune_learn(all, key, algorithm));
         }
         for (uint32_t i = 0; i < entry->n_choices; i++)
-                TRY(choice_learn(entry->choices[i], all));
-        if (choice != NULL)
-                TRY(choice_learn(choice, all));
+                TRY(learn_choice(entry->choices[i], all));
+        TRY(learn_choice(choice, all));
         tune_write(all, out);
         return text_status(out);
 }

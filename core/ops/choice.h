@@ -15,7 +15,7 @@ enum { TOLERANCE_BUCKETS = 19, CHOICE_SAMPLES = 16 };
 typedef enum ChoiceOutcome {
         CHOICE_HOLDS,      // on the samples that verified it
         CHOICE_NO_SAMPLES, // fewer than two came with the version: nothing could be verified
-        CHOICE_NO_FORMS,   // no node has a cheaper form
+        CHOICE_NO_FORMS,   // no node has a form that is not slower
         CHOICE_NONE_HOLDS, // every choice that was tried missed the tolerance
         CHOICE_NO_TIME,    // limits.search_deadline_ms was over
         CHOICE_OUTCOMES

@@ -15,5 +15,6 @@ Status engine_choose(Engine *engine, const PlannedRun *plan, const RunContext *p
 // The same as work. The ticket comes back as if nothing had been built: whoever plans again finds
 // the choice.
 Status engine_start_choosing(Engine *engine, const PlannedRun *plan, Ticket *ticket, Wait *out_wait);
-// Keeps a choice, first on disk. STATUS_NOT_FOUND: the graph has gone.
+// Keeps a choice, first on disk; one that cannot be written is kept in memory, and that is logged.
+// The oldest of the content leave when there are too many. STATUS_NOT_FOUND: the graph has gone.
 Status engine_chosen(Engine *engine, const Graph *graph, const Choice *choice);

@@ -12,13 +12,14 @@
 #include "core/engine/private.h"
 
 enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
+enum { MAX_CHOICE_LINES = TUNE_MAX_LINES / 2 }; // of one content
 
 // ---- tune records by content ----
 typedef struct TuneEntry {
         char content[2 * sizeof(RegistryKey) + 1];
         HashHex id;       // in the store (store_tune_id)
         SharedTune *tune; // counted; NULL: none (yet)
-        Choice **choices; // counted: of precisions, for tolerances and samples
+        Choice **choices; // counted: of precisions, for tolerances and samples; the oldest first
         uint32_t n_choices;
         bool decided; // read, learned or given up
 } TuneEntry;
@@ -56,14 +57,19 @@ static Status shared_tune_new(TuneRecord *take_record, SharedTune **out_tune)
         return STATUS_OK;
 }
 
+static void choices_free(Choice **choices, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                choice_unref(choices[i]);
+        free(choices);
+}
+
 static TuneEntry *entry_free(TuneEntry *entry)
 {
         if (entry == NULL)
                 return NULL;
         shared_tune_unref(entry->tune);
-        for (uint32_t i = 0; i < entry->n_choices; i++)
-                choice_unref(entry->choices[i]);
-        free(entry->choices);
+        choices_free(entry->choices, entry->n_choices);
         free(entry);
         return NULL;
 }
@@ -422,43 +428,91 @@ static Status learn_choice(const Choice *choice, TuneRecord *record)
         return choice == NULL || choice->outcome == CHOICE_NO_TIME ? STATUS_OK : choice_learn(choice, record);
 }
 
-// Under `writing`: all that is known of the entry and the one thing that is new, either of which
-// may be NULL.
-static Status write_entry(const TuneEntry *entry, const TuneRecord *algorithms, const Choice *choice,
-                          Text *out)
+// What is known of a content, taken under `mutex` in no time. Its record, which may be long, is
+// made of this copy, outside.
+typedef struct TuneCopy {
+        HashHex id;
+        SharedTune *tune; // counted, or NULL
+        Choice **choices; // counted, the oldest first; room for one more
+        uint32_t n;
+} TuneCopy;
+
+static void tune_copy_deinit(TuneCopy *copy)
+{
+        shared_tune_unref(copy->tune);
+        choices_free(copy->choices, copy->n);
+}
+
+static Status copy_locked(const TuneEntry *entry, TuneCopy *out)
+{
+        if (entry == NULL)
+                return fail(STATUS_NOT_FOUND, "the graph was deleted");
+        out->choices = new_array(entry->n_choices + 1, sizeof(*out->choices));
+        if (out->choices == NULL)
+                return fail_memory();
+        for (; out->n < entry->n_choices; out->n++)
+                out->choices[out->n] = choice_ref(entry->choices[out->n]);
+        out->id = entry->id;
+        out->tune = entry->tune;
+        if (out->tune != NULL)
+                refcount_get(&out->tune->ref);
+        return STATUS_OK;
+}
+
+static Status tune_copy(Engine *engine, const Graph *graph, TuneCopy *out)
+{
+        pthread_mutex_lock(&engine->mutex);
+        Status status = copy_locked(entry_of(engine, graph->content), out);
+        pthread_mutex_unlock(&engine->mutex);
+        return status;
+}
+
+static int by_lines(const void *a, const void *b)
+{
+        return choice_order(*(Choice *const *)a, *(Choice *const *)b);
+}
+
+static Status print_record(const TuneCopy *copy, const TuneRecord *algorithms, Text *out)
 {
         _cleanup_(tune_freep) TuneRecord *all = NULL;
+        _cleanup_(freep) Choice **sorted = new_array(copy->n, sizeof(*sorted));
+        if (sorted == NULL)
+                return fail_memory();
         TRY(tune_new(false, &all));
         for (uint32_t i = 0; i < tune_count(algorithms); i++) {
                 const char *key, *algorithm;
                 tune_line(algorithms, i, &key, &algorithm);
                 TRY(tune_learn(all, key, algorithm));
         }
-        for (uint32_t i = 0; i < entry->n_choices; i++)
-                TRY(learn_choice(entry->choices[i], all));
-        TRY(learn_choice(choice, all));
+        memcpy(sorted, copy->choices, copy->n * sizeof(*sorted));
+        qsort(sorted, copy->n, sizeof(*sorted), by_lines);
+        for (uint32_t i = 0; i < copy->n; i++)
+                TRY(learn_choice(sorted[i], all));
         tune_write(all, out);
         return text_status(out);
 }
 
-// Nothing is written when the last version with this content was deleted meanwhile.
-static Status store_entry(Engine *engine, const Graph *graph, const TuneRecord *algorithms,
-                          const Choice *choice)
+// Under `writing`. `algorithms` NULL: those that the copy has.
+static Status store_record(Engine *engine, const TuneCopy *copy, const TuneRecord *algorithms)
 {
         _cleanup_(text_deinit) Text text = { 0 };
-        HashHex id = { .hex = "" };
-        Status status = fail(STATUS_NOT_FOUND, "the graph was deleted");
-        pthread_mutex_lock(&engine->mutex);
-        const TuneEntry *entry = entry_of(engine, graph->content);
-        if (entry != NULL) {
-                const TuneRecord *known = entry->tune == NULL ? NULL : entry->tune->record;
-                id = entry->id;
-                status = write_entry(entry, algorithms != NULL ? algorithms : known, choice, &text);
-        }
-        pthread_mutex_unlock(&engine->mutex);
-        return status != STATUS_OK || engine->store == NULL
-                       ? status
-                       : store_put_tune(engine->store, &id, (ByteSpan){ (const uint8_t *)text.data, text.n });
+        if (engine->store == NULL)
+                return STATUS_OK;
+        if (algorithms == NULL && copy->tune != NULL)
+                algorithms = copy->tune->record;
+        TRY(print_record(copy, algorithms, &text));
+        return store_put_tune(engine->store, &copy->id, (ByteSpan){ (const uint8_t *)text.data, text.n });
+}
+
+// Nothing is written when the last version with this content was deleted meanwhile.
+static Status store_algorithms(Engine *engine, const Graph *graph, const TuneRecord *algorithms)
+{
+        TuneCopy copy = { .tune = NULL };
+        Status status = tune_copy(engine, graph, &copy);
+        if (status == STATUS_OK)
+                status = store_record(engine, &copy, algorithms);
+        tune_copy_deinit(&copy);
+        return status;
 }
 
 Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *record, SharedTune **out_tune)
@@ -481,7 +535,7 @@ Status engine_learnt(Engine *engine, const Graph *graph, const TuneRecord *recor
                 status = shared_tune_new(copy, &tune);
         pthread_mutex_lock(&engine->writing);
         if (status == STATUS_OK && tune_count(tune->record) > 0)
-                status = store_entry(engine, graph, tune->record, NULL);
+                status = store_algorithms(engine, graph, tune->record);
         if (status == STATUS_NOT_FOUND)
                 status = STATUS_OK; // deleted: its programs end with the runs that use them
         if (status == STATUS_OK) {
@@ -502,51 +556,76 @@ void engine_not_learnt(Engine *engine, const Graph *graph)
 }
 
 // ---- choices of precisions ----
-static Choice *find_choice(const TuneEntry *entry, int bucket, const char *samples)
+static Choice *find_choice(Choice *const *choices, uint32_t n, int bucket, const char *samples)
 {
-        for (uint32_t i = 0; entry != NULL && i < entry->n_choices; i++)
-                if (entry->choices[i]->bucket == bucket && strcmp(entry->choices[i]->samples, samples) == 0)
-                        return entry->choices[i];
+        for (uint32_t i = n; i > 0; i--)
+                if (choices[i - 1]->bucket == bucket && strcmp(choices[i - 1]->samples, samples) == 0)
+                        return choices[i - 1];
         return NULL;
 }
 
 Choice *engine_choice_of(Engine *engine, const PlannedRun *plan)
 {
         char samples[CHOICE_SAMPLES + 1];
+        Choice *choice = NULL;
         version_samples(plan->request.version, samples);
         pthread_mutex_lock(&engine->mutex);
         const TuneEntry *entry = entry_of(engine, plan->graph->content);
-        Choice *choice = choice_ref(find_choice(entry, plan->request.bucket, samples));
+        if (entry != NULL)
+                choice = choice_ref(
+                        find_choice(entry->choices, entry->n_choices, plan->request.bucket, samples));
         pthread_mutex_unlock(&engine->mutex);
         return choice;
 }
 
-static Status add_choice(Engine *engine, const Graph *graph, const Choice *choice)
+// The newest that fit into MAX_CHOICE_LINES with it stay.
+static void add_choice(TuneCopy *copy, const Choice *choice)
 {
-        Status status = fail(STATUS_NOT_FOUND, "the graph was deleted");
+        uint64_t n_lines = choice_lines(choice);
+        uint32_t first = copy->n;
+        while (first > 0 && n_lines + choice_lines(copy->choices[first - 1]) <= MAX_CHOICE_LINES)
+                n_lines += choice_lines(copy->choices[--first]);
+        for (uint32_t i = 0; i < first; i++)
+                choice_unref(copy->choices[i]);
+        copy->n -= first;
+        memmove(copy->choices, copy->choices + first, copy->n * sizeof(*copy->choices));
+        copy->choices[copy->n++] = choice_ref(choice);
+}
+
+// The entry's choices and the copy's change places.
+static Status swap_choices(Engine *engine, const Graph *graph, TuneCopy *copy)
+{
         pthread_mutex_lock(&engine->mutex);
         TuneEntry *entry = entry_of(engine, graph->content);
-        Choice **more =
-                entry == NULL ? NULL : realloc(entry->choices, (entry->n_choices + 1) * sizeof(*more));
-        if (more != NULL) {
-                entry->choices = more;
-                entry->choices[entry->n_choices++] = choice_ref(choice);
-                status = STATUS_OK;
-        } else if (entry != NULL)
-                status = fail_memory();
+        if (entry != NULL) {
+                TuneCopy before = { .choices = entry->choices, .n = entry->n_choices };
+                entry->choices = copy->choices;
+                entry->n_choices = copy->n;
+                copy->choices = before.choices;
+                copy->n = before.n;
+        }
         pthread_mutex_unlock(&engine->mutex);
-        return status;
+        return entry != NULL ? STATUS_OK : fail(STATUS_NOT_FOUND, "the graph was deleted");
+}
+
+static Status keep_choice(Engine *engine, const Graph *graph, const Choice *choice, TuneCopy *copy)
+{
+        TRY(tune_copy(engine, graph, copy));
+        if (find_choice(copy->choices, copy->n, choice->bucket, choice->samples) != NULL)
+                return STATUS_OK;
+        add_choice(copy, choice);
+        if (store_record(engine, copy, NULL) != STATUS_OK)
+                engine_say(engine, "a choice within a tolerance is not kept on disk: %s",
+                           failure_current()->message);
+        return swap_choices(engine, graph, copy);
 }
 
 Status engine_chosen(Engine *engine, const Graph *graph, const Choice *choice)
 {
+        TuneCopy copy = { .tune = NULL };
         pthread_mutex_lock(&engine->writing);
-        pthread_mutex_lock(&engine->mutex);
-        bool known = find_choice(entry_of(engine, graph->content), choice->bucket, choice->samples) != NULL;
-        pthread_mutex_unlock(&engine->mutex);
-        Status status = known ? STATUS_OK : store_entry(engine, graph, NULL, choice);
-        if (status == STATUS_OK && !known)
-                status = add_choice(engine, graph, choice);
+        Status status = keep_choice(engine, graph, choice, &copy);
         pthread_mutex_unlock(&engine->writing);
+        tune_copy_deinit(&copy);
         return status;
 }

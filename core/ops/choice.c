@@ -9,12 +9,19 @@
 #define CHOICE_PREFIX "tolerance "
 
 // ---- buckets ----
+static const struct {
+        double tolerance;
+        const char *name; // as lines have it
+} buckets[TOLERANCE_BUCKETS] = {
+        { 1e-6, "1e-06" }, { 2e-6, "2e-06" },  { 5e-6, "5e-06" },  { 1e-5, "1e-05" },  { 2e-5, "2e-05" },
+        { 5e-5, "5e-05" }, { 1e-4, "0.0001" }, { 2e-4, "0.0002" }, { 5e-4, "0.0005" }, { 1e-3, "0.001" },
+        { 2e-3, "0.002" }, { 5e-3, "0.005" },  { 1e-2, "0.01" },   { 2e-2, "0.02" },   { 5e-2, "0.05" },
+        { 0.1, "0.1" },    { 0.2, "0.2" },     { 0.5, "0.5" },     { 1, "1" },
+};
+
 double bucket_tolerance(int bucket)
 {
-        static const double tolerances[TOLERANCE_BUCKETS] = { 1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4,
-                                                              2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2,
-                                                              5e-2, 0.1,  0.2,  0.5,  1 };
-        return bucket == 0 ? 0 : tolerances[bucket - 1];
+        return bucket == 0 ? 0 : buckets[bucket - 1].tolerance;
 }
 
 int tolerance_bucket(double tolerance)
@@ -95,10 +102,21 @@ double choice_rounded(double error)
         return strtod(text, NULL);
 }
 
+int choice_order(const Choice *a, const Choice *b)
+{
+        int order = strcmp(buckets[a->bucket - 1].name, buckets[b->bucket - 1].name);
+        return order != 0 ? order : strcmp(a->samples, b->samples);
+}
+
+uint32_t choice_lines(const Choice *choice)
+{
+        return choice->n + 1;
+}
+
 Status choice_learn(const Choice *choice, TuneRecord *record)
 {
         char key[TUNE_MAX_KEY + 1], line[TUNE_MAX_ALGORITHM + 1];
-        int n = snprintf(key, sizeof(key), CHOICE_PREFIX "%g %s", bucket_tolerance(choice->bucket),
+        int n = snprintf(key, sizeof(key), CHOICE_PREFIX "%s %s", buckets[choice->bucket - 1].name,
                          choice->samples);
         snprintf(line, sizeof(line), "%s %.6e %u %u", outcome_names[choice->outcome], choice->error,
                  choice->n_choose, choice->n_verify);

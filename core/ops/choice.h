@@ -29,7 +29,7 @@ typedef struct ChosenNode {
 
 typedef struct Choice {
         RefCount ref;
-        int bucket;
+        int bucket;                       // not 0
         char samples[CHOICE_SAMPLES + 1]; // which ones: the first digits of their digest; "none"
         ChoiceOutcome outcome;            // all but CHOICE_HOLDS: every node is float32
         uint32_t n_choose, n_verify;      // samples
@@ -58,6 +58,9 @@ const char *choice_reason(const Choice *choice);
 //     tolerance 0.01 SAMPLES          outcome, error, samples that chose and that verified
 //     tolerance 0.01 SAMPLES 000017   precision of the node, error
 Status choice_learn(const Choice *choice, TuneRecord *record);
+uint32_t choice_lines(const Choice *choice);
+// As strcmp: of their lines. A record that learns choices in this order only appends.
+int choice_order(const Choice *a, const Choice *b);
 // Takes a record apart: *out_rest has all other lines, the array the choices, which are counted.
 // STATUS_VALUE: some line of a choice says nothing sensible.
 Status choices_read(const TuneRecord *record, TuneRecord **out_rest, Choice ***out_choices, uint32_t *out_n);

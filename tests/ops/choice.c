@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static Choice *example(int bucket, const char *samples)
 {
@@ -55,6 +56,31 @@ Test(choice, lines_hold_choices_and_leave_the_rest_of_the_record_as_it_is)
                 choice_unref(choices[i]);
         }
         free(read);
+}
+
+Test(choice, lines_that_are_learnt_in_order_are_appended)
+{
+        Choice *choices[TOLERANCE_BUCKETS + 1];
+        for (int i = 0; i < TOLERANCE_BUCKETS; i++)
+                choices[i] = example(i + 1, "0123456789abcdef");
+        choices[TOLERANCE_BUCKETS] = example(1, "none");
+        for (int i = 0; i <= TOLERANCE_BUCKETS; i++) {
+                for (int j = 0; j <= TOLERANCE_BUCKETS; j++) {
+                        _cleanup_(tune_freep) TuneRecord *record = NULL;
+                        const char *key, *line;
+                        cr_assert_eq(tune_new(false, &record), STATUS_OK);
+                        cr_assert_eq(choice_learn(choices[i], record), STATUS_OK);
+                        cr_assert_eq(tune_count(record), choice_lines(choices[i]));
+                        cr_assert_eq(choice_learn(choices[j], record), STATUS_OK);
+                        tune_line(record, tune_count(record) - 1, &key, &line);
+                        cr_assert_eq(choice_order(choices[i], choices[j]) <= 0,
+                                     strstr(key, choices[j]->samples) != NULL &&
+                                             tolerance_bucket(atof(key + strlen("tolerance "))) ==
+                                                     choices[j]->bucket);
+                }
+        }
+        for (int i = 0; i <= TOLERANCE_BUCKETS; i++)
+                choice_unref(choices[i]);
 }
 
 Test(choice, lines_that_say_nothing_sensible_make_no_choice)

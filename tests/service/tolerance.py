@@ -7,8 +7,11 @@ The graph has three products of one size. What the second gives is enlarged befo
 rounding costs much, and that of the third little. The last line is `N passed, N failed`.
 """
 import array
+import glob
+import hashlib
 import json
 import math
+import os
 import random
 import re
 import sys
@@ -18,6 +21,7 @@ import threading
 from service import Server, Tally, Tensor, multipart, write_safetensors
 
 WIDTH, WITHIN = 384, 0.02
+RECORD_LINES = 65536  # TUNE_MAX_LINES of core/ops/tune.h
 
 
 class Failed(Exception):
@@ -278,6 +282,61 @@ def no_time_is_not_kept(before, xs):
                 server.clean_up()
 
 
+def fill_record(data):
+    """Makes the one tune record as long as records may be, with choices for other samples."""
+    path = glob.glob(os.path.join(data, "tunes", "*"))[0]
+    with open(path, "rb") as file:
+        platform, *lines = file.read().splitlines(keepends=True)[:-1]
+    lines += [b"tolerance 0.05 %016x\tno-forms 0.000000e+00 4 3\n" % i
+              for i in range(RECORD_LINES - len(lines))]
+    text = platform + b"".join(sorted(lines, key=lambda line: line.split(b"\t")[0]))
+    with open(path, "wb") as file:
+        file.write(text + b"checksum %s\n" % hashlib.sha256(text).hexdigest().encode())
+    return path
+
+
+def full_records_make_room(before, xs):
+    """A new choice takes the place of old ones, on disk, too; what cannot be written is kept in memory."""
+    with tempfile.TemporaryDirectory() as data:
+        def served(steps):
+            server = Server(before.binary, ["--data", data, "--quiet"]).start()
+            try:
+                steps(server)
+            finally:
+                problems = server.stop()
+                server.clean_up()
+            expect(not problems, "\n".join(problems))
+
+        def chooses(server, tolerance, n_searches):
+            _, profile = run(server, "m", xs[0], tolerance=tolerance)
+            expect(profile["tolerance"]["within"] == tolerance, f"{profile['tolerance']}")
+            expect(searches(server) == n_searches, f"within {tolerance}: {searches(server)} searches")
+
+        def first(server):
+            put(server, "m", len(xs))
+            chooses(server, WITHIN, 1)
+
+        def full(server):
+            chooses(server, 1, 1)
+            chooses(server, 1, 1)
+
+        def unwritable(server):
+            chooses(server, 1, 0)
+            os.rmdir(os.path.join(data, "tmp"))
+            chooses(server, 0.5, 1)
+            chooses(server, 0.5, 1)
+            expect("is not kept on disk" in server.log(), "it is not logged")
+
+        served(first)
+        path = fill_record(data)
+        served(full)
+        with open(path, "rb") as file:
+            n_lines = file.read().count(b"\n")
+        expect(n_lines < RECORD_LINES / 2 + 100, f"the record has {n_lines} lines")
+        served(unwritable)
+        served(lambda server: chooses(server, 0.5, 1))
+
+
 def main():
     binary, tally, xs = sys.argv[1], Tally(), samples_of(7)
     with tempfile.TemporaryDirectory() as data:
@@ -311,6 +370,7 @@ def main():
         tally.check("the second server's end", "\n".join(server.stop()))
         server.clean_up()
         attempt(no_time_is_not_kept)
+        attempt(full_records_make_room)
     return tally.end()
 
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Routes about stored graphs. A change checks its preconditions and is made within one engine
 // change, so that no other change comes between.
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "api/routes/answer.h"
@@ -362,7 +361,7 @@ typedef struct Change {
         bool takes_images; // `image` says how; else they are taken no more
         ImageSettings image;
         Text image_text, batching_text, warm_up_text;
-        char tolerance_text[32];
+        char tolerance_text[NUMBER_TEXT_MAX + 1];
         bool has_batching, has_warm_up;
 } Change;
 
@@ -420,17 +419,13 @@ static Status read_precision(JsonReader *reader, Change *change)
         return STATUS_OK;
 }
 
-// 0 is none: the precision holds.
+// 0 is none: the precision holds. The text that is kept reads back equal, so it is of the same
+// bucket.
 static Status read_tolerance(JsonReader *reader, Change *change)
 {
-        NumberKind kind = NUMBER_NONE;
-        int64_t whole;
-        double number = 0;
-        if (json_peek(reader) == JSON_NUMBER)
-                TRY(json_read_number(reader, &kind, &whole, &number));
-        if (kind == NUMBER_NONE || !isfinite(number) || number < 0)
-                return fail(STATUS_VALUE, "\"tolerance\" is a number from 0 on");
-        snprintf(change->tolerance_text, sizeof(change->tolerance_text), "%.9g", number);
+        double number;
+        TRY(run_read_nonnegative(reader, "tolerance", &number));
+        change->tolerance_text[number_print_f64(number, change->tolerance_text)] = '\0';
         change->has_tolerance = true;
         change->head.settings[SETTING_TOLERANCE] = number == 0 ? "" : change->tolerance_text;
         return STATUS_OK;

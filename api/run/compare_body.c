@@ -35,17 +35,6 @@ static Status read_whole(JsonReader *reader, const char *key, int64_t least, int
         return STATUS_OK;
 }
 
-static Status read_tolerance(JsonReader *reader, const char *key, double *out)
-{
-        NumberKind kind = NUMBER_NONE;
-        int64_t whole;
-        if (json_peek(reader) == JSON_NUMBER)
-                TRY(json_read_number(reader, &kind, &whole, out));
-        if (kind == NUMBER_NONE || !isfinite(*out) || *out < 0)
-                return fail(STATUS_VALUE, "\"%s\" is a number from 0 on", key);
-        return STATUS_OK;
-}
-
 // ---- a side ----
 static Status read_version(JsonReader *reader, CompareWish *wish)
 {
@@ -88,7 +77,7 @@ static Status read_wish_member(JsonReader *reader, const char *key, CompareWish 
         if (strcmp(key, "precision") == 0)
                 return read_precision(reader, wish);
         if (strcmp(key, "tolerance") == 0)
-                return read_tolerance(reader, key, &wish->tolerance);
+                return run_read_nonnegative(reader, key, &wish->tolerance);
         if (strcmp(key, "overrides") == 0)
                 return json_read_raw(reader, &wish->overrides, &wish->n_overrides);
         if (strcmp(key, "leaf") == 0)
@@ -206,9 +195,9 @@ static Status read_member(JsonReader *reader, const char *key, CompareBody *body
         if (strcmp(key, "nodes") == 0)
                 return read_nodes(reader, body);
         if (strcmp(key, "rtol") == 0)
-                return read_tolerance(reader, key, &body->rule.rtol);
+                return run_read_nonnegative(reader, key, &body->rule.rtol);
         if (strcmp(key, "atol") == 0)
-                return read_tolerance(reader, key, &body->rule.atol);
+                return run_read_nonnegative(reader, key, &body->rule.atol);
         if (strcmp(key, "equal_nan") == 0)
                 return read_flag(reader, key, &body->rule.equal_nan);
         if (strcmp(key, "form") == 0)

@@ -64,7 +64,7 @@ void run_take_tolerance(RunCall *run, double tolerance)
         run->has_tolerance = true;
 }
 
-Status run_read_tolerance(JsonReader *reader, RunCall *run)
+Status run_read_nonnegative(JsonReader *reader, const char *key, double *out_number)
 {
         NumberKind kind = NUMBER_NONE;
         int64_t whole;
@@ -72,8 +72,16 @@ Status run_read_tolerance(JsonReader *reader, RunCall *run)
         if (json_peek(reader) == JSON_NUMBER)
                 TRY(json_read_number(reader, &kind, &whole, &number));
         if (kind == NUMBER_NONE || !isfinite(number) || number < 0)
-                return fail(STATUS_VALUE, "\"tolerance\" is a number from 0 on");
-        run_take_tolerance(run, number);
+                return fail(STATUS_VALUE, "\"%s\" is a number from 0 on", key);
+        *out_number = number;
+        return STATUS_OK;
+}
+
+Status run_read_tolerance(JsonReader *reader, RunCall *run)
+{
+        double tolerance;
+        TRY(run_read_nonnegative(reader, "tolerance", &tolerance));
+        run_take_tolerance(run, tolerance);
         return STATUS_OK;
 }
 

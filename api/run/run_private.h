@@ -99,7 +99,8 @@ void run_write_kept(const RunCall *run, Text *out);
 #define RUN_EAGER_IS_F32 "an eager run computes in float32; \"precision\" goes with \"mode\": \"compiled\""
 void run_take_precision(RunCall *run, Precision precision);
 void run_take_tolerance(RunCall *run, double tolerance);
-// Reads the next value as a number from 0 on.
+// Reads the next value as a number from 0 on; messages name `key`.
+Status run_read_nonnegative(JsonReader *reader, const char *key, double *out_number);
 Status run_read_tolerance(JsonReader *reader, RunCall *run);
 // A named value of PARAM_MODE, PARAM_PRECISION, PARAM_ENCODING or PARAM_REPLY.
 Status run_take_choice(RunCall *run, ParameterId id, const char *name);

@@ -215,6 +215,10 @@ def defaults(server, xs):
     change({"tolerance": WITHIN, "precision": "bf16"}, 400)
     change({"tolerance": -1}, 400)
     change({"tolerance": "0.1"}, 400)
+    below = math.nextafter(0.05, 0)  # counts as 0.02, also after it was kept as text
+    expect(change({"tolerance": below})["tolerance"] == below, "the setting is rounded")
+    _, profile = run(server, "m", xs[0])
+    expect(profile["tolerance"]["within"] == 0.02, f"{below} counts as {profile['tolerance']['within']}")
     expect("tolerance" not in change({"tolerance": 0}), "0 does not remove it")
 
 

@@ -164,18 +164,12 @@ static Status read_row(JsonReader *reader, Row *row)
         return STATUS_OK;
 }
 
-static Status read_metadata(JsonReader *reader, Safetensors *file)
+static Status read_metadata(void *context, JsonReader *reader, const char *key)
 {
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *key, *text;
-                bool more;
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        return STATUS_OK;
-                TRY(json_read_string(reader, &text, NULL));
-                TRY(string_map_set(&file->metadata, key, (void *)(uintptr_t)text, NULL));
-        }
+        Safetensors *file = context;
+        const char *text;
+        TRY(json_read_string(reader, &text, NULL));
+        return string_map_set(&file->metadata, key, (void *)(uintptr_t)text, NULL);
 }
 
 // Puts the tensor's name before what is wrong with it.
@@ -201,7 +195,7 @@ static Status read_header(ByteSpan header, Safetensors *file, Rows *rows)
                 if (!more)
                         break;
                 if (strcmp(name, "__metadata__") == 0) {
-                        TRY(read_metadata(reader, file));
+                        TRY(json_each_member(reader, read_metadata, file));
                         continue;
                 }
                 if (rows->n >= limits.max_tensors)

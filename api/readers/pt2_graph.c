@@ -139,28 +139,28 @@ static Status read_graph_outputs(Pt2Graph *graph, JsonText text, bool single)
                               &output);
 }
 
-static Status read_tensor_values(Pt2Graph *graph, JsonText text)
+// What is said of values, by their names. A document may lack it.
+static Status read_values(Pt2Graph *graph, JsonText text,
+                          Status (*read)(void *graph, JsonReader *reader, const char *name))
 {
+        _cleanup_(json_closep) JsonReader *reader = NULL;
         if (text.n == 0)
                 return STATUS_OK;
-        _cleanup_(json_closep) JsonReader *reader = NULL;
         TRY(json_text_open(text, graph->scratch, &reader));
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *name;
-                bool more;
-                JsonText raw;
-                Pt2TensorMeta meta;
-                TRY(json_next_key(reader, &name, &more));
-                if (!more)
-                        return STATUS_OK;
-                Node *node = pt2_value_node(graph, name);
-                TRY(json_read_raw(reader, &raw.text, &raw.n));
-                if (node == NULL)
-                        continue;
-                TRY(failure_at_node(pt2_read_tensor_meta(graph, graph->scratch, raw, &meta), name));
-                TRY(pt2_spec_new(graph, &meta, &node->spec));
-        }
+        return json_each_member(reader, read, graph);
+}
+
+static Status read_tensor_value(void *context, JsonReader *reader, const char *name)
+{
+        Pt2Graph *graph = context;
+        JsonText raw;
+        Pt2TensorMeta meta;
+        Node *node = pt2_value_node(graph, name);
+        if (node == NULL)
+                return json_skip(reader);
+        TRY(json_read_raw(reader, &raw.text, &raw.n));
+        TRY(failure_at_node(pt2_read_tensor_meta(graph, graph->scratch, raw, &meta), name));
+        return pt2_spec_new(graph, &meta, &node->spec);
 }
 
 // A symbolic int among the inputs: its symbol goes to spec->size[0] of a spec of rank 0.
@@ -178,59 +178,41 @@ static Status set_number_spec(const Pt2Graph *graph, Node *node, SymDim number)
 
 // Of symbolic numbers that no input is, only what they are called is read. What does not look like
 // one is passed over.
-static Status read_symbols(Pt2Graph *graph, JsonText text)
+static Status read_symbol(void *context, JsonReader *reader, const char *name)
 {
-        if (text.n == 0)
-                return STATUS_OK;
-        _cleanup_(json_closep) JsonReader *reader = NULL;
-        TRY(json_text_open(text, graph->scratch, &reader));
-        if (json_peek(reader) != JSON_OBJECT)
-                return STATUS_OK;
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *name;
-                bool more;
-                TRY(json_next_key(reader, &name, &more));
-                if (!more)
-                        return STATUS_OK;
-                JsonText raw;
-                TRY(json_read_raw(reader, &raw.text, &raw.n));
-                Node *node = pt2_value_node(graph, name);
-                _cleanup_(json_closep) JsonReader *number = NULL;
-                SymDim dim = { 0 };
-                if (node == NULL)
-                        continue;
-                TRY(json_text_open(raw, graph->scratch, &number));
-                Status status = pt2_read_sym_int(graph, graph->scratch, number, &dim);
-                if (status_class(status) == STATUS_CLASS_INTERNAL)
-                        return status;
-                if (status == STATUS_OK)
-                        node->symbol = dim.expr;
-        }
+        _cleanup_(json_closep) JsonReader *number = NULL;
+        Pt2Graph *graph = context;
+        JsonText raw;
+        SymDim dim = { 0 };
+        Node *node = pt2_value_node(graph, name);
+        if (node == NULL)
+                return json_skip(reader);
+        TRY(json_read_raw(reader, &raw.text, &raw.n));
+        TRY(json_text_open(raw, graph->scratch, &number));
+        Status status = pt2_read_sym_int(graph, graph->scratch, number, &dim);
+        if (status == STATUS_OK)
+                node->symbol = dim.expr;
+        return status_class(status) == STATUS_CLASS_INTERNAL ? status : STATUS_OK;
 }
 
-static Status read_sym_int_values(Pt2Graph *graph, JsonText text)
+static Status read_symbols(Pt2Graph *graph, JsonText text)
 {
+        _cleanup_(json_closep) JsonReader *reader = NULL;
         if (text.n == 0)
                 return STATUS_OK;
-        _cleanup_(json_closep) JsonReader *reader = NULL;
         TRY(json_text_open(text, graph->scratch, &reader));
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *name;
-                bool more;
-                TRY(json_next_key(reader, &name, &more));
-                if (!more)
-                        return STATUS_OK;
-                Node *node = pt2_value_node(graph, name);
-                if (node == NULL || node->op != OP_PLACEHOLDER) {
-                        TRY(json_skip(reader));
-                        continue;
-                }
-                SymDim number;
-                TRY(failure_at_node(pt2_read_sym_int(graph, graph->scratch, reader, &number), name));
-                TRY(set_number_spec(graph, node, number));
-        }
+        return json_peek(reader) == JSON_OBJECT ? json_each_member(reader, read_symbol, graph) : STATUS_OK;
+}
+
+static Status read_sym_int_value(void *context, JsonReader *reader, const char *name)
+{
+        Pt2Graph *graph = context;
+        SymDim number;
+        Node *node = pt2_value_node(graph, name);
+        if (node == NULL || node->op != OP_PLACEHOLDER)
+                return json_skip(reader);
+        TRY(failure_at_node(pt2_read_sym_int(graph, graph->scratch, reader, &number), name));
+        return set_number_spec(graph, node, number);
 }
 
 Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t n_literal_names,
@@ -256,8 +238,8 @@ Status pt2_graph_read(JsonText text, const char *const *literal_names, uint32_t 
         TRY(read_graph_inputs(graph, fields[0], literal_names, n_literal_names));
         TRY(read_nodes(graph, fields[1]));
         TRY(read_graph_outputs(graph, fields[2], single));
-        TRY(read_tensor_values(graph, fields[4]));
-        TRY(read_sym_int_values(graph, fields[5]));
+        TRY(read_values(graph, fields[4], read_tensor_value));
+        TRY(read_values(graph, fields[5], read_sym_int_value));
         for (int i = 5; i < 8; i++)
                 TRY(read_symbols(graph, fields[i]));
         return STATUS_OK;

@@ -340,22 +340,14 @@ static Status read_results(JsonReader *reader, NodeText *text)
         }
 }
 
-static Status read_metadata(JsonReader *reader, NodeText *text)
+static Status read_metadata(void *context, JsonReader *reader, const char *key)
 {
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *key;
-                bool more;
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        return STATUS_OK;
-                if (strcmp(key, "nn_module_stack") == 0 && json_peek(reader) == JSON_STRING)
-                        TRY(json_read_string(reader, &text->module_stack, NULL));
-                else if (strcmp(key, "stack_trace") == 0 && json_peek(reader) == JSON_STRING)
-                        TRY(json_read_string(reader, &text->stack_trace, NULL));
-                else
-                        TRY(json_skip(reader));
-        }
+        NodeText *text = context;
+        if (strcmp(key, "nn_module_stack") == 0 && json_peek(reader) == JSON_STRING)
+                return json_read_string(reader, &text->module_stack, NULL);
+        if (strcmp(key, "stack_trace") == 0 && json_peek(reader) == JSON_STRING)
+                return json_read_string(reader, &text->stack_trace, NULL);
+        return json_skip(reader);
 }
 
 static Status read_node_member(Pt2Graph *graph, JsonReader *reader, const char *key, NodeText *text)
@@ -371,7 +363,7 @@ static Status read_node_member(Pt2Graph *graph, JsonReader *reader, const char *
         if (strcmp(key, "outputs") == 0)
                 return read_results(reader, text);
         if (strcmp(key, "metadata") == 0)
-                return read_metadata(reader, text);
+                return json_each_member(reader, read_metadata, text);
         if (strcmp(key, "is_hop_single_tensor_return") == 0)
                 return json_read_bool(reader, &text->single_return);
         return json_skip(reader);

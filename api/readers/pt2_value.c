@@ -57,21 +57,15 @@ static Status node_value(const Pt2Graph *graph, const char *name, Value *out_val
         return STATUS_OK;
 }
 
+static Status read_name(void *out_name, JsonReader *reader, const char *key)
+{
+        return strcmp(key, "name") == 0 ? json_read_string(reader, out_name, NULL) : json_skip(reader);
+}
+
 Status pt2_read_name(JsonReader *reader, const char **out_name)
 {
         const char *name = NULL;
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *key;
-                bool more;
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        break;
-                if (strcmp(key, "name") == 0)
-                        TRY(json_read_string(reader, &name, NULL));
-                else
-                        TRY(json_skip(reader));
-        }
+        TRY(json_each_member(reader, read_name, &name));
         if (name == NULL)
                 return fail(STATUS_MALFORMED, "a value has no \"name\"");
         *out_name = name;

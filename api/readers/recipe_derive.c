@@ -66,6 +66,13 @@ static Status read_names(JsonReader *json, const char **names, uint32_t *n)
         }
 }
 
+static Status read_leaf_member(void *context, JsonReader *json, const char *key)
+{
+        EditLeaves *leaves = context;
+        return strcmp(key, "types") == 0 ? read_names(json, leaves->types, &leaves->n_types)
+                                         : read_names(json, leaves->paths, &leaves->n_paths);
+}
+
 static Status read_leaf(JsonReader *json, Beginning *out)
 {
         EditLeaves *leaves = &out->leaves;
@@ -74,16 +81,7 @@ static Status read_leaf(JsonReader *json, Beginning *out)
         leaves->paths = arena_array(&out->arena, (size_t)limits.max_rules + 1, sizeof(char *));
         if (leaves->types == NULL || leaves->paths == NULL)
                 return fail_memory();
-        TRY(json_enter_object(json));
-        for (bool more;;) {
-                const char *key;
-                TRY(json_next_key(json, &key, &more));
-                if (!more)
-                        return STATUS_OK;
-                bool types = strcmp(key, "types") == 0;
-                TRY(read_names(json, types ? leaves->types : leaves->paths,
-                               types ? &leaves->n_types : &leaves->n_paths));
-        }
+        return json_each_member(json, read_leaf_member, leaves);
 }
 
 static Status read_members(JsonReader *json, Beginning *out)

@@ -376,27 +376,19 @@ static Status take_file(JsonReader *reader, const char *path, Load *load)
         return put_file(load->answer, bytes);
 }
 
-static Status read_load_parameters(JsonReader *reader, Load *load)
+// A configuration says nothing that the graph does not.
+static Status read_load_parameter(void *load, JsonReader *reader, const char *key)
 {
-        bool more;
-        if (json_peek(reader) != JSON_OBJECT)
-                return fail(STATUS_VALUE, "\"parameters\" is an object");
-        TRY(json_enter_object(reader));
-        for (;;) {
-                const char *key;
-                TRY(json_next_key(reader, &key, &more));
-                if (!more)
-                        return STATUS_OK;
-                if (strncmp(key, "file:", 5) == 0)
-                        TRY(failure_at_argument(take_file(reader, key, load), key));
-                else
-                        TRY(json_skip(reader)); // a configuration says nothing that the graph does not
-        }
+        return strncmp(key, "file:", 5) == 0 ? failure_at_argument(take_file(reader, key, load), key)
+                                             : json_skip(reader);
 }
 
-static Status read_load_member(void *context, JsonReader *reader, const char *key)
+static Status read_load_member(void *load, JsonReader *reader, const char *key)
 {
-        return strcmp(key, "parameters") == 0 ? read_load_parameters(reader, context) : json_skip(reader);
+        if (strcmp(key, "parameters") != 0)
+                return json_skip(reader);
+        return json_peek(reader) == JSON_OBJECT ? json_each_member(reader, read_load_parameter, load)
+                                                : fail(STATUS_VALUE, "\"parameters\" is an object");
 }
 
 static Status load(const Answer *answer)

@@ -27,27 +27,27 @@ static void write_session(const Answer *answer, Session *session)
 }
 
 // ---- opening and ending ----
+static Status read_member(void *context, JsonReader *json, const char *key)
+{
+        SessionSubject *subject = context;
+        int64_t seed;
+        if (strcmp(key, "seed") != 0)
+                return failure_at_argument(
+                        fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; it knows seed", key), key);
+        TRY(failure_at_argument(json_read_int(json, &seed), key));
+        if (seed < 0)
+                return failure_at_argument(fail(STATUS_VALUE, "\"seed\" is not negative"), key);
+        subject->seeded = true;
+        subject->seed = (uint64_t)seed;
+        return STATUS_OK;
+}
+
 static Status read_members(JsonReader *json, SessionSubject *subject)
 {
         if (json_peek(json) != JSON_OBJECT)
                 return fail(STATUS_MALFORMED, "the body is empty, or an object: {\"seed\": 0}");
-        TRY(json_enter_object(json));
-        for (bool more;;) {
-                const char *key;
-                int64_t seed;
-                TRY(json_next_key(json, &key, &more));
-                if (!more)
-                        return json_finish(json);
-                if (strcmp(key, "seed") != 0)
-                        return failure_at_argument(
-                                fail(STATUS_UNKNOWN_MEMBER, "unknown member \"%.64s\"; it knows seed", key),
-                                key);
-                TRY(failure_at_argument(json_read_int(json, &seed), key));
-                if (seed < 0)
-                        return failure_at_argument(fail(STATUS_VALUE, "\"seed\" is not negative"), key);
-                subject->seeded = true;
-                subject->seed = (uint64_t)seed;
-        }
+        TRY(json_each_member(json, read_member, subject));
+        return json_finish(json);
 }
 
 static Status read_wishes(const Answer *answer, SessionSubject *subject)

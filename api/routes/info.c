@@ -61,35 +61,14 @@ static void write_dims(const Signature *signature, const TensorSpec *spec, Text 
                 text_add_char(out, '}');
 }
 
-static void write_literal(Value value, Text *out)
-{
-        text_add(out, "\"value\": ");
-        switch (value.kind) {
-        case VALUE_BOOL:
-                text_add(out, value.b ? "true" : "false");
-                break;
-        case VALUE_INT:
-                text_add_int(out, value.i);
-                break;
-        case VALUE_FLOAT:
-                text_addf(out, "%.17g", value.f);
-                break;
-        case VALUE_STR:
-                text_add_json_n(out, value.str->text, value.str->n);
-                break;
-        default:
-                text_add(out, "null");
-                break;
-        }
-}
-
 static void write_input(const Signature *signature, const TensorFact *input, Text *out)
 {
         text_add(out, "{\"name\": ");
         text_add_json(out, input->name);
         text_add(out, ", ");
         if (input->kind == FACT_LITERAL) {
-                write_literal(input->literal, out);
+                text_add(out, "\"value\": ");
+                value_add_literal(input->literal, UINT32_MAX, out);
         } else if (input->kind == FACT_INT) {
                 text_add(out, "\"type\": \"int\"");
         } else {

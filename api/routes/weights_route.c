@@ -21,13 +21,10 @@ static void weights_deinit(Weights *weights)
         arena_deinit(&weights->names);
 }
 
-static Status add_tensor(Weights *weights, const char *prefix, const State *state)
+static Status add_tensor(void *context, const char *name, const State *state)
 {
+        Weights *weights = context;
         Tensor *tensor;
-        const char *name =
-                prefix[0] == '\0' ? state->path : arena_format(&weights->names, "%s.%s", prefix, state->path);
-        if (name == NULL)
-                return fail_memory();
         TRY(array_reserve(&weights->tensors, &weights->capacity, weights->n + 1, sizeof(NamedTensor)));
         Status status = tensor_contiguous(state->tensor, &weights->budget, &tensor);
         if (status == STATUS_TOO_LARGE)
@@ -37,25 +34,6 @@ static Status add_tensor(Weights *weights, const char *prefix, const State *stat
                             (long long)limits.max_run_memory);
         TRY(status);
         weights->tensors[weights->n++] = (NamedTensor){ .name = name, .tensor = tensor };
-        return STATUS_OK;
-}
-
-// Recursion: graphs are nested at most limits.max_child_graphs deep.
-static Status add_graph(Weights *weights, const char *prefix, const Graph *graph)
-{
-        for (uint32_t i = 0; i < graph->n_state; i++)
-                TRY(add_tensor(weights, prefix, &graph->state[i]));
-        for (uint32_t i = 0; i < graph->n_modules; i++) {
-                const Module *module = graph->modules[i];
-                if (module->graph == NULL)
-                        continue;
-                const char *path = prefix[0] == '\0'
-                                           ? module->path
-                                           : arena_format(&weights->names, "%s.%s", prefix, module->path);
-                if (path == NULL)
-                        return fail_memory();
-                TRY(add_graph(weights, path, module->graph));
-        }
         return STATUS_OK;
 }
 
@@ -70,7 +48,7 @@ Status get_weights(const Answer *answer)
         _cleanup_(weights_deinit) Weights weights = { .n = 0 };
         arena_init(&weights.names, 0);
         budget_init(&weights.budget, (size_t)limits.max_run_memory);
-        TRY(add_graph(&weights, "", answer->graph));
+        TRY(graph_each_state(answer->graph, &weights.names, add_tensor, &weights));
         answer->reply->status = 200;
         return codec_write(as == WEIGHTS_NPZ ? &npz_codec : &safetensors_codec, weights.tensors, weights.n,
                            answer->reply);

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 #include "api/run/compare.h"
-#include "core/base/number.h"
 #include "core/ops/choice.h"
 
 #define NOTE_COMPILED                                                                                        \
@@ -42,23 +41,12 @@ static bool any_compiled(const CompareRun *run)
 }
 
 // ---- JSON ----
-static void add_number(Text *out, double value)
-{
-        char number[NUMBER_TEXT_MAX];
-        bool finite = isfinite(value);
-        if (!finite)
-                text_add_char(out, '"');
-        text_add_n(out, number, number_print_f64(value, number));
-        if (!finite)
-                text_add_char(out, '"');
-}
-
 static void add_figures(Text *out, const CompareRow *row)
 {
         text_addf(out, "\"close\": %s, \"max_abs\": ", row->close.close ? "true" : "false");
-        add_number(out, row->close.max_abs);
+        text_add_f64(out, row->close.max_abs);
         text_add(out, ", \"max_rel\": ");
-        add_number(out, row->close.max_rel);
+        text_add_f64(out, row->close.max_rel);
         text_addf(out, ", \"mismatched\": %lld, \"of\": %lld", (long long)row->close.n_mismatched,
                   (long long)row->close.n);
         if (row->message != NULL) {

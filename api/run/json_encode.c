@@ -48,16 +48,6 @@ static Status write_tensor(RunCall *run, const Tensor *tensor, Text *out)
         return run_write_data(run, tensor, out);
 }
 
-static void write_number(double value, Text *out)
-{
-        char text[NUMBER_TEXT_MAX];
-        size_t n = number_print_f64(value, text);
-        bool finite = value - value == 0;
-        text_add(out, finite ? "" : "\"");
-        text_add_n(out, text, n);
-        text_add(out, finite ? "" : "\"");
-}
-
 Status run_write_plain(Value value, Text *out)
 {
         switch (value.kind) {
@@ -71,7 +61,7 @@ Status run_write_plain(Value value, Text *out)
                 text_add_int(out, value.i);
                 return STATUS_OK;
         case VALUE_FLOAT:
-                write_number(value.f, out);
+                text_add_f64(out, value.f);
                 return STATUS_OK;
         case VALUE_STR:
         case VALUE_DEVICE:

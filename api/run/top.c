@@ -111,16 +111,12 @@ bool top_applies(const Tensor *tensor)
 // ---- as JSON ----
 static void write_value(Dtype dtype, double value, Text *out)
 {
-        char text[NUMBER_TEXT_MAX];
-        if (dtype_info[dtype].kind != DTYPE_KIND_FLOAT) {
+        if (dtype_info[dtype].kind != DTYPE_KIND_FLOAT)
                 text_add_int(out, (int64_t)value);
-                return;
-        }
-        size_t n = dtype == DTYPE_F64 ? number_print_f64(value, text) : number_print_f32((float)value, text);
-        bool finite = value - value == 0;
-        text_add(out, finite ? "" : "\"");
-        text_add_n(out, text, n);
-        text_add(out, finite ? "" : "\"");
+        else if (dtype == DTYPE_F64)
+                text_add_f64(out, value);
+        else
+                text_add_f32(out, (float)value);
 }
 
 static void write_row(Dtype dtype, const TopValue *top, int64_t n, const Labels *labels, Text *out)

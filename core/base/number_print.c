@@ -12,6 +12,7 @@
 #include "core/base/memory.h"
 #include "core/base/number.h"
 #include "core/base/number_powers.h"
+#include "core/base/number_scan.h"
 
 // digits * 10^exponent
 typedef struct Decimal {
@@ -118,34 +119,11 @@ static inline void store8(char *out, uint64_t word)
         memcpy(out, &word, sizeof(word));
 }
 
-static const uint64_t tens[20] = {
-        1u,
-        10u,
-        100u,
-        1000u,
-        10000u,
-        100000u,
-        1000000u,
-        10000000u,
-        100000000u,
-        1000000000u,
-        10000000000u,
-        100000000000u,
-        1000000000000u,
-        10000000000000u,
-        100000000000000u,
-        1000000000000000u,
-        10000000000000000u,
-        100000000000000000u,
-        1000000000000000000u,
-        10000000000000000000u,
-};
-
 // How many digits x != 0 has.
 static inline int count_digits(uint64_t x)
 {
         int guess = (64 - __builtin_clzll(x)) * 1233 >> 12;
-        return guess + (x >= tens[guess]);
+        return guess + (x >= number_integer_powers[guess]);
 }
 
 // Digits of a number, left-aligned: 1 + 8 + 8, as values 0 to 9 in the bytes of words, the first in

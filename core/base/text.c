@@ -3,6 +3,7 @@
 // nothing more is added, so that the text is never silently missing its middle.
 #include "core/base/text.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +101,26 @@ void text_add_int(Text *text, int64_t value)
 {
         char digits[NUMBER_TEXT_MAX];
         text_add_n(text, digits, number_print_i64(value, digits));
+}
+
+static void add_float(Text *text, const char *digits, size_t n, bool is_finite)
+{
+        const char *quote = is_finite ? "" : "\"";
+        text_add(text, quote);
+        text_add_n(text, digits, n);
+        text_add(text, quote);
+}
+
+void text_add_f32(Text *text, float value)
+{
+        char digits[NUMBER_TEXT_MAX];
+        add_float(text, digits, number_print_f32(value, digits), isfinite(value));
+}
+
+void text_add_f64(Text *text, double value)
+{
+        char digits[NUMBER_TEXT_MAX];
+        add_float(text, digits, number_print_f64(value, digits), isfinite(value));
 }
 
 static bool is_plain(unsigned char c)

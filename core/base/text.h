@@ -17,6 +17,9 @@ void text_add_char(Text *text, char c);
 void text_repeat(Text *text, char c, size_t n);
 void text_addf(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_add_int(Text *text, int64_t value);
+// As JSON. What is not finite stands in quotes: "NaN", "Infinity", "-Infinity".
+void text_add_f32(Text *text, float value);
+void text_add_f64(Text *text, double value);
 // Adds `string` as a JSON string literal, quotes included; invalid UTF-8 becomes U+FFFD.
 void text_add_json(Text *text, const char *string);
 void text_add_json_n(Text *text, const char *bytes, size_t n);

@@ -43,20 +43,6 @@ struct Split {
 };
 
 // ---- life ----
-static bool any_written(const Graph *graph, int depth)
-{
-        for (uint32_t i = 0; i < graph->n_state; i++) {
-                if (graph->state[i].written)
-                        return true;
-        }
-        for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
-                // depth: limits.max_child_graphs
-                if (graph->modules[i]->graph != NULL && any_written(graph->modules[i]->graph, depth + 1))
-                        return true;
-        }
-        return false;
-}
-
 static void forget_kept(Split *split)
 {
         for (uint32_t i = 0; i < split->n_kept; i++)
@@ -100,7 +86,7 @@ Status split_new(const Graph *graph, const RunContext *poll, Split **out_split)
         if (split->left == NULL || split->left_before == NULL || split->walked == NULL ||
             split->is_met == NULL || split->results == NULL)
                 return fail_memory();
-        split->state_written = any_written(graph, 0);
+        split->state_written = graph_writes_state(graph);
         split->walk = (WalkSplit){ .left = split->left, .leave = leave, .context = split };
         *out_split = take_ptr(split);
         return STATUS_OK;

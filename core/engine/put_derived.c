@@ -59,8 +59,9 @@ static Status raw_tensor(Storage *storage, Tensor **out_tensor)
         return tensor_new_view(storage, &meta, 0, out_tensor);
 }
 
-static Status add_tensor(Derived *derived, const char *prefix, const State *state)
+static Status add_tensor(void *context, const char *path, const State *state)
 {
+        Derived *derived = context;
         const StateStorage *storage = state_storages_find(&derived->storages, state->tensor->storage);
         bool *seen = &derived->seen[storage - derived->storages.items];
         char name[STORAGE_NAME_MAX];
@@ -69,9 +70,8 @@ static Status add_tensor(Derived *derived, const char *prefix, const State *stat
         *seen = true;
         if (storage->is_named)
                 state_storage_name(storage, name);
-        const char *kept = storage->is_named   ? arena_text(&derived->arena, name, strlen(name))
-                           : prefix[0] == '\0' ? arena_text(&derived->arena, state->path, strlen(state->path))
-                                               : arena_format(&derived->arena, "%s.%s", prefix, state->path);
+        const char *text = storage->is_named ? name : path;
+        const char *kept = arena_text(&derived->arena, text, strlen(text));
         if (kept == NULL)
                 return fail_memory();
         derived->names[derived->n] = kept;
@@ -80,25 +80,6 @@ static Status add_tensor(Derived *derived, const char *prefix, const State *stat
         else
                 derived->tensors[derived->n] = tensor_ref(state->tensor);
         derived->n++;
-        return STATUS_OK;
-}
-
-// Recursion: graphs are nested at most limits.max_child_graphs deep.
-static Status add_tensors(Derived *derived, const char *prefix, const Graph *graph)
-{
-        for (uint32_t i = 0; i < graph->n_state; i++)
-                TRY(add_tensor(derived, prefix, &graph->state[i]));
-        for (uint32_t i = 0; i < graph->n_modules; i++) {
-                const Module *module = graph->modules[i];
-                if (module->graph == NULL)
-                        continue;
-                const char *path = prefix[0] == '\0'
-                                           ? module->path
-                                           : arena_format(&derived->arena, "%s.%s", prefix, module->path);
-                if (path == NULL)
-                        return fail_memory();
-                TRY(add_tensors(derived, path, module->graph));
-        }
         return STATUS_OK;
 }
 
@@ -114,7 +95,7 @@ static Status collect(Derived *derived, const Graph *graph)
         if (derived->names == NULL || derived->tensors == NULL || derived->begins == NULL ||
             derived->seen == NULL || derived->pieces[PART_WEIGHTS].items == NULL)
                 return fail_memory();
-        return add_tensors(derived, "", graph);
+        return graph_each_state(graph, &derived->arena, add_tensor, derived);
 }
 
 // ---- the parts ----

@@ -207,33 +207,15 @@ static bool same_literal(Value a, Value b)
         }
 }
 
-static void add_literal(Value value, Text *out)
-{
-        switch (value.kind) {
-        case VALUE_BOOL:
-                text_add(out, value.b ? "true" : "false");
-                break;
-        case VALUE_INT:
-                text_add_int(out, value.i);
-                break;
-        case VALUE_FLOAT:
-                text_addf(out, "%.17g", value.f);
-                break;
-        case VALUE_STR:
-                text_add_json_n(out, value.str->text, MIN(value.str->n, 80u));
-                break;
-        default:
-                text_add(out, value.kind == VALUE_NONE ? "null" : value_kind_name(value.kind));
-        }
-}
+enum { LITERAL_SHOWN = 80 }; // bytes of a string
 
 static Status check_literal(const Input *input, Value value)
 {
         if (same_literal(input->literal, value))
                 return STATUS_OK;
         Text want = { 0 }, have = { 0 };
-        add_literal(input->literal, &want);
-        add_literal(value, &have);
+        value_add_literal(input->literal, LITERAL_SHOWN, &want);
+        value_add_literal(value, LITERAL_SHOWN, &have);
         Status status =
                 fail(STATUS_INPUT, "input \"%s\" was fixed to %s when the graph was exported, but got %s",
                      input_name(input), want.data == NULL ? "another value" : want.data,

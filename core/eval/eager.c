@@ -419,26 +419,13 @@ static const EmitterVtbl eager_vtbl = {
 };
 
 // ---- life ----
-static bool any_written(const Graph *graph, int depth)
-{
-        for (uint32_t i = 0; i < graph->n_state; i++) {
-                if (graph->state[i].written)
-                        return true;
-        }
-        for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
-                if (graph->modules[i]->graph != NULL && any_written(graph->modules[i]->graph, depth + 1))
-                        return true;
-        }
-        return false;
-}
-
 Status eager_open(const Graph *graph, RunContext *ctx, EagerEmitter **out_eager)
 {
         EagerEmitter *eager = calloc(1, sizeof(*eager));
         if (eager == NULL)
                 return fail_memory();
         eager->graph = graph_ref((Graph *)(uintptr_t)graph);
-        eager->writes = any_written(graph, 0);
+        eager->writes = graph_writes_state(graph);
         eager->base = (Emitter){ .vtbl = &eager_vtbl, .ctx = ctx, .graph = graph };
         *out_eager = eager;
         return STATUS_OK;

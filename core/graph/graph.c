@@ -280,6 +280,60 @@ State *graph_state(const Graph *graph, const char *path)
         return stored == 0 ? NULL : &graph->state[stored - 1];
 }
 
+// ---- the state of a graph and of its child graphs ----
+
+typedef struct StateWalk {
+        Arena *names;
+        Status (*visit)(void *context, const char *path, const State *state);
+        void *context;
+} StateWalk;
+
+static const char *full_path(const StateWalk *walk, const char *prefix, const char *path)
+{
+        return prefix[0] == '\0' ? path : arena_format(walk->names, "%s.%s", prefix, path);
+}
+
+// Recursion: graphs are nested at most limits.max_child_graphs deep.
+static Status walk_state(const StateWalk *walk, const char *prefix, const Graph *graph)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                const char *path = full_path(walk, prefix, graph->state[i].path);
+                if (path == NULL)
+                        return fail_memory();
+                TRY(walk->visit(walk->context, path, &graph->state[i]));
+        }
+        for (uint32_t i = 0; i < graph->n_modules; i++) {
+                const Module *module = graph->modules[i];
+                if (module->graph == NULL)
+                        continue;
+                const char *path = full_path(walk, prefix, module->path);
+                if (path == NULL)
+                        return fail_memory();
+                TRY(walk_state(walk, path, module->graph));
+        }
+        return STATUS_OK;
+}
+
+Status graph_each_state(const Graph *graph, Arena *names,
+                        Status (*visit)(void *context, const char *path, const State *state), void *context)
+{
+        return walk_state(&(StateWalk){ names, visit, context }, "", graph);
+}
+
+// Recursion: graphs are nested at most limits.max_child_graphs deep.
+bool graph_writes_state(const Graph *graph)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                if (graph->state[i].written)
+                        return true;
+        }
+        for (uint32_t i = 0; i < graph->n_modules; i++) {
+                if (graph->modules[i]->graph != NULL && graph_writes_state(graph->modules[i]->graph))
+                        return true;
+        }
+        return false;
+}
+
 // ---- taking away ----
 
 static bool is_below(const char *path, const char *parent, size_t n)

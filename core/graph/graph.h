@@ -304,6 +304,11 @@ static inline const char *node_origin(const Node *node)
 }
 Module *graph_module(const Graph *graph, const char *path);
 State *graph_state(const Graph *graph, const char *path);
+// Calls visit on the state of the graph and of its child graphs, in order, with the full path, of
+// which `names` keeps the text. Stops at the first failure.
+Status graph_each_state(const Graph *graph, Arena *names,
+                        Status (*visit)(void *context, const char *path, const State *state), void *context);
+bool graph_writes_state(const Graph *graph); // the graph or one of its child graphs
 // FX's rule for a free node name derived from `candidate`, a target or the name asked for. Text
 // lives in the graph's arena.
 Status graph_fresh_name(Graph *graph, const char *candidate, const char **out_name);

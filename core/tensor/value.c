@@ -318,3 +318,26 @@ const char *value_kind_name(ValueKind kind)
         };
         return names[kind];
 }
+
+void value_add_literal(Value literal, uint32_t most_bytes, Text *text)
+{
+        switch (literal.kind) {
+        case VALUE_NONE:
+                text_add(text, "null");
+                break;
+        case VALUE_BOOL:
+                text_add(text, literal.b ? "true" : "false");
+                break;
+        case VALUE_INT:
+                text_add_int(text, literal.i);
+                break;
+        case VALUE_FLOAT:
+                text_add_f64(text, literal.f);
+                break;
+        case VALUE_STR:
+                text_add_json_n(text, literal.str->text, MIN(literal.str->n, most_bytes));
+                break;
+        default:
+                text_add(text, value_kind_name(literal.kind));
+        }
+}

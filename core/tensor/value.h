@@ -6,6 +6,7 @@
 // capped at limits.max_nested_values by whoever builds values from client data, so walking them
 // recursively is bounded.
 #pragma once
+#include "core/base/text.h"
 #include "core/tensor/tensor.h"
 
 typedef enum ValueKind {
@@ -169,3 +170,6 @@ Status value_walk(Value value, Status (*visit)(void *context, const Value *leaf)
 Status value_map(Value value, Status (*map)(void *context, const Value *leaf, Value *out), void *context,
                  Value *out_value);
 const char *value_kind_name(ValueKind kind); // "int", "Tensor", "list": Python's words
+// A bool, int, float, string (its first `most_bytes`) or None as JSON; a float that is not finite
+// as a string. Of another kind its name.
+void value_add_literal(Value literal, uint32_t most_bytes, Text *text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 #include "core/base/text.h"
 #include "core/base/utf8.h"
@@ -31,6 +32,16 @@ Test(text, everything_added_stands_in_order_and_is_terminated)
         cr_assert_eq(text_status(&text), STATUS_OK);
         cr_assert_str_eq(text.data, "a=-9223372036854775808,---x5yz");
         cr_assert_eq(text.n, strlen(text.data));
+}
+
+Test(text, floats_are_json_also_where_json_has_no_number)
+{
+        text_add_f64(&text, 0.1);
+        text_add_f32(&text, 0.1f);
+        text_add_f64(&text, -INFINITY);
+        text_add_f32(&text, INFINITY);
+        text_add_f64(&text, NAN);
+        cr_assert_str_eq(text.data, "0.10.1\"-Infinity\"\"Infinity\"\"NaN\"");
 }
 
 Test(text, long_formats_fit)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 #include "core/tensor/value.h"
 
@@ -181,4 +182,16 @@ Test(value, lists_of_ints_and_kind_names_are_pythons)
         value_clear(&sizes);
         cr_expect_str_eq(value_kind_name(VALUE_NONE), "NoneType");
         cr_expect_str_eq(value_kind_name(VALUE_TENSOR), "Tensor");
+}
+
+Test(value, literals_are_json)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        const Value literals[] = { value_none(), value_bool(true), value_int(-3), value_float(INFINITY),
+                                   value_float(0.5) };
+        for (size_t i = 0; i < ARRAY_LENGTH(literals); i++) {
+                value_add_literal(literals[i], 80, &text);
+                text_add_char(&text, ' ');
+        }
+        cr_assert_str_eq(text.data, "null true -3 \"Infinity\" 0.5 ");
 }

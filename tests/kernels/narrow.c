@@ -232,11 +232,11 @@ Test(narrow, rows_of_odd_values_stay_alone)
         Sample sample = { 43 };
         FOR_EACH_ISA(isa)
         {
-                Case made = make_case(&sample, 6, 20, 33, true), whole = made;
+                Case made = make_case(&sample, 6, 20, 133, true), whole = made;
                 made.residual = NULL;
                 made.clamp.on = false;
                 NarrowMatmul *narrow;
-                for (int64_t k = 0; k < 33; k++) {
+                for (int64_t k = 0; k < 133; k++) {
                         made.a[0 * made.matmul.a.stride[0] + k] = 0.0f;
                         made.a[1 * made.matmul.a.stride[0] + k] = 1e-40f;
                 }
@@ -285,20 +285,45 @@ Test(narrow, a_row_of_the_largest_floats_of_both_signs_is_no_further_off_than_an
         Sample sample = { 47 };
         FOR_EACH_ISA(isa)
         {
-                Case made = make_case(&sample, 3, 20, 33, true), whole = made;
+                Case made = make_case(&sample, 3, 20, 133, true), whole = made;
                 made.matmul.bias_data = made.bias = made.residual = NULL;
                 made.clamp.on = false;
-                for (int64_t k = 0; k < 33; k++)
+                for (int64_t k = 0; k < 133; k++)
                         made.a[made.matmul.a.stride[0] + k] =
                                 (k % 2 == 0 ? 3.4e38f : -3.3e38f) / (float)(1 + k % 5);
-                for (int64_t n = 0; n < 33 * 20; n++)
+                for (int64_t n = 0; n < 133 * 20; n++)
                         made.b[n] *= 1e-3f;
                 run_whole(&made.matmul, PRECISION_INT8, &made, made.out);
                 for (int64_t j = 0; j < 20 && isa_level() != ISA_PORTABLE; j++) {
                         double exact = 0, got = (double)made.out[made.matmul.out.stride[0] + j];
-                        for (int64_t k = 0; k < 33; k++)
+                        for (int64_t k = 0; k < 133; k++)
                                 exact += (double)a_at(&made, 1, k) * (double)b_at(&made, k, j);
                         cr_assert(fabs(got - exact) <= allowed(&made, 1, j), "%g instead of %g", got, exact);
+                }
+                free_case(&whole);
+        }
+}
+
+Test(narrow, a_number_that_is_not_finite_makes_its_row_NaN_wherever_it_stands)
+{
+        enum { DEPTH = 150 };
+        Sample sample = { 48 };
+        FOR_EACH_ISA(isa)
+        {
+                Case made = make_case(&sample, 3, 20, DEPTH, true), whole = made;
+                made.residual = NULL;
+                made.clamp.on = false;
+                for (int64_t k = 0; k < DEPTH && isa_level() != ISA_PORTABLE; k++) {
+                        float *at = made.a + made.matmul.a.stride[0] + k, kept = *at;
+                        *at = k % 3 == 0 ? NAN : k % 3 == 1 ? INFINITY : -INFINITY;
+                        run_whole(&made.matmul, PRECISION_INT8, &made, made.out);
+                        *at = kept;
+                        for (int64_t j = 0; j < 20; j++) {
+                                cr_assert(isnan(made.out[made.matmul.out.stride[0] + j]), "term %ld",
+                                          (long)k);
+                                cr_assert_eq(made.out[2 * made.matmul.out.stride[0] + j],
+                                             expected_int8(&made, 2, j));
+                        }
                 }
                 free_case(&whole);
         }

@@ -107,6 +107,8 @@ NARROW_INLINE void avx512_bf16_tile(const int n_rows, const int n_vectors, const
 }
 
 // ---- rounding of rows ----
+enum { AT_ONCE = 4 }; // vectors
+
 typedef struct Range {
         __m512 low, high, sum; // `sum` of zero times every number: NaN where one is not finite
 } Range;
@@ -116,26 +118,57 @@ static inline __mmask16 lanes_of(int64_t n)
         return (__mmask16)(n < DIRECT_LANES ? (1u << n) - 1 : 0xffff);
 }
 
+NARROW_INLINE void widen(Range *range, __m512 x)
+{
+        range->low = _mm512_min_ps(range->low, x);
+        range->high = _mm512_max_ps(range->high, x);
+        range->sum = _mm512_fmadd_ps(x, _mm512_setzero_ps(), range->sum);
+}
+
+NARROW_INLINE Range joined(Range a, Range b)
+{
+        return (Range){ _mm512_min_ps(a.low, b.low), _mm512_max_ps(a.high, b.high), a.sum + b.sum };
+}
+
 NARROW_INLINE Range range_of(const float *from, int64_t n, float low, float high)
 {
-        __m512 zero = _mm512_setzero_ps();
-        Range range = { _mm512_set1_ps(low), _mm512_set1_ps(high), zero };
-        for (int64_t k = 0; k < n; k += DIRECT_LANES) {
+        Range nothing = { _mm512_set1_ps(low), _mm512_set1_ps(high), _mm512_setzero_ps() };
+        Range ranges[AT_ONCE] = { nothing, nothing, nothing, nothing }, *range = &ranges[0];
+        int64_t k = 0;
+        for (; k + AT_ONCE * DIRECT_LANES <= n; k += AT_ONCE * DIRECT_LANES) {
+                widen(&ranges[0], _mm512_loadu_ps(from + k));
+                widen(&ranges[1], _mm512_loadu_ps(from + k + DIRECT_LANES));
+                widen(&ranges[2], _mm512_loadu_ps(from + k + 2 * DIRECT_LANES));
+                widen(&ranges[3], _mm512_loadu_ps(from + k + 3 * DIRECT_LANES));
+        }
+        for (; k < n; k += DIRECT_LANES) {
                 __mmask16 there = lanes_of(n - k);
                 __m512 x = _mm512_maskz_loadu_ps(there, from + k);
-                range.low = _mm512_mask_min_ps(range.low, there, range.low, x);
-                range.high = _mm512_mask_max_ps(range.high, there, range.high, x);
-                range.sum = _mm512_fmadd_ps(x, zero, range.sum);
+                range->low = _mm512_mask_min_ps(range->low, there, range->low, x);
+                range->high = _mm512_mask_max_ps(range->high, there, range->high, x);
+                range->sum = _mm512_fmadd_ps(x, _mm512_setzero_ps(), range->sum);
         }
-        return range;
+        return joined(joined(ranges[0], ranges[1]), joined(ranges[2], ranges[3]));
+}
+
+// Both ends at once: the greatest number is the least of the negative ones.
+NARROW_INLINE void find_ends(const Range *range, float ends[2])
+{
+        __m512 low = _mm512_min_ps(range->low, _mm512_shuffle_f32x4(range->low, range->low, 0x4e)),
+               high = _mm512_max_ps(range->high, _mm512_shuffle_f32x4(range->high, range->high, 0x4e));
+        __m512 both = _mm512_mask_blend_ps(0xff00, low, -high);
+        both = _mm512_min_ps(both, _mm512_shuffle_f32x4(both, both, 0xb1));
+        both = _mm512_min_ps(both, _mm512_permute_ps(both, 0x4e));
+        both = _mm512_min_ps(both, _mm512_permute_ps(both, 0xb1));
+        float nothing = _mm512_cmp_ps_mask(range->sum, range->sum, _CMP_UNORD_Q) != 0 ? NAN : 0.0f;
+        ends[0] = _mm512_cvtss_f32(both) + nothing;
+        ends[1] = nothing - _mm_cvtss_f32(_mm512_extractf32x4_ps(both, 2));
 }
 
 DIRECT_TARGET static void range_of_bytes(const float *from, int64_t n, float range[2])
 {
         Range found = range_of(from, n, range[0], range[1]);
-        float nothing = _mm512_reduce_add_ps(found.sum);
-        range[0] = _mm512_reduce_min_ps(found.low) + nothing;
-        range[1] = _mm512_reduce_max_ps(found.high) + nothing;
+        find_ends(&found, range);
 }
 
 // to[k] = (from[k] * shrink - low) * steps + zero, which fits a byte but for what rounding adds.
@@ -144,23 +177,37 @@ typedef struct Steps {
         int zero;
 } Steps;
 
-NARROW_INLINE void place(const float *from, int64_t n, const Steps *by, uint8_t *to)
+NARROW_INLINE __m512i placed(const bool shrinks, __m512 x, const Steps *by)
 {
-        __m512 low = _mm512_set1_ps(by->low), shrink = _mm512_set1_ps(by->shrink),
-               steps = _mm512_set1_ps(by->steps);
-        __m512i zero = _mm512_set1_epi32(by->zero);
-        for (int64_t k = 0; k < n; k += DIRECT_LANES) {
+        __m512 small = shrinks ? _mm512_mul_ps(x, _mm512_set1_ps(by->shrink)) : x;
+        __m512i whole = _mm512_cvtps_epi32((small - by->low) * by->steps);
+        return _mm512_add_epi32(whole, _mm512_set1_epi32(by->zero));
+}
+
+NARROW_INLINE void place(const bool shrinks, const float *from, int64_t n, const Steps *by, uint8_t *to)
+{
+        // where the fours of each vector lie in each lane of 128 bits
+        const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+        int64_t k = 0;
+        for (; k + AT_ONCE * DIRECT_LANES <= n; k += AT_ONCE * DIRECT_LANES) {
+                __m512i a = placed(shrinks, _mm512_loadu_ps(from + k), by),
+                        b = placed(shrinks, _mm512_loadu_ps(from + k + DIRECT_LANES), by),
+                        c = placed(shrinks, _mm512_loadu_ps(from + k + 2 * DIRECT_LANES), by),
+                        d = placed(shrinks, _mm512_loadu_ps(from + k + 3 * DIRECT_LANES), by);
+                __m512i bytes = _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d));
+                _mm512_storeu_si512(to + k, _mm512_permutexvar_epi32(order, bytes));
+        }
+        for (; k < n; k += DIRECT_LANES) {
                 __mmask16 there = lanes_of(n - k);
-                __m512 x = _mm512_maskz_loadu_ps(there, from + k);
-                __m512i whole = _mm512_cvtps_epi32((x * shrink - low) * steps);
-                whole = _mm512_max_epi32(_mm512_add_epi32(whole, zero), _mm512_setzero_si512());
+                __m512i whole = placed(shrinks, _mm512_maskz_loadu_ps(there, from + k), by);
+                whole = _mm512_max_epi32(whole, _mm512_setzero_si512());
                 _mm512_mask_cvtusepi32_storeu_epi8(to + k, there, whole);
         }
 }
 
 DIRECT_TARGET static void place_bytes(const float *from, int64_t n, float steps, int zero, uint8_t *to)
 {
-        place(from, n, &(Steps){ .shrink = 1.0f, .steps = steps, .zero = zero }, to);
+        place(false, from, n, &(Steps){ .steps = steps, .zero = zero }, to);
 }
 
 DIRECT_TARGET static NarrowRow round_to_8_bits(const float *from, int64_t n, int most, void *to)
@@ -172,7 +219,11 @@ DIRECT_TARGET static NarrowRow round_to_8_bits(const float *from, int64_t n, int
         float range = high * shrink - low * shrink;         // NaN stays
         float steps = (float)most / range; // too many of them: the row is as good as constant
         bool finite = range <= FLT_MAX, counts = finite && steps <= FLT_MAX;
-        place(from, n, &(Steps){ shrink, low * shrink, counts ? steps : 0.0f, 0 }, to);
+        Steps by = { shrink, low * shrink, counts ? steps : 0.0f, 0 };
+        if (shrink < 1.0f)
+                place(true, from, n, &by, to);
+        else
+                place(false, from, n, &by, to);
         return (NarrowRow){ .scale = !finite  ? NAN
                                      : counts ? range / (float)most / shrink
                                               : 0.0f,

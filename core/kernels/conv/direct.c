@@ -319,6 +319,18 @@ typedef struct ConvRun {
         float *out;
 } ConvRun;
 
+// Each unit of a group brings its share of the panel that comes next.
+static void look_ahead(const DirectConv *conv, int64_t panel, int64_t unit, NarrowTile *tile)
+{
+        const Panels *panels = &conv->panels;
+        int64_t step = panels_width(panels) * (int64_t)sizeof(float), bytes = step * panels->n_k;
+        bool comes = conv->units > 1 && (panel + 1 < panels->n_panels || conv->n_groups > 1);
+        const uint8_t *next =
+                panel + 1 < panels->n_panels ? tile->weights + bytes : tile->weights - panel * bytes;
+        tile->ahead = comes ? next + unit % conv->units * bytes / conv->units : tile->weights;
+        tile->ahead_step = comes ? step / conv->units + 1 : 0;
+}
+
 static void run_unit(const ConvRun *run, int64_t unit, int vectors, NarrowTile *tile)
 {
         const DirectConv *conv = run->conv;
@@ -341,6 +353,7 @@ static void run_unit(const ConvRun *run, int64_t unit, int vectors, NarrowTile *
                 return;
         }
         tile->in = at;
+        look_ahead(conv, channel / panels_width(&conv->panels), unit, tile);
         if (frame->scaled) {
                 tile->row_scale = run->framed.scales + pixel;
                 tile->row_offset = run->framed.offsets + pixel;

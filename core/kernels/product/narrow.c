@@ -270,6 +270,18 @@ static void use_panel(const NarrowMatmul *matmul, int64_t panel, NarrowTile *til
         tile->to.n_valid = (int)MIN(matmul->n_columns - column, width);
 }
 
+// Each part of a group brings its share of the panel that comes next.
+static void look_ahead(const NarrowMatmul *matmul, int64_t panel, int64_t part, int64_t n_parts,
+                       NarrowTile *tile)
+{
+        int64_t bytes = matmul->run.n * matmul->width * cell_bytes(matmul->kind);
+        bool comes = n_parts > 1 && (panel + 1 < matmul->n_panels || matmul->n_groups > 1);
+        const uint8_t *next =
+                panel + 1 < matmul->n_panels ? tile->weights + bytes : tile->weights - panel * bytes;
+        tile->ahead = comes ? next + part * bytes / n_parts : tile->weights;
+        tile->ahead_step = comes ? bytes / matmul->run.n / n_parts + 1 : 0;
+}
+
 static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *work, NarrowTile *tile)
 {
         const NarrowMatmul *matmul = run->matmul;
@@ -281,6 +293,7 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
         for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * most); part++) {
                 int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
                 use_rows(run, first, panel, tile);
+                look_ahead(matmul, panel, part, n_parts, tile);
                 loops[last - first - 1](tile);
         }
 }

@@ -27,6 +27,21 @@ NARROW_INLINE __m512i add_dot(const Dot dot, __m512i sum, __m512i row, __m512i p
                                 : (__m512i)_mm512_dpbf16_ps((__m512)sum, (__m512bh)row, (__m512bh)panel);
 }
 
+// A residual is far away in memory, and so are the results then.
+NARROW_INLINE void prefetch_residual(const int n_rows, const int n_vectors, const DirectTile *to)
+{
+        if (to->residual == NULL)
+                return;
+        UNROLL_ROWS
+        for (int i = 0; i < n_rows; i++) {
+                UNROLL_VECTORS
+                for (int v = 0; v < n_vectors; v++) {
+                        __builtin_prefetch(to->residual + i * to->out_step + v * DIRECT_LANES, 0);
+                        __builtin_prefetch(to->out + i * to->out_step + v * DIRECT_LANES, 1);
+                }
+        }
+}
+
 // sum[i][v] += the terms of row i times those of the columns of vector v, over all steps. The
 // second barrier keeps each sum in one register.
 NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vectors, const NarrowTile *tile,
@@ -36,13 +51,16 @@ NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vector
         __asm__("" : "+r"(step)); // as in direct_tile.inc
         __asm__("" : "+r"(three));
         __asm__("" : "+r"(five));
-        const uint8_t *weights = tile->weights;
+        const uint8_t *weights = tile->weights, *ahead = tile->ahead;
+        int64_t ahead_step = tile->ahead_step;
         for (uint32_t r = 0; r < tile->n_runs; r++) {
                 const char *at = tile->in + tile->runs[r].offset * 4, *far = at + 6 * step,
                            *end = at + tile->runs[r].n * 4;
                 __asm__("" : "+r"(far));
                 for (; at < end; at += 4, far += 4, weights += 4 * n_vectors * DIRECT_LANES) {
                         __m512i panel[DIRECT_VECTORS];
+                        __builtin_prefetch(ahead, 0, 2);
+                        ahead += ahead_step;
                         UNROLL_VECTORS
                         for (int v = 0; v < n_vectors; v++)
                                 panel[v] = _mm512_loadu_si512(weights + v * 4 * DIRECT_LANES);
@@ -71,6 +89,7 @@ NARROW_INLINE void avx512_int8_tile(const int n_rows, const int n_vectors, const
                 for (int v = 0; v < n_vectors; v++)
                         sum[i][v] = _mm512_setzero_si512();
         }
+        prefetch_residual(n_rows, n_vectors, &tile->to);
         add_steps(DOT_BYTES, n_rows, n_vectors, tile, sum);
         avx512_Vector scaled[NARROW_MAX_ROWS][DIRECT_VECTORS];
         UNROLL_VECTORS
@@ -96,6 +115,7 @@ NARROW_INLINE void avx512_bf16_tile(const int n_rows, const int n_vectors, const
                 for (int v = 0; v < n_vectors; v++)
                         sum[i][v] = (__m512i)DIRECT_LOAD(tile->to.bias + v * DIRECT_LANES);
         }
+        prefetch_residual(n_rows, n_vectors, &tile->to);
         add_steps(DOT_BF16, n_rows, n_vectors, tile, sum);
         UNROLL_ROWS
         for (int i = 0; i < n_rows; i++) {

@@ -19,6 +19,8 @@ typedef struct NarrowTile {
         const DirectRun *runs; // in steps of four bytes
         uint32_t n_runs;
         const uint8_t *weights;     // [step][column][term]; columns of the panel's vectors
+        const uint8_t *ahead;       // weights that are needed soon ...
+        int64_t ahead_step;         // ... and bytes of them in each step; 0: none
         const float *row_scale;     // integers only: what a step of each row is worth
         const float *row_offset;    // ... what its zero stands for; NULL: zero
         const float *column_scale;  // ... what a step of each column is worth

@@ -314,14 +314,15 @@ static bool same_content(const GraphVersion *version, const StoreVersion *identi
                strcmp(version->stored.model, identified->model) == 0;
 }
 
-// The latest version (counted) if it has this content and its stored bytes are known to be good:
-// then there is nothing to do.
+// The latest version (counted) if it has this content, with the samples and labels that came along,
+// and its stored bytes are known to be good: then there is nothing to do.
 static GraphVersion *same_as_latest(Engine *engine, const char *name, const StoreVersion *identified)
 {
         pthread_mutex_lock(&engine->mutex);
         const EngineGraph *graph = string_map_get(&engine->graphs, name);
         GraphVersion *latest = graph == NULL ? NULL : graph->versions[graph->n_versions - 1];
         bool same = latest != NULL && same_content(latest, identified) &&
+                    !engine_brings_others(identified, &latest->stored) &&
                     atomic_load(&latest->state) == GRAPH_STATE_READY;
         if (same)
                 graph_version_ref(latest);
@@ -353,7 +354,7 @@ static Status check_room(Engine *engine, const char *name, const StoreVersion *i
 // Without a store the version keeps what was uploaded.
 static void keep_bytes(const Engine *engine, GraphVersion *version, const PutRequest *put)
 {
-        for (uint32_t i = 0; engine->store == NULL && i < version->stored.n_parts; i++)
+        for (uint32_t i = 0; engine->store == NULL && i < put->n_parts; i++)
                 version->bytes[i] = storage_ref(put->parts[i].bytes);
         if (engine->store == NULL && put->keep_graph)
                 version->kept = graph_ref(put->graph);
@@ -387,8 +388,8 @@ static Status set_sent(const EngineGraph *graph, const PutRequest *put, int64_t 
         return set_setting(graph, SETTING_OWNER, version, put->owner, head);
 }
 
-// The same content as a version whose stored bytes are damaged, or were not read since the start.
-// It was stored anew, and takes that version's place and number.
+// The same content as a version whose stored bytes are damaged, or were not read since the start,
+// or which has other samples or labels. It was stored anew, and takes its place and number.
 static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *put, const StoreVersion *held,
                         GraphVersion **out_version)
 {
@@ -400,6 +401,7 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         stored.created_ms = latest->stored.created_ms;
         TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
         keep_bytes(engine, version, put);
+        engine_keep_along(latest, version);
         TRY(store_head_copy(&graph->head, &head));
         head.default_version = stored.version;
         TRY(set_sent(graph, put, stored.version, &head));

@@ -165,6 +165,48 @@ Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *
         return status;
 }
 
+// ---- samples and labels ----
+// They are no content of a version: those of a later upload take their place.
+static bool comes_along(StoreRole role)
+{
+        return role == STORE_SAMPLES || role == STORE_LABELS;
+}
+
+static const StorePart *part_of(const StoreVersion *version, StoreRole role)
+{
+        for (uint32_t i = 0; i < version->n_parts; i++)
+                if (version->parts[i].role == role)
+                        return &version->parts[i];
+        return NULL;
+}
+
+bool engine_brings_others(const StoreVersion *sent, const StoreVersion *latest)
+{
+        for (uint32_t i = 0; i < sent->n_parts; i++) {
+                const StorePart *part = &sent->parts[i], *has = part_of(latest, part->role);
+                if (comes_along(part->role) &&
+                    (has == NULL || memcmp(has->digest.hex, part->digest.hex, HASH_HEX_BYTES) != 0))
+                        return true;
+        }
+        return false;
+}
+
+void engine_keep_along(const GraphVersion *latest, GraphVersion *version)
+{
+        StoreVersion *stored = &version->stored;
+        for (uint32_t i = 0; i < latest->stored.n_parts; i++) {
+                const StorePart *part = &latest->stored.parts[i];
+                if (!comes_along(part->role) || part_of(stored, part->role) != NULL ||
+                    atomic_load(&latest->state) == GRAPH_STATE_DAMAGED)
+                        continue;
+                if (part->holes != NULL)
+                        refcount_get(&part->holes->ref);
+                if (latest->bytes[i] != NULL)
+                        version->bytes[stored->n_parts] = storage_ref(latest->bytes[i]);
+                stored->parts[stored->n_parts++] = *part;
+        }
+}
+
 // ---- loading ----
 static Status load_pieces(Engine *engine, const StorePart *stored, Pieces *pieces)
 {

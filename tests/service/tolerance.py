@@ -186,6 +186,31 @@ def too_few_samples(server, xs):
         server.call("DELETE", "/v1/graphs/few")
 
 
+def samples_come_later(server, xs):
+    """Those of an upload of the same bytes take the place of those before; without any they stay."""
+    with tempfile.TemporaryDirectory() as data:
+        for place in (data, "none"):
+            again = Server(server.binary, ["--data", place, "--quiet"]).start()
+            try:
+                for sent, chose in ((0, 0), (4, 2), (0, 2), (6, 3)):
+                    put(again, "m", sent)
+                    _, profile = run(again, "m", xs[0], tolerance=1)
+                    expect(profile["tolerance"]["chose"] == chose, f"{sent} samples: {profile['tolerance']}")
+                versions = again.call("GET", "/v1/graphs/m/versions").json()["versions"]
+                expect(len(versions) == 1, f"{versions}")
+            finally:
+                again.stop()
+                again.clean_up()
+        again = Server(server.binary, ["--data", data, "--quiet"]).start()
+        _, profile = run(again, "m", xs[0], tolerance=1)
+        expect(profile["tolerance"]["chose"] == 3 and searches(again) == 0, f"{profile['tolerance']}")
+        put(again, "m", 0)  # not read since the start
+        _, profile = run(again, "m", xs[0], tolerance=1)
+        again.stop()
+        again.clean_up()
+        expect(profile["tolerance"]["chose"] == 3, f"after a restart {profile['tolerance']}")
+
+
 def those_who_leave(server, xs):
     """A search whose run has left is none; the next run starts one anew."""
     reply = asked(server, "m", xs[0], tolerance=0.05, deadline_ms=1)
@@ -374,6 +399,7 @@ def main():
         tally.check("the second server's end", "\n".join(server.stop()))
         server.clean_up()
         attempt(no_time_is_not_kept)
+        attempt(samples_come_later)
         attempt(full_records_make_room)
     return tally.end()
 

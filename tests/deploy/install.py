@@ -3,7 +3,8 @@
 unit starts it; the manual page names every command, flag and variable and is well formed (mandoc,
 if it is here); bash completes every command, every flag and the values of those that take one of a
 few words; links between the documents hold; the files that .dockerignore lets through are enough for
-meson, and for what ninja makes of them. The last line is `N passed, N failed`."""
+meson, and for what ninja makes of them; too little disk is told before a build. The last line is
+`N passed, N failed`."""
 import fnmatch
 import os
 import re
@@ -179,6 +180,25 @@ def check_context(_):
                 raise Failed(f"{command[0]}: {done.stdout[-600:]}{done.stderr[-300:]}")
 
 
+def check_disk(_):
+    """Too little of it is told in one line, before anything is built."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "df"), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\necho Filesystem\necho /dev/vda 9 6 3 66% /\n")
+        os.chmod(file.name, 0o755)
+        quick = subprocess.run(["./quickstart"], cwd=ROOT, capture_output=True, text=True, check=False,
+                               env=dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"))
+    program = ("import sys; sys.path.insert(0, 'tools/dev'); sys.argv[1:] = ['build']; import check; "
+               "check.BUILD_MB['build'] = 10 ** 12; sys.exit(check.main())")
+    whole = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True,
+                           check=False)
+    for ended, words in ((quick, r"^[a-z ]+ needs \d+ MB of disk in \S+, 3 MB are free$"),
+                         (whole, r"^the builds need \d+ MB of disk in \S+, \d+ MB are free$")):
+        said = ended.stdout + ended.stderr
+        if ended.returncode != 1 or len(said.split("\n")) > 4 or not re.search(words, said, re.M):
+            raise Failed(f"exit {ended.returncode}: {said[-1000:]}")
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__)
@@ -193,7 +213,8 @@ def main():
         for name, check in (("files", check_files), ("systemd unit", check_unit), ("manual page", check_page),
                             ("form of the page", check_page_form), ("completion", check_completion),
                             ("values and files", check_values), ("links", check_links),
-                            ("files that the image is built from", check_context)):
+                            ("files that the image is built from", check_context),
+                            ("too little disk", check_disk)):
             problem = None
             try:
                 check(installed)

@@ -15,6 +15,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,12 +27,15 @@ ENVIRONMENT = dict(
     UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1",
     RESNET18_WEIGHTS=os.path.join(ROOT, "build-asan/tests/compile/resnet18.safetensors"))
-# gcc warns wrongly under sanitizers: -Werror is the release build's
-SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+# gcc warns wrongly under sanitizers: -Werror is the release build's. -g1: functions and lines are what
+# their reports name, and all of -g would take much more disk.
+SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized",
+             "-Dc_args=-g1"]
 THREADS = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Dopenmp=false",
-           "-Dtests=disabled"]
+           "-Dtests=disabled", "-Dc_args=-g1"]
 # What clang warns about, in all programs and tests. Unoptimised, as its optimiser's own remarks say little.
-CLANG = ["-Dwerror=true", "-Dbuildtype=debug", "-Dtests=enabled", "-Dc_args=-Wno-pass-failed"]
+CLANG = ["-Dwerror=true", "-Dbuildtype=debug", "-Ddebug=false", "-Dtests=enabled",
+         "-Dc_args=-Wno-pass-failed"]
 STEP_SECONDS, LONG_SECONDS = 1500, 4 * 3600
 STRESS_SECONDS, STRESS_LONG_SECONDS = 20, 300
 RESULTS = os.path.join(ROOT, "build", "results.jsonl")  # figures of the long run; tests/report.py reads them
@@ -77,8 +81,30 @@ def build(folder, options, targets=(), compiler=None):
     elif options:
         run(["meson", "configure", folder] + options)
     code, out = run(["ninja", "-C", folder] + list(targets))
-    return (1, 0, out) if code == 0 else (0, 1, "\n".join(line for line in out.split("\n") if "error" in line
-                                                          or "FAILED" in line or "warning" in line))
+    return (1, 0, out) if code == 0 else (0, 1, why_not_built(out, code))
+
+
+def why_not_built(out, code):
+    lines = out.strip().split("\n")
+    full = [line for line in lines if "No space left on device" in line]
+    if full:
+        return f"the disk is full: {free_mb()} MB are free in {ROOT}\n{full[0]}"
+    told = [line for line in lines[:-1] if "error" in line or "FAILED" in line or "warning" in line]
+    return "\n".join([*told, lines[-1], f"ninja: exit {code}"])
+
+
+def free_mb():
+    return shutil.disk_usage(ROOT).free >> 20
+
+
+def folder_mb(name):
+    files = (os.path.join(at, file) for at, _, names in os.walk(os.path.join(ROOT, name)) for file in names)
+    return sum(os.lstat(path).st_blocks for path in files) >> 11
+
+
+def missing_mb(names):
+    """How much more disk these builds need than is free; 0 or less: enough."""
+    return sum(max(0, BUILD_MB[name] - folder_mb(name)) for name in names) - free_mb()
 
 
 def flake8():
@@ -141,7 +167,9 @@ def python(script, *arguments):
 
 SERVER, SANITIZED_SERVER, FAULT = "build/fxserve", "build-asan/fxserve", "build/tests/fault/libfault.so"
 RECORD = "build/tests/fault/librecord.so"
-BUILDS = ("build-asan", "build", "build-clang", "build-tsan")
+# Of builds, with the MB that each takes, estimated from some of their objects and programs.
+BUILD_MB = {"build-asan": 6000, "build": 200, "build-clang": 1500, "build-tsan": 600}
+BUILDS = tuple(BUILD_MB)
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
     ("python", "Python: flake8 with the checks of .flake8", flake8),
@@ -293,6 +321,11 @@ def main():
         ENVIRONMENT["FXSERVE_RESULTS"] = RESULTS
         if not wanted and os.path.exists(RESULTS):
             os.remove(RESULTS)
+    missing = missing_mb([name for name in BUILDS if not wanted or name in wanted])
+    if missing > 0:
+        print(f"the builds need {free_mb() + missing} MB of disk in {ROOT}, {free_mb()} MB are free\n"
+              "0 passed, 1 failed")
+        return 1
     total_passed = total_failed = 0
     start = time.time()
     for name, words, step in steps:
@@ -312,7 +345,7 @@ def main():
             note(name, words, passed, failed, time.time() - began)
     if LONG:
         subprocess.run([sys.executable, "tests/report.py", RESULTS], cwd=ROOT, check=False)
-    print(f"{time.time() - start:.0f} s")
+    print(f"{time.time() - start:.0f} s, builds of {sum(map(folder_mb, BUILDS))} MB")
     print(f"{total_passed} passed, {total_failed} failed")
     return 1 if total_failed or total_passed == 0 else 0
 

@@ -26,6 +26,15 @@ need() {
         $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
+# need_disk MB WORDS: says, and fails, when less is free here.
+need_disk() {
+        local free
+        free=$(df -Pm . | awk 'NR == 2 { print $4 }')
+        [ "${free:-$1}" -ge "$1" ] && return 0
+        echo "$2 needs $1 MB of disk in $PWD, $free MB are free" >&2
+        return 1
+}
+
 # unpack PROGRAM PACKAGE...: puts a program of one of these Debian packages into build-tools/PROGRAM without installing the package.
 # Installing a server's package would start the server. Prints nothing; fails when no package has it.
 unpack() {

@@ -124,6 +124,27 @@ def options(client):
         raise AssertionError("an input of another size was taken")
 
 
+def within(client):
+    """Precisions by name, and within a tolerance where samples came along."""
+    x = torch.randn(2, 384)
+    model = torch.nn.Sequential(torch.nn.Linear(384, 384), torch.nn.ReLU(), torch.nn.Linear(384, 384))
+    fxserve.push("within", model, (x,), more=[(torch.randn(2, 384),) for _ in range(5)], client=client,
+                 show=False)
+    plain = client.call("within", x)
+    for given in ({"precision": "bf16"}, {"tolerance": 0.05}, {"tolerance": 0}):
+        apart = abs(client.call("within", x, **given) - plain).max()
+        assert apart <= 0.05 * max(1, abs(plain).max()), (given, apart)
+    reply = client.run("within", {"inputs": [fxserve.client.encode(x)], "tolerance": 0.05, "profile": True})
+    said = reply["profile"]["tolerance"]
+    assert (said["chose"], said["verified"]) == (3, 3) or "cheaper form" in (said["why"] or ""), said
+    try:
+        client.call("within", x, precision="bf16", tolerance=0.1)
+    except fxserve.Error as error:
+        assert error.status == 400, error
+    else:
+        raise AssertionError("a precision and a tolerance were taken together")
+
+
 def single_sample(client):
     """A batch of one is exported with an open batch."""
     fxserve.push("single", torch.nn.Linear(4, 2), (torch.randn(1, 4), ), client=client, show=False)
@@ -159,7 +180,7 @@ def main():
     cases += [(f"backend {name}", lambda name=name: compiled(client, name, name in BROKEN))
               for name in [*COMPILED, *BROKEN]]
     cases += [(function.__name__, lambda function=function: function(client))
-              for function in (options, single_sample, changed_parameters, gradients, small)]
+              for function in (options, within, single_sample, changed_parameters, gradients, small)]
     for words, case in cases:
         try:
             case()

@@ -100,25 +100,25 @@ class Client:
                      "\r\n\r\n".encode(), data, b"\r\n"]
         body.append(f"--{boundary}--\r\n".encode())
         path = "/v1/graphs" if name is None else f"/v1/graphs/{urllib.parse.quote(name)}"
-        reply = self.request("POST" if name is None else "PUT", path, b"".join(body),
-                             f"multipart/form-data; boundary={boundary}", query)
-        return cast(dict[str, Any], json.loads(reply))
+        kind, method = f"multipart/form-data; boundary={boundary}", "POST" if name is None else "PUT"
+        return cast(dict[str, Any], json.loads(self.request(method, path, b"".join(body), kind, query)))
 
     def run(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
         """A run with its body as docs/api.md has it; the reply as it comes, arrays as base64."""
-        data = json.dumps({"encoding": "b64", **body}).encode()
-        reply = self.request("POST", f"/v1/graphs/{urllib.parse.quote(name)}/run", data)
-        return cast(dict[str, Any], json.loads(reply))
+        path, data = f"/v1/graphs/{urllib.parse.quote(name)}/run", json.dumps({"encoding": "b64", **body})
+        return cast(dict[str, Any], json.loads(self.request("POST", path, data.encode())))
 
     def call(self, name: str, *args: Any, overrides: Sequence[dict[str, Any]] = (), mode: str | None = None,
-             seed: int | None = None, **kwargs: Any) -> Any:
+             precision: str | None = None, tolerance: float | None = None, seed: int | None = None,
+             **kwargs: Any) -> Any:
         """Runs a graph. Inputs are arrays, numbers or trees of them, all by position or all by name;
-        `overrides` are rules as docs/overriding.md has them. Returns what the graph returns, with
-        arrays for its tensors."""
+        `overrides` are rules as docs/overriding.md has them, the others as in docs/api.md. Returns
+        what the graph returns, with arrays for its tensors."""
         if args and kwargs:
             raise TypeError("inputs go all by position or all by name")
         body: dict[str, Any] = {"inputs": encode(kwargs or list(args))}
-        given = {"overrides": list(overrides) or None, "mode": mode, "seed": seed}
+        given = {"overrides": list(overrides) or None, "mode": mode, "seed": seed, "precision": precision,
+                 "tolerance": tolerance}
         reply = self.run(name, body | {key: value for key, value in given.items() if value is not None})
         leaves = [decode(entry) for entry in reply["outputs"]]
         if "structure" in reply:

@@ -6,7 +6,7 @@ import copy
 import inspect
 import io
 import warnings
-from typing import Any
+from typing import Any, Sequence
 
 import torch
 from torch.utils import _pytree as pytree
@@ -67,12 +67,12 @@ def _error(entry: dict[str, Any], want: Any) -> float:
 
 
 def push(client: Client, name: str, model: torch.nn.Module, args: tuple[Any, ...], *, dynamic: Any = True,
-         tolerance: float = 1e-4, show: bool = True) -> dict[str, Any]:
+         tolerance: float = 1e-4, show: bool = True, more: Sequence[tuple[Any, ...]] = ()) -> dict[str, Any]:
     """Exports the model in evaluation mode, uploads it, and compares what it computes for `args`
     with PyTorch, eagerly and compiled; prints the largest error. The upload brings PyTorch's
-    results along where the inputs are plain tensors, so that a graph which differs is not stored
-    (Error, code verification_failed). ValueError: it was stored, and differs by more than
-    `tolerance`. Returns the server's information of the graph, with "error" by mode."""
+    results along, for `args` and for `more` of the kind, where the inputs are plain tensors, so that
+    a graph which differs is not stored (Error, code verification_failed). ValueError: it was stored,
+    and differs by more than `tolerance`. Returns the server's information, with "error" by mode."""
     training = model.training
     model.eval()
     try:
@@ -82,7 +82,7 @@ def push(client: Client, name: str, model: torch.nn.Module, args: tuple[Any, ...
         model.train(training)
     parts = {"graph": file.getvalue()}
     if all(isinstance(arg, torch.Tensor) and not arg.is_complex() for arg in args):
-        samples = make_samples(exported, [args])
+        samples = make_samples(exported, [args, *more])
         if not any(tensor.is_complex() for tensor in samples.values()):
             parts["samples"] = safetensors_bytes(samples)
     info = client.upload(name, parts, tolerance=tolerance)

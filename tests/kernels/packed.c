@@ -24,7 +24,12 @@ static void run_case(Case *made)
         cr_assert_eq(packed == NULL, isa_level() == ISA_PORTABLE);
         if (packed != NULL) {
                 memset(made->out, 0xff, (size_t)made->out_floats * sizeof(float));
-                cr_assert_eq(packed_matmul_run(packed, &ctx, made->a, made->residual, made->out), STATUS_OK);
+                size_t n_scratch = packed_matmul_scratch(packed);
+                void *scratch = guarded_new(n_scratch);
+                memset(scratch, 0xff, n_scratch);
+                cr_assert_eq(packed_matmul_run(packed, &ctx, made->a, made->residual, made->out, scratch),
+                             STATUS_OK);
+                guarded_check(scratch, n_scratch);
                 check_result(made, packed_matmul_name(packed), expected);
         }
         packed_matmul_free(packed);
@@ -47,6 +52,13 @@ Test(packed, every_result_is_one_chain_of_multiply_adds)
                 Case large = make_case(&sample, 90, 40, 1024, true);
                 run_case(&large);
                 free_case(&large);
+                // sums in three blocks, several groups of rows, and threads that share panels
+                for (int threads = 1; threads <= 3; threads += 2) {
+                        Case deep = make_case(&sample, 250, 49, 2050, true);
+                        deep.matmul.n_threads = threads;
+                        run_case(&deep);
+                        free_case(&deep);
+                }
         }
 }
 
@@ -77,7 +89,8 @@ Test(packed, a_run_past_its_deadline_stops)
                 ctx.deadline_ns = 1;
                 cr_assert_eq(packed_matmul_new(&made.matmul, &made.clamp, &packed), STATUS_OK);
                 if (packed != NULL)
-                        cr_assert_eq(packed_matmul_run(packed, &ctx, made.a, made.residual, made.out),
+                        cr_assert_eq(packed_matmul_run(packed, &ctx, made.a, made.residual, made.out,
+                                                       guarded_new(packed_matmul_scratch(packed))),
                                      STATUS_DEADLINE);
                 packed_matmul_free(packed);
         }

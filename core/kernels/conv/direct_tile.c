@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // direct_tile.c: the tiles for AVX2 and AVX-512, as large as the registers allow.
 #include "core/kernels/conv/direct_tile.h"
+#include "core/kernels/turn.h"
 
 #if defined(__x86_64__)
 #include "core/kernels/conv/direct_avx512.h"
@@ -19,6 +20,35 @@ DIRECT_LOOPS(11)
 DIRECT_LOOPS(12)
 DIRECT_LOOPS(13)
 DIRECT_LOOPS(14)
+DIRECT_DENSE_LOOPS(1)
+DIRECT_DENSE_LOOPS(2)
+DIRECT_DENSE_LOOPS(3)
+DIRECT_DENSE_LOOPS(4)
+DIRECT_DENSE_LOOPS(5)
+DIRECT_DENSE_LOOPS(6)
+DIRECT_DENSE_LOOPS(7)
+DIRECT_DENSE_LOOPS(8)
+DIRECT_DENSE_LOOPS(9)
+DIRECT_DENSE_LOOPS(10)
+DIRECT_DENSE_LOOPS(11)
+DIRECT_DENSE_LOOPS(12)
+DIRECT_DENSE_LOOPS(13)
+DIRECT_DENSE_LOOPS(14)
+
+DIRECT_TARGET static void avx512_dense_rows(const float *from, int64_t step, int n_rows, int64_t n_k,
+                                            float *to)
+{
+        for (int64_t k = 0; k < n_k; k += DIRECT_LANES) {
+                avx512_Vector row[DIRECT_LANES];
+                int n = (int)MIN(n_k - k, (int64_t)DIRECT_LANES);
+#pragma GCC unroll 16
+                for (int i = 0; i < DIRECT_LANES; i++)
+                        row[i] = DIRECT_LOAD_PART(from + MIN(i, n_rows - 1) * step + k, n);
+                TURN_16(row);
+                for (int c = 0; c < n; c++)
+                        DIRECT_STORE_PART(to + (k + c) * n_rows, n_rows, row[c]);
+        }
+}
 static const DirectIsa avx512_isa = {
         .isa = ISA_AVX512,
         .lanes = 16,
@@ -30,8 +60,18 @@ static const DirectIsa avx512_isa = {
                   avx512_two_7, avx512_two_8, avx512_two_9, avx512_two_10, avx512_two_11, avx512_two_12,
                   avx512_two_13, avx512_two_14 } },
         .wide = { avx512_wide_1, avx512_wide_2 },
+        .dense_rows = avx512_dense_rows,
+        .dense = { { avx512_dense_one_1, avx512_dense_one_2, avx512_dense_one_3, avx512_dense_one_4,
+                     avx512_dense_one_5, avx512_dense_one_6, avx512_dense_one_7, avx512_dense_one_8,
+                     avx512_dense_one_9, avx512_dense_one_10, avx512_dense_one_11, avx512_dense_one_12,
+                     avx512_dense_one_13, avx512_dense_one_14 },
+                   { avx512_dense_two_1, avx512_dense_two_2, avx512_dense_two_3, avx512_dense_two_4,
+                     avx512_dense_two_5, avx512_dense_two_6, avx512_dense_two_7, avx512_dense_two_8,
+                     avx512_dense_two_9, avx512_dense_two_10, avx512_dense_two_11, avx512_dense_two_12,
+                     avx512_dense_two_13, avx512_dense_two_14 } },
 };
 #undef DIRECT_LOOPS
+#undef DIRECT_DENSE_LOOPS
 #include "core/kernels/conv/direct_off.h"
 
 #include "core/kernels/conv/direct_avx2.h"
@@ -51,6 +91,7 @@ static const DirectIsa avx2_isa = {
         .wide = { avx2_wide_1, avx2_wide_2 },
 };
 #undef DIRECT_LOOPS
+#undef DIRECT_DENSE_LOOPS
 #include "core/kernels/conv/direct_off.h"
 
 static const KernelVariant direct_variants[] = {

@@ -31,11 +31,25 @@ typedef struct DirectTile {
 } DirectTile;
 
 typedef void DirectLoop(const DirectTile *tile);
+// A tile whose pixels lie side by side: `in` holds n_steps steps of one float for each pixel. `of`
+// says the rest, all but in, pixel_step and runs. A bias of NULL: the sums go on from those in out.
+typedef struct DenseTile {
+        DirectTile of;
+        const float *in;
+        int64_t n_steps;
+        const char *next;  // fetched into the second-level cache meanwhile, every step one line ...
+        int64_t next_step; // ... so many bytes further
+} DenseTile;
+typedef void DenseLoop(const DenseTile *tile);
+// to[k * n_rows + i] = from[i * step + k] for k below n_k: what DenseTile.in holds.
+typedef void DenseRows(const float *from, int64_t step, int n_rows, int64_t n_k, float *to);
 typedef struct DirectIsa {
         Isa isa;
-        int lanes, max_pixels;                             // channels of a vector; pixels of a tile
-        DirectLoop *of[DIRECT_VECTORS][DIRECT_MAX_PIXELS]; // [vectors of the panel - 1][pixels - 1]
-        DirectLoop *wide[DIRECT_WIDE_PIXELS];              // [pixels - 1]; inputs are one run
+        int lanes, max_pixels;                               // channels of a vector; pixels of a tile
+        DirectLoop *of[DIRECT_VECTORS][DIRECT_MAX_PIXELS];   // [vectors of the panel - 1][pixels - 1]
+        DirectLoop *wide[DIRECT_WIDE_PIXELS];                // [pixels - 1]; inputs are one run
+        DenseRows *dense_rows;                               // NULL: there are no dense tiles
+        DenseLoop *dense[DIRECT_VECTORS][DIRECT_MAX_PIXELS]; // as `of`
 } DirectIsa;
 
 extern const KernelFamily direct_family;

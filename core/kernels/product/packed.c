@@ -2,6 +2,10 @@
 // packed.c: rows form groups that fit the second-level cache. Within a group each panel of the
 // packed factor is used for all rows while it is in the cache, a few rows at a time. One or two
 // rows take several panels at once: their sums would be too few to hide each other's latency.
+//
+// Where there are dense tiles, the rows of a group are first laid side by side for each tile. A
+// deep sum is cut into blocks, each of which goes on from what the one before left in the output:
+// the bits are those of one chain.
 #include "core/kernels/product/packed.h"
 
 #include <stdio.h>
@@ -12,10 +16,15 @@ struct PackedMatmul {
         DirectClamp clamp;
         DirectRun run;
         int64_t n_rows, a_step, out_step;
+        int n_threads;
         int64_t most;                      // rows of a tile
         int64_t group, n_groups, n_chunks; // rows of a group; groups; pieces that the panels are cut into
+        bool dense;
+        int64_t n_blocks; // of a sum
         char name[32];
 };
+
+enum { DENSE_GROUP_BYTES = 640 << 10, DENSE_STEPS = 1024, DENSE_PANELS = 4 }; // bytes, steps of a block
 
 static bool fits(const DnnlMatmul *matmul)
 {
@@ -53,11 +62,19 @@ static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
         int64_t n_k = matmul->a.size[1];
         packed->run = (DirectRun){ .n = n_k };
         packed->n_rows = matmul->a.size[0];
+        packed->n_threads = matmul->n_threads;
         packed->a_step = matmul->a.stride[0];
         packed->out_step = matmul->out.stride[0];
-        packed->most = panels_most_pixels(packed->panels.isa, packed->a_step);
-        packed->group = MAX(PANELS_GROUP_BYTES / (int64_t)sizeof(float) / n_k / packed->most, (int64_t)1) *
-                        packed->most;
+        // laying out the rows costs about as much as a panel's multiplications
+        packed->dense = packed->panels.isa->dense_rows != NULL && packed->n_rows > DIRECT_WIDE_PIXELS &&
+                        packed->panels.n_panels >= DENSE_PANELS;
+        packed->n_blocks = packed->dense ? (n_k + DENSE_STEPS - 1) / DENSE_STEPS : 1;
+        packed->most = packed->dense ? packed->panels.isa->max_pixels
+                                     : panels_most_pixels(packed->panels.isa, packed->a_step);
+        int64_t deep = (n_k + packed->n_blocks - 1) / packed->n_blocks,
+                most_bytes = packed->dense ? DENSE_GROUP_BYTES : PANELS_GROUP_BYTES;
+        packed->group =
+                MAX(most_bytes / (int64_t)sizeof(float) / deep / packed->most, (int64_t)1) * packed->most;
         packed->n_groups = (packed->n_rows + packed->group - 1) / packed->group;
         packed->n_chunks = matmul->n_threads > 1 && packed->n_groups < 4 * matmul->n_threads
                                    ? MIN(packed->panels.n_panels, 4 * (int64_t)matmul->n_threads)
@@ -97,13 +114,131 @@ const char *packed_matmul_name(const PackedMatmul *matmul)
         return matmul->name;
 }
 
+// One thread lays out a group at a time, several ones all rows before they multiply.
+static bool lays_out_all(const PackedMatmul *matmul)
+{
+        return matmul->n_chunks > 1;
+}
+
+size_t packed_matmul_scratch(const PackedMatmul *matmul)
+{
+        if (!matmul->dense)
+                return 0;
+        return (size_t)(matmul->n_threads > 1 ? matmul->n_rows : MIN(matmul->group, matmul->n_rows)) *
+               (size_t)matmul->run.n * sizeof(float);
+}
+
 typedef struct MatmulRun {
         const RunContext *ctx;
         const PackedMatmul *matmul;
         const float *a, *residual;
-        float *out;
+        float *out, *scratch;
 } MatmulRun;
 
+// Rows of a group, in parts of a tile each.
+typedef struct Group {
+        int64_t begin, n_rows, n_parts;
+        float *dense; // [block][part][step][row of the part]
+} Group;
+
+static Group group_at(const MatmulRun *run, int64_t index)
+{
+        const PackedMatmul *matmul = run->matmul;
+        Group group = { .begin = index * matmul->group };
+        group.n_rows = MIN(matmul->n_rows - group.begin, matmul->group);
+        group.n_parts = (group.n_rows + matmul->most - 1) / matmul->most;
+        group.dense = run->scratch + (matmul->n_threads > 1 ? group.begin * matmul->run.n : 0);
+        return group;
+}
+
+static int64_t part_at(const Group *group, int64_t part)
+{
+        return part * group->n_rows / group->n_parts;
+}
+
+static int64_t block_at(const PackedMatmul *matmul, int64_t block)
+{
+        return block * matmul->run.n / matmul->n_blocks;
+}
+
+// ---- dense tiles ----
+static void lay_out_group(const MatmulRun *run, const Group *group, Work *work)
+{
+        const PackedMatmul *matmul = run->matmul;
+        for (int64_t block = 0; block < matmul->n_blocks; block++) {
+                int64_t k = block_at(matmul, block), n = block_at(matmul, block + 1) - k;
+                for (int64_t part = 0; part < group->n_parts && !work_stops(work, matmul->most * n); part++) {
+                        int64_t first = part_at(group, part);
+                        matmul->panels.isa->dense_rows(run->a + (group->begin + first) * matmul->a_step + k,
+                                                       matmul->a_step,
+                                                       (int)(part_at(group, part + 1) - first), n,
+                                                       group->dense + k * group->n_rows + first * n);
+                }
+        }
+}
+
+static void lay_out_groups(void *argument, int64_t begin, int64_t end)
+{
+        const MatmulRun *run = argument;
+        Work work = { .ctx = run->ctx };
+        for (int64_t index = begin; index < end && !work.stops; index++) {
+                Group group = group_at(run, index);
+                lay_out_group(run, &group, &work);
+        }
+}
+
+// The panel of one block, for all rows of the group.
+static void run_dense_panel(const MatmulRun *run, const Group *group, int64_t block, int64_t panel,
+                            Work *work, DenseTile *tile)
+{
+        const PackedMatmul *matmul = run->matmul;
+        const Panels *panels = &matmul->panels;
+        int vectors = panels_vectors(panels, panel);
+        int64_t k = block_at(matmul, block), n = block_at(matmul, block + 1) - k,
+                wide = vectors * panels->isa->lanes;
+        bool ends = block == matmul->n_blocks - 1;
+        panels_use(panels, panel, &tile->of);
+        tile->of.weights += k * wide;
+        if (block > 0)
+                tile->of.bias = NULL;
+        tile->of.clamps = matmul->clamp.on && ends;
+        tile->n_steps = n;
+        tile->next_step = wide * (int64_t)sizeof(float) / group->n_parts;
+        for (int64_t part = 0; part < group->n_parts && !work_stops(work, n * matmul->most); part++) {
+                int64_t first = part_at(group, part), n_rows = part_at(group, part + 1) - first;
+                int64_t to = (group->begin + first) * matmul->out_step + panel * panels_width(panels);
+                // the same block of the next panel
+                tile->next =
+                        (const char *)(tile->of.weights + matmul->run.n * wide) + part * n * tile->next_step;
+                tile->in = group->dense + k * group->n_rows + first * n;
+                tile->of.out = run->out + to;
+                tile->of.residual = run->residual == NULL || !ends ? NULL : run->residual + to;
+                panels->isa->dense[vectors - 1][n_rows - 1](tile);
+        }
+}
+
+static void run_dense_piece(void *argument, int64_t begin, int64_t end)
+{
+        const MatmulRun *run = argument;
+        const PackedMatmul *matmul = run->matmul;
+        DenseTile tile = {
+                .of = { .out_step = matmul->out_step, .low = matmul->clamp.low, .high = matmul->clamp.high }
+        };
+        Work work = { .ctx = run->ctx };
+        int64_t n_panels = matmul->panels.n_panels;
+        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
+                Group group = group_at(run, piece / matmul->n_chunks);
+                int64_t chunk = piece % matmul->n_chunks;
+                if (!lays_out_all(matmul))
+                        lay_out_group(run, &group, &work);
+                for (int64_t block = 0; block < matmul->n_blocks; block++)
+                        for (int64_t panel = chunk * n_panels / matmul->n_chunks;
+                             panel < (chunk + 1) * n_panels / matmul->n_chunks && !work.stops; panel++)
+                                run_dense_panel(run, &group, block, panel, &work, &tile);
+        }
+}
+
+// ---- tiles of rows as they lie ----
 // Rows from `first` on of the columns of the tile's panel.
 static void run_tile(const MatmulRun *run, int64_t first, int64_t panel, DirectTile *tile, DirectLoop *loop)
 {
@@ -127,15 +262,15 @@ static int64_t run_panels(const MatmulRun *run, int64_t group, int64_t panel, in
                           DirectTile *tile)
 {
         const PackedMatmul *matmul = run->matmul;
-        int64_t begin = group * matmul->group, n_rows = MIN(matmul->n_rows - begin, matmul->group);
-        int64_t n_parts = (n_rows + matmul->most - 1) / matmul->most,
-                n_panels = panels_at_once(matmul, n_rows, panel, end);
+        Group rows = group_at(run, group);
+        int64_t n_panels = panels_at_once(matmul, rows.n_rows, panel, end);
         int vectors = panels_vectors(&matmul->panels, panel);
         panels_use(&matmul->panels, panel, tile);
-        for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->run.n * matmul->most); part++) {
-                int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
-                run_tile(run, first, panel, tile,
-                         n_panels > 1 ? matmul->panels.isa->wide[n_rows - 1]
+        for (int64_t part = 0; part < rows.n_parts && !work_stops(work, matmul->run.n * matmul->most);
+             part++) {
+                int64_t first = part_at(&rows, part), last = part_at(&rows, part + 1);
+                run_tile(run, rows.begin + first, panel, tile,
+                         n_panels > 1 ? matmul->panels.isa->wide[rows.n_rows - 1]
                                       : matmul->panels.isa->of[vectors - 1][last - first - 1]);
         }
         return n_panels;
@@ -163,9 +298,14 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
 }
 
 Status packed_matmul_run(const PackedMatmul *matmul, const RunContext *ctx, const float *a,
-                         const float *residual, float *out)
+                         const float *residual, float *out, void *scratch)
 {
-        MatmulRun run = { .ctx = ctx, .matmul = matmul, .a = a, .residual = residual, .out = out };
-        TRY(parallel_for(ctx, matmul->n_groups * matmul->n_chunks, 1, run_piece, &run));
+        MatmulRun run = {
+                .ctx = ctx, .matmul = matmul, .a = a, .residual = residual, .out = out, .scratch = scratch
+        };
+        if (matmul->dense && lays_out_all(matmul))
+                TRY(parallel_for(ctx, matmul->n_groups, 1, lay_out_groups, &run));
+        TRY(parallel_for(ctx, matmul->n_groups * matmul->n_chunks, 1,
+                         matmul->dense ? run_dense_piece : run_piece, &run));
         return run_poll(ctx);
 }

@@ -15,6 +15,8 @@ typedef struct PackedMatmul PackedMatmul;
 Status packed_matmul_new(const DnnlMatmul *matmul, const DirectClamp *clamp, PackedMatmul **out_matmul);
 void packed_matmul_free(PackedMatmul *matmul); // NULL-safe
 const char *packed_matmul_name(const PackedMatmul *matmul);
-// `residual`: laid out as the output, apart from it; NULL: none. Splits over out only. Polls.
+size_t packed_matmul_scratch(const PackedMatmul *matmul);
+// `residual`: laid out as the output, apart from it; NULL: none. `scratch`: packed_matmul_scratch
+// bytes. Splits over out only. Polls.
 Status packed_matmul_run(const PackedMatmul *matmul, const RunContext *ctx, const float *a,
-                         const float *residual, float *out);
+                         const float *residual, float *out, void *scratch);

@@ -20,6 +20,7 @@
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/compile/tail_bytes.h"
+#include "core/ops/lazy.h"
 #include "core/targets/targets.h"
 
 struct Split {
@@ -29,6 +30,7 @@ struct Split {
         WalkSplit walk;
         bool *left, *left_before; // by node: left out, in this attempt and before it
         bool failed;              // a node was left out after it had recorded some calls
+        bool has_lazy;            // the tail reads a conjugate view, in this attempt
         bool asks_number;         // such a node takes a runtime scalar; kept from attempt to attempt
         bool state_written;       // some state of the graph, or of a child graph, may be written
         TailBytes bytes;          // bytes that nodes left out touch, in this attempt
@@ -96,7 +98,7 @@ void split_start(Split *split, const Recording *recording)
 {
         uint32_t n = split->graph->n_nodes;
         split->recording = recording;
-        split->failed = false;
+        split->failed = split->has_lazy = false;
         split->first_draw = split->first_halt = NEVER;
         tail_bytes_clear(&split->bytes);
         forget_kept(split);
@@ -173,11 +175,23 @@ static bool runs_by_itself(const Node *node, Value value)
                (recorded_of(value.tensor) != NULL && recorded_of(value.tensor)->from == FROM_STATE);
 }
 
+static bool mark(Split *split, uint32_t node)
+{
+        bool fresh = !split->left[node];
+        split->left[node] = true;
+        return fresh;
+}
+
 Status split_keep(Split *split, const Node *node, Value value)
 {
         if (value.kind == VALUE_DYNAMIC || split->left[node->index] || split->is_met[node->index])
                 return STATUS_OK;
         split->is_met[node->index] = true;
+        if (value_is_lazy(value)) { // the calls hand over bytes; the tail makes the view itself
+                mark(split, node->index);
+                split->has_lazy = true;
+                return STATUS_OK;
+        }
         if (runs_by_itself(node, value)) {
                 split->walked[node->index] = true;
                 return STATUS_OK;
@@ -223,13 +237,6 @@ static Status reads_left(void *context, Node *input)
 {
         const Leaving *leaving = context;
         return leaving->values[input->index].kind == VALUE_DYNAMIC ? STATUS_DYNAMIC : STATUS_OK;
-}
-
-static bool mark(Split *split, uint32_t node)
-{
-        bool fresh = !split->left[node];
-        split->left[node] = true;
-        return fresh;
 }
 
 static Status read_leaf(void *context, const Value *leaf)
@@ -400,7 +407,7 @@ static Status check_moves(const Split *split)
 
 Status split_settle(Split *split, bool *out_again)
 {
-        *out_again = split->failed;
+        *out_again = split->failed || split->has_lazy;
         if (!split->failed) {
                 TRY(mark_conflicts(split, out_again));
                 mark_views_of_state(split, out_again);

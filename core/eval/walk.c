@@ -9,6 +9,7 @@
 #include "core/eval/batch.h"
 #include "core/graph/print.h"
 #include "core/ops/arguments.h"
+#include "core/ops/lazy.h"
 #include "core/targets/arguments.h"
 #include "core/targets/targets.h"
 
@@ -510,6 +511,37 @@ static Status run_one(Walk *walk, const Node *node, int64_t *inout_clock, Value 
         return walk->options->split != NULL ? run_or_leave(walk, node, out) : run_node(walk, node, out);
 }
 
+// Who looks on sees bytes, so conjugates are computed.
+static Status show(const Walk *walk, const Node *node, Value value)
+{
+        const WalkVisit *visit = walk->options->visit;
+        _cleanup_(value_clear) Value seen = value_none();
+        TRY(lazy_resolve(walk->emitter, value, &seen));
+        return visit->see(visit->context, node, seen);
+}
+
+static Status resolve_in_place(Emitter *emitter, Value *inout)
+{
+        Value resolved;
+        if (!value_is_lazy(*inout))
+                return STATUS_OK;
+        TRY(lazy_resolve(emitter, *inout, &resolved));
+        value_unref(*inout);
+        *inout = resolved;
+        return STATUS_OK;
+}
+
+// What leaves the outermost graph has neither a conj nor a neg bit.
+static Status resolve_results(Walk *walk, Value *out_fetched)
+{
+        if (walk->emitter->depth > 0)
+                return STATUS_OK;
+        TRY(resolve_in_place(walk->emitter, &walk->result));
+        for (uint32_t i = 0; i < walk->options->n_fetch; i++)
+                TRY(resolve_in_place(walk->emitter, &out_fetched[i]));
+        return STATUS_OK;
+}
+
 static Status walk_nodes(Walk *walk, Value *out_fetched)
 {
         const Graph *graph = walk->graph;
@@ -530,7 +562,7 @@ static Status walk_nodes(Walk *walk, Value *out_fetched)
                         walk->result = value_ref(value);
                 walk->env[i] = value;
                 if (visit != NULL) {
-                        TRY(visit->see(visit->context, node, value));
+                        TRY(show(walk, node, value));
                         if (visit->done)
                                 return STATUS_OK;
                 }
@@ -568,6 +600,8 @@ Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *optio
         bool measure = emitter->measure;
         emitter->measure = measure || options->trace != NULL;
         Status status = walk_nodes(&walk, out_fetched);
+        if (status == STATUS_OK)
+                status = resolve_results(&walk, out_fetched);
         emitter->measure = measure;
         for (uint32_t i = 0; i < graph->n_nodes; i++)
                 value_unref(walk.env[i]);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "core/ops/arguments.h"
+#include "core/ops/lazy.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
@@ -32,6 +33,10 @@ static Status view_as_real_infer(OpCall *call)
         TensorMeta meta = *arg_meta(call, SELF);
         if (!point_is_complex(meta.dtype))
                 return fail(STATUS_DTYPE, "view_as_real is only supported for complex tensors");
+        if (arg_tensor(call, SELF)->conj)
+                return fail(STATUS_VALUE,
+                            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the "
+                            "conjugate tensor so you can view it as real, use self.resolve_conj()");
         TRY(view_check_rank(call, meta.rank + 1));
         meta.size[meta.rank] = 2;
         meta.stride[meta.rank++] = 1;
@@ -116,82 +121,31 @@ static Status conj_physical_expand(Emitter *emitter, const OpCall *call, Value *
         return STATUS_OK;
 }
 
-// ---- conj ----
-// A conjugate is a view in PyTorch: what is written to it, or to its base, shows in the other. Here
-// it is a copy, which nobody can tell apart as long as the graph writes nothing.
-static bool has_true(Value value)
-{
-        if (value.kind == VALUE_BOOL)
-                return value.b;
-        for (uint32_t i = 0; value_is_sequence(value) && i < value.seq->n; i++) {
-                if (has_true(value.seq->items[i]))
-                        return true;
-        }
-        for (uint32_t i = 0; value.kind == VALUE_DICT && i < value.dict->n; i++) {
-                if (has_true(value.dict->items[i].value))
-                        return true;
-        }
-        return false;
-}
-
-static bool schema_writes(const Schema *schema)
-{
-        for (uint32_t i = 0; i < schema->n_args; i++) {
-                if (schema->args[i].is_written)
-                        return true;
-        }
-        return false;
-}
-
-// Anything but an operator that is known to write nothing counts as a writer if it could be one:
-// names that end in "_", in-place Python operators, functions and modules with a flag `inplace`,
-// calls of other graphs.
-static bool may_write(const Node *node)
-{
-        static const char *const pure[] = { "_operator.getitem", "_operator.add",     "_operator.sub",
-                                            "_operator.mul",     "_operator.truediv", "_operator.neg",
-                                            "_operator.matmul",  "_operator.pow",     "_operator.abs" };
-        if (node->op != OP_CALL_FUNCTION && node->op != OP_CALL_METHOD)
-                return node->op == OP_CALL_MODULE;
-        const Overload *overload = op_find(node->target);
-        if (overload != NULL)
-                return schema_writes(&overload->schema);
-        for (size_t i = 0; i < ARRAY_LENGTH(pure); i++) {
-                if (strcmp(node->target, pure[i]) == 0)
-                        return false;
-        }
-        size_t n = strlen(node->target);
-        return strncmp(node->target, "_operator.", 10) == 0 || strstr(node->target, "higher_order") != NULL ||
-               strstr(node->target, "cond") != NULL || strstr(node->target, "loop") != NULL ||
-               (n > 0 && node->target[n - 1] == '_') ||
-               (strncmp(node->target, "torch.nn.functional.", 20) == 0 &&
-                (has_true(node->args) || has_true(node->kwargs)));
-}
-
-static Status check_no_writes(const Emitter *emitter, const char *name)
-{
-        const Graph *graph = emitter->graph;
-        for (uint32_t i = 0; graph != NULL && i < graph->n_nodes && emitter->depth == 0; i++) {
-                if (may_write(graph->nodes[i]))
-                        return fail(STATUS_UNSUPPORTED,
-                                    "%s() is a view in PyTorch, and a copy here, which node %s of this graph "
-                                    "could tell apart if it writes in place; use torch.conj_physical",
-                                    name, graph->nodes[i]->name);
-        }
-        return emitter->depth == 0
-                       ? STATUS_OK
-                       : fail(STATUS_UNSUPPORTED,
-                              "%s() in a graph that another one calls; use torch.conj_physical", name);
-}
-
+// ---- conj and neg bits ----
+// A new view of self's bytes; of real numbers conj is the tensor itself.
 static Status conj_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        Value self = arg_value(call, SELF);
-        if (point_is_complex(self.tensor->meta.dtype)) {
-                TRY(check_no_writes(emitter, call->schema->name));
-                return EMIT(emitter, "aten::_conj_physical", out, self);
-        }
-        *out = value_ref(self);
+        (void)emitter;
+        const Tensor *self = call->args[SELF].tensor;
+        if (point_is_complex(self->meta.dtype))
+                return lazy_view(self, !self->conj, self->negative, out);
+        *out = value_ref(call->args[SELF]);
+        return STATUS_OK;
+}
+
+static Status resolve_conj_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        if (call->args[SELF].tensor->conj)
+                return EMIT(emitter, "aten::clone", out, call->args[SELF]);
+        *out = value_ref(call->args[SELF]);
+        return STATUS_OK;
+}
+
+static Status resolve_neg_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        if (call->args[SELF].tensor->negative)
+                return EMIT(emitter, "aten::clone", out, call->args[SELF]);
+        *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }
 
@@ -202,6 +156,8 @@ const OpDef complex_ops[] = {
         { "aten::imag(Tensor(a) self) -> Tensor(a)", .infer = imag_infer },
         { "aten::conj(Tensor(a) self) -> Tensor(a)", .expand = conj_expand },
         { "aten::_conj(Tensor(a) self) -> Tensor(a)", .expand = conj_expand },
+        { "aten::resolve_conj(Tensor(a) self) -> Tensor(a)", .expand = resolve_conj_expand },
+        { "aten::resolve_neg(Tensor(a) self) -> Tensor(a)", .expand = resolve_neg_expand },
         { "aten::conj_physical(Tensor self) -> Tensor", .flags = OP_INPLACE, .expand = conj_physical_expand,
           .traits = TRAIT_MAY_SHARE },
         POINT_OP("_conj_physical(Tensor self) -> Tensor", 0, .select = select_conj),

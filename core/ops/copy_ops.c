@@ -6,6 +6,7 @@
 #include "core/kernels/copy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/inplace.h"
+#include "core/ops/lazy.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
 
@@ -108,7 +109,7 @@ static Status type_as_expand(Emitter *emitter, const OpCall *call, Value *out)
 static Status copy_into_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         TRY(inplace_check_copy(call->args[SELF].tensor, call->args[COPY_SRC].tensor));
-        TRY(emitter->vtbl->write(emitter, call->args[SELF].tensor, call->args[COPY_SRC].tensor));
+        TRY(lazy_write(emitter, call->args[SELF].tensor, call->args[COPY_SRC].tensor));
         *out = value_ref(call->args[SELF]);
         return STATUS_OK;
 }

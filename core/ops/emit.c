@@ -9,6 +9,7 @@
 #include <string.h>
 #include "core/ops/complex_forms.h"
 #include "core/ops/inplace.h"
+#include "core/ops/lazy.h"
 
 // ---- frames ----
 Status call_open(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given,
@@ -211,6 +212,9 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
                          Value *out)
 {
         OpCall call;
+        const bool is_lazy = lazy_among(&overload->schema, args);
+        if (__builtin_expect(is_lazy, 0) && !lazy_takes(overload))
+                return lazy_call(emitter, overload, args, given, out);
         TRY(call_open(emitter, overload, args, given, &call));
         Status status = emitter->vtbl->check == NULL ? STATUS_OK : emitter->vtbl->check(emitter, &call);
         OpExpand form = complex_form(&call);
@@ -227,6 +231,8 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
                 else if ((status = infer_bound(&call)) == STATUS_OK)
                         status = call.inplace ? emit_inplace_kernel(&call, out)
                                               : emitter->vtbl->op(emitter, &call, out);
+                if (is_lazy && form == NULL && status == STATUS_OK)
+                        lazy_keep(&call, *out);
         }
         call_close(&call);
         return status;

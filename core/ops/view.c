@@ -250,6 +250,10 @@ static Status view_dtype_larger(const TensorMeta *self, TensorMeta *meta, int64_
 static Status view_dtype_infer(OpCall *call)
 {
         const Tensor *self = arg_tensor(call, SELF);
+        if (self->conj || self->negative)
+                return fail(STATUS_VALUE,
+                            "torch.Tensor.view is not supported for %s when converting to a different dtype.",
+                            self->conj ? "conjugate view tensors" : "tensors with negative bit set");
         TensorMeta meta = self->meta;
         meta.dtype = arg_dtype(call, VIEW_DTYPE_DTYPE, self->meta.dtype);
         int64_t from = dtype_info[self->meta.dtype].bytes, to = dtype_info[meta.dtype].bytes;
@@ -401,6 +405,26 @@ static Status matrix_t_infer(OpCall *call)
         return view_self(call, 0, &meta, 0);
 }
 
+// Of complex numbers the conjugate of the transpose.
+static Status complex_adjoint(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Value self = call->args[SELF];
+        const int rank = self.tensor->meta.rank;
+        if (rank == 0)
+                return EMIT(emitter, "aten::_conj", out, self);
+        if (rank == 1)
+                return fail(STATUS_VALUE, "tensor.adjoint() is only supported on matrices or batches of "
+                                          "matrices. Got 1-D tensor.");
+        _cleanup_(value_clear) Value transposed = value_none();
+        TRY(EMIT(emitter, "aten::transpose.int", &transposed, self, value_int(-2), value_int(-1)));
+        return EMIT(emitter, "aten::_conj", out, transposed);
+}
+
+static OpExpand adjoint_form(const OpCall *call)
+{
+        return dtype_info[arg_meta(call, SELF)->dtype].kind == DTYPE_KIND_COMPLEX ? complex_adjoint : NULL;
+}
+
 static Status movedim_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, SELF);
@@ -446,8 +470,6 @@ const OpDef view_ops[] = {
         { "aten::detach(Tensor(a) self) -> Tensor(a)", .flags = OP_INPLACE, .infer = alias_infer,
           .traits = TRAIT_SAME_GEOMETRY },
         { "aten::lift_fresh(Tensor(a) self) -> Tensor(a)", .infer = same_infer },
-        { "aten::resolve_conj(Tensor(a) self) -> Tensor(a)", .infer = same_infer },
-        { "aten::resolve_neg(Tensor(a) self) -> Tensor(a)", .infer = same_infer },
         { "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", .infer = view_infer,
           .traits = TRAIT_BY_SHAPE },
         { "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", .infer = view_infer,
@@ -476,8 +498,7 @@ const OpDef view_ops[] = {
         { "aten::t(Tensor(a) self) -> Tensor(a)", .flags = OP_INPLACE, .infer = t_infer },
         { "aten::numpy_T(Tensor(a) self) -> Tensor(a)", .infer = numpy_t_infer },
         { "aten::mT(Tensor(a) self) -> Tensor(a)", .infer = matrix_t_infer },
-        { "aten::adjoint(Tensor(a) self) -> Tensor(a)", .dtypes = DTYPES_REAL | DTYPES_UINTS,
-          .infer = matrix_t_infer },
+        { "aten::adjoint(Tensor(a) self) -> Tensor(a)", .infer = matrix_t_infer, .form = adjoint_form },
         { "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
           .infer = movedim_infer, .traits = TRAIT_BY_SHAPE },
         { "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",

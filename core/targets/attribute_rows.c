@@ -124,15 +124,22 @@ static Status attr_matrix_transposed(Emitter *emitter, Value x, Value *out)
         return transposed(emitter, "mT", x, out);
 }
 
-// Of real tensors; x.H is for matrices only.
-static Status attr_adjoint(Emitter *emitter, Value x, Value *out)
+static Status conjugate(Emitter *emitter, Value x, Value *out)
 {
         if (dtype_info[x.tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX)
-                return fail(STATUS_UNSUPPORTED,
-                            "the adjoint of a complex tensor is not supported; write x.mT.conj()");
-        return transposed(emitter, "mH", x, out);
+                return ATEN(emitter, "aten::conj", out, x);
+        *out = value_ref(x);
+        return STATUS_OK;
 }
 
+static Status attr_adjoint(Emitter *emitter, Value x, Value *out)
+{
+        _cleanup_(value_clear) Value turned = value_none();
+        TRY(transposed(emitter, "mH", x, &turned));
+        return conjugate(emitter, turned, out);
+}
+
+// For matrices only.
 static Status attr_matrix_adjoint(Emitter *emitter, Value x, Value *out)
 {
         int rank = x.tensor->meta.rank;

@@ -4,6 +4,7 @@
 // become tensors) are collected with their dimension, and one aten::index or index_put_ takes them
 // all at the end. A bool number is a new dimension of size 0 or 1.
 #include "core/ops/inplace.h"
+#include "core/ops/lazy.h"
 #include "core/ops/pointwise.h"
 #include "core/targets/operators.h"
 
@@ -325,7 +326,7 @@ static Status copy_into(Emitter *emitter, Value to, Value from)
         }
         if (meta_same_shape(target, source)) // a broadcast value is copied through a temporary
                 TRY(inplace_check_copy(to.tensor, value.tensor));
-        return emitter->vtbl->write(emitter, to.tensor, value.tensor);
+        return lazy_write(emitter, to.tensor, value.tensor);
 }
 
 static Status put_into(Emitter *emitter, const Indexing *indexing, Value from)

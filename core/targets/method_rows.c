@@ -142,8 +142,13 @@ static Status tolist_at(const Tensor *tensor, int dim, const uint8_t *data, Valu
         const TensorMeta *meta = &tensor->meta;
         if (dim == meta->rank) {
                 DtypeKind kind = dtype_info[meta->dtype].kind;
-                if (kind == DTYPE_KIND_COMPLEX)
-                        return fail(STATUS_UNSUPPORTED, "tolist() of a complex tensor");
+                if (kind == DTYPE_KIND_COMPLEX) {
+                        const Dtype part = meta->dtype == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64;
+                        const double re = element_as_f64(part, data),
+                                     im = element_as_f64(part, data + dtype_info[part].bytes);
+                        *out = (Value){ .kind = VALUE_COMPLEX, .c = { re, im } };
+                        return STATUS_OK;
+                }
                 *out = kind == DTYPE_KIND_FLOAT ? value_float(element_as_f64(meta->dtype, data))
                                                 : value_int(element_as_i64(meta->dtype, data));
                 if (kind == DTYPE_KIND_BOOL)

@@ -112,13 +112,17 @@ static Status never_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
-// Conjugates are computed here, no bit says so.
 static Status is_conj_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         (void)emitter;
-        if (dtype_info[call->args[SELF].tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX)
-                return fail(STATUS_UNSUPPORTED, "is_conj of complex tensors is not supported");
-        *out = value_bool(false);
+        *out = value_bool(call->args[SELF].tensor->conj);
+        return STATUS_OK;
+}
+
+static Status is_neg_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        *out = value_bool(call->args[SELF].tensor->negative);
         return STATUS_OK;
 }
 
@@ -158,9 +162,9 @@ static const PyRow rows[] = {
           .expand = same_expand },
         { ".polygamma", "py::polygamma(Tensor self, int n) -> Tensor", .emits = "aten::polygamma a1 a0" },
         { "torch.is_conj .is_conj", "py::is_conj(Tensor input) -> Any", .expand = is_conj_expand, ASKS },
-        { "torch.is_neg .is_neg torch.is_inference .is_inference torch.is_distributed .is_distributed "
-          ".is_pinned .is_shared",
-          "py::is_neg(Tensor input) -> Any", .expand = never_expand, ASKS },
+        { "torch.is_neg .is_neg", "py::is_neg(Tensor input) -> Any", .expand = is_neg_expand, ASKS },
+        { "torch.is_inference .is_inference torch.is_distributed .is_distributed .is_pinned .is_shared",
+          "py::is_inference(Tensor input) -> Any", .expand = never_expand, ASKS },
         { "torch.can_cast", "py::can_cast(ScalarType from_, ScalarType to) -> Any", .expand = can_cast_expand,
           ASKS },
 };

@@ -4,6 +4,7 @@
 // right only, the reflected method, which PyTorch does not always define as the same expression (2
 // / x is reciprocal(x) * 2).
 #include "core/targets/operators.h"
+#include "core/ops/lazy.h"
 
 #include <string.h>
 
@@ -112,7 +113,7 @@ Status aten_inplace(Emitter *emitter, const char *base, const Value *args, uint3
         TRY(aten_call(emitter, base, args, n_args, &result));
         if (result.kind != VALUE_TENSOR || args[SELF].kind != VALUE_TENSOR)
                 return fail(STATUS_VALUE, "%s cannot write to %s", base, value_kind_name(args[SELF].kind));
-        TRY(emitter->vtbl->write(emitter, args[SELF].tensor, result.tensor));
+        TRY(lazy_write(emitter, args[SELF].tensor, result.tensor));
         *out = value_ref(args[SELF]);
         return STATUS_OK;
 }

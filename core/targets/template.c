@@ -3,6 +3,7 @@
 // classes only reorder arguments, which a line of text describes. It is parsed once at start. A row
 // whose operator is missing is left out and reported as unsupported at upload.
 #include "core/targets/py.h"
+#include "core/ops/lazy.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -194,7 +195,7 @@ static Status write_back(Emitter *emitter, Value self, Value result, Value *out)
         if (self.kind != VALUE_TENSOR || result.kind != VALUE_TENSOR)
                 return fail(STATUS_VALUE, "only a tensor can be written in place, not %s",
                             value_kind_name(self.kind));
-        TRY(emitter->vtbl->write(emitter, self.tensor, result.tensor));
+        TRY(lazy_write(emitter, self.tensor, result.tensor));
         *out = value_ref(self);
         return STATUS_OK;
 }

@@ -2,6 +2,7 @@
 // values.c: conversions between tensors and Python values: single elements as numbers, nested lists
 // as tensors, shapes as torch.Size.
 #include "core/ops/pointwise.h"
+#include "core/ops/view.h"
 #include "core/targets/py.h"
 
 #include <stdio.h>
@@ -135,7 +136,9 @@ static Status fill(Value value, Dtype dtype, uint8_t **cursor)
         if (dtype_is_int(dtype) && number_check_fits(value, dtype) != STATUS_OK)
                 return fail(STATUS_VALUE, "value cannot be converted to type %s without overflow",
                             dtype_info[dtype].name);
-        if (value.kind == VALUE_FLOAT)
+        if (point_is_complex(dtype))
+                TRY(value_element(value, dtype, *cursor));
+        else if (value.kind == VALUE_FLOAT)
                 element_from_f64(dtype, *cursor, value.f);
         else
                 element_from_i64(dtype, *cursor, python_int(value));
@@ -147,15 +150,11 @@ Status tensor_from_value(Emitter *emitter, Value value, Dtype dtype, Value *out)
 {
         ListShape shape = { .rank = -1, .size = { -1, -1, -1, -1, -1, -1, -1, -1 }, .dtype = DTYPE_NONE };
         TRY(measure(value, 0, &shape));
-        if (shape.dtype == DTYPE_C64)
-                return fail(STATUS_UNSUPPORTED,
-                            "complex numbers in a list cannot be made a tensor here; pass a complex tensor");
+        if (shape.dtype == DTYPE_C64 && dtype != DTYPE_NONE && !point_is_complex(dtype))
+                return fail(STATUS_VALUE, "must be real number, not complex");
         TensorMeta meta = { 0 };
         if (dtype == DTYPE_NONE)
                 dtype = shape.dtype == DTYPE_NONE ? DTYPE_F32 : shape.dtype;
-        if (dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
-                return fail(STATUS_UNSUPPORTED,
-                            "a list cannot be made a complex tensor here; pass a complex tensor");
         meta_init(&meta, dtype, shape.rank, shape.size);
         Tensor *tensor;
         TRY(tensor_new(&meta, emitter->ctx == NULL ? NULL : emitter->ctx->budget, &tensor));

@@ -23,6 +23,7 @@ Status tensor_new_view(Storage *storage, const TensorMeta *meta, int64_t offset,
         if (tensor == NULL)
                 return fail_memory();
         refcount_init(&tensor->ref);
+        tensor->conj = tensor->negative = false;
         tensor->meta = *meta;
         tensor->storage = storage == NULL ? NULL : storage_ref(storage);
         tensor->offset = offset;

@@ -53,6 +53,9 @@ typedef struct TensorMeta {
 
 typedef struct Tensor {
         RefCount ref;
+        // PyTorch's conj and neg bits: the elements are the conjugates of those in memory, or their
+        // negatives. Set while a graph is walked only; emit() resolves them (core/ops/lazy.h).
+        bool conj, negative;
         TensorMeta meta;
         Storage *storage; // counted
         int64_t offset;   // elements

@@ -13,6 +13,7 @@ struct TuneRecord {
         TuneLine *lines; // by key
         uint32_t n, capacity;
         bool learning;
+        HashHex digest; // of its text; "": not known
 };
 
 Status tune_new(bool learning, TuneRecord **out_record)
@@ -91,6 +92,7 @@ Status tune_parse(const char *text, size_t n, TuneRecord **out_record)
                         return fail(STATUS_VALUE, "the lines of a tune record are not sorted");
                 at = stop + 1;
         }
+        record->digest = sha256_of(text, n);
         *out_record = take_ptr(record);
         return STATUS_OK;
 }
@@ -128,6 +130,19 @@ void tune_line(const TuneRecord *record, uint32_t at, const char **out_key, cons
         *out_algorithm = record->lines[at].algorithm;
 }
 
+Status tune_digest(const TuneRecord *record, HashHex *out_digest)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        if (record->digest.hex[0] != '\0') {
+                *out_digest = record->digest;
+                return STATUS_OK;
+        }
+        tune_print(record, &text);
+        TRY(text_status(&text));
+        *out_digest = sha256_of(text.data, text.n);
+        return STATUS_OK;
+}
+
 const char *tune_algorithm(const TuneRecord *record, const char *key)
 {
         uint32_t at = record == NULL ? 0 : find(record, key);
@@ -146,5 +161,6 @@ Status tune_learn(TuneRecord *record, const char *key, const char *algorithm)
         uint32_t at = find(record, key);
         if (at < record->n && strcmp(record->lines[at].key, key) == 0)
                 return STATUS_OK;
+        record->digest.hex[0] = '\0';
         return add_line(record, at, key, strlen(key), algorithm, strlen(algorithm));
 }

@@ -12,6 +12,7 @@
 // A learning record belongs to the one build that holds it. Otherwise it is immutable and may be
 // shared by any number of builds.
 #pragma once
+#include "core/base/hash.h"
 #include "core/base/text.h"
 
 enum { TUNE_MAX_KEY = 240, TUNE_MAX_ALGORITHM = 32, TUNE_MAX_LINES = 65536 };
@@ -32,6 +33,8 @@ void tune_print(const TuneRecord *record, Text *out); // nothing for an empty re
 void tune_write(const TuneRecord *record, Text *out);
 Status tune_read(const char *text, size_t n, TuneRecord **out_record);
 uint32_t tune_count(const TuneRecord *record); // lines; NULL: 0
+// The SHA-256 of what tune_print prints. Known already for a record that was read.
+Status tune_digest(const TuneRecord *record, HashHex *out_digest);
 void tune_line(const TuneRecord *record, uint32_t at, const char **out_key, const char **out_algorithm);
 
 // For pack functions. `record` may be NULL: no algorithm, not learning.

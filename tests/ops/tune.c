@@ -34,6 +34,22 @@ Test(tune, prints_sorted_lines_that_read_back)
         text_deinit(&second);
 }
 
+Test(tune, the_digest_is_of_the_text)
+{
+        _cleanup_(tune_freep) TuneRecord *record = NULL, *again = NULL;
+        static const char text[] = "conv 1\tdirect\n", longer[] = "conv 1\tdirect\nconv 2\tdirect\n";
+        HashHex learnt, read;
+        cr_assert_eq(tune_new(true, &record), STATUS_OK);
+        cr_assert_eq(tune_learn(record, "conv 1", "direct"), STATUS_OK);
+        cr_assert_eq(tune_parse(text, strlen(text), &again), STATUS_OK);
+        cr_assert(tune_digest(record, &learnt) == STATUS_OK && tune_digest(again, &read) == STATUS_OK);
+        cr_assert_str_eq(learnt.hex, read.hex);
+        cr_assert_str_eq(learnt.hex, sha256_of(text, strlen(text)).hex);
+        cr_assert(tune_learn(again, "conv 2", "direct") == STATUS_OK &&
+                  tune_digest(again, &read) == STATUS_OK);
+        cr_assert_str_eq(read.hex, sha256_of(longer, strlen(longer)).hex);
+}
+
 Test(tune, what_was_kept_on_another_platform_is_refused)
 {
         _cleanup_(tune_freep) TuneRecord *record = NULL, *again = NULL, *other = NULL;

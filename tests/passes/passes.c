@@ -374,6 +374,32 @@ Test(passes, equal_signatures_have_equal_keys_and_others_have_not)
         value_clear(&value);
 }
 
+// Short keys are kept by the thread, long ones are not; either way they are those of their inputs.
+Test(passes, keys_of_many_inputs_stay_apart)
+{
+        enum { MOST = 120 };
+        static ProgramKey first[2 * MOST];
+        CompileOptions options = { .n_threads = 1 };
+        Value values[MOST];
+        finish(call("torch.relu", of(input("x")), absent));
+        for (uint32_t i = 0; i < MOST; i++)
+                values[i] = value_int(i);
+        for (int again = 0; again < 2; again++) {
+                for (uint32_t i = 0; i < 2 * MOST; i++) {
+                        uint32_t n = i / 2 + 1;
+                        ProgramKey key;
+                        values[n - 1] = value_int(n + i % 2 * 1000);
+                        cr_assert_eq(
+                                program_key(graph, (ValueSpan){ values, n }, &options, BY_VALUE_ALL, &key),
+                                STATUS_OK);
+                        for (uint32_t k = 0; k < (again ? 2 * MOST : i); k++)
+                                cr_assert_eq(memcmp(&first[k], &key, sizeof(key)) == 0, again && k == i,
+                                             "keys %u and %u", i, k);
+                        first[i] = key;
+                }
+        }
+}
+
 static Program *compile_for(const Value *x, const Node *const *fetch, uint32_t n_fetch)
 {
         Program *program = NULL;

@@ -133,6 +133,22 @@ function parsed(text, name) {
 /** @param {{program: string | null}} reply a run or its profile */
 export const howRun = (reply) => (reply.program ? "compiled" : "node by node");
 
+const WITHIN = [0.0001, 0.001, 0.01, 0.1].map((tolerance) => `within ${tolerance}`);
+
+/** What the choice of bits says in a run body. @param {string} choice "", "int8", "within 0.01" */
+export function bitsOf(choice) {
+    if (choice.startsWith("within ")) return {tolerance: Number(choice.slice("within ".length))};
+    return choice ? {precision: choice} : {};
+}
+
+/** @param {any} said of a run within a tolerance */
+function toleranceText(said) {
+    const fewer = said.nodes.filter((/** @type {any} */ node) => node.precision !== "f32").length,
+        error = said.error.toPrecision(2),
+        found = `error ${error} on ${said.verified} samples, ${fewer} nodes in fewer bits`;
+    return h("p.small.soft", `within ${said.within}: ${said.why || found}`);
+}
+
 /** @param {Session} session @param {any} reply @param {HTMLElement} place */
 function showReply(session, reply, place) {
     fill(
@@ -145,6 +161,7 @@ function showReply(session, reply, place) {
             h("a", {href: addressOf(session, "time")}, "see the time"),
             reply.seed !== undefined ? ` · seed ${reply.seed}` : ""
         ),
+        reply.profile?.tolerance ? toleranceText(reply.profile.tolerance) : null,
         (reply.outputs || []).map((output) => {
             const tensor = tensorOf(output);
             return h(
@@ -187,8 +204,8 @@ class RunView {
         );
         this.precision = h(
             "select",
-            {"aria-label": "precision", title: "of products with weights; compiled runs only"},
-            ["as the graph says", "f32", "bf16", "int8"].map((name, i) =>
+            {"aria-label": "precision", title: "bits of products with weights; compiled runs only"},
+            ["as the graph says", "f32", "bf16", "int8", ...WITHIN].map((name, i) =>
                 h("option", {value: i ? name : ""}, name)
             )
         );
@@ -324,7 +341,7 @@ class RunView {
             inputs: session.inputs,
             mode: this.mode.value,
             encoding: "b64",
-            ...(this.precision.value ? {precision: this.precision.value} : {}),
+            ...bitsOf(this.precision.value),
             ...(seed.value ? {seed: Number(seed.value)} : {}),
             ...(wanted.length ? {outputs: wanted} : {}),
             ...(rules.length ? {overrides: rules} : {})

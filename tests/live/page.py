@@ -22,7 +22,8 @@ from page_keys import by_keyboard, focus_stays
 from page_shows import (alone_words, check_compared, check_trial, heat_by_choice, heat_of_modules,
                         nan_is_magenta, patch_by_pointing, upload_progress)
 from page_visit import READY, Visit, expect, pixel
-from service import MODELS, ROOT, Failed, Server, Tally, model_file, tensor_of, write_npy
+from service import (MODELS, ROOT, Failed, Server, Tally, model_file, multipart, tensor_of, write_npy,
+                     write_safetensors)
 
 TOKEN = "a-token-of-the-page-0123456789"
 ATTACK = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
@@ -243,6 +244,24 @@ def run_the_example(visit):
     chrome.run("document.querySelector('textarea').value = '[1, 2, 3]'")
     chrome.click("button.first", "Run")
     chrome.wait_text("has shape [3]", ".error")
+
+
+def run_within(visit):
+    """A run within a tolerance says what was chosen, or why nothing was."""
+    chrome = visit.chrome
+    visit.go("#/g/digits/run")
+    chrome.wait("document.querySelector('textarea')?.value.startsWith('[[[[')", "the example")
+    chrome.run("document.querySelector('select[aria-label=\"precision\"]').value = 'within 0.01'")
+    chrome.click("button.first", "Run")
+    chrome.wait_text("within 0.01: float32: fewer than two samples", ".page")
+    graph = model_file("digits.pt2")
+    images = json.loads(model_file("digits_images.json"))["inputs"]["x"]
+    samples = {f"{i}.inputs.x": tensor_of("float32", [image]) for i, image in enumerate(images[:6])}
+    body, kind = multipart([("graph", graph), ("samples", write_safetensors(samples))])
+    visit.server.call("PUT", "/v1/graphs/digits", body, [("Content-Type", kind)])
+    chrome.click("button.first", "Run")
+    chrome.wait("/within 0.01: (error .* on 3 samples|float32: no node)/.test(document.body.innerText)",
+                "what was chosen")
 
 
 def files_as_inputs(visit):
@@ -911,7 +930,7 @@ def ten_thousand(visit):
 JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, fused_when_compiled, open_a_module, addresses,
     find_by_keys, by_keyboard, focus_stays, value_of_a_node, views_of_a_value, heat_of_others, heat_by_choice,
-    heat_of_modules, alone_words, nan_is_magenta, scrub_a_run, run_the_example, files_as_inputs,
+    heat_of_modules, alone_words, nan_is_magenta, scrub_a_run, run_the_example, run_within, files_as_inputs,
     halt_on_nan, see_time,
     override, patch_by_pointing, rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload,
     upload_progress, export, reports, live_events, side_by_side, pan, dark_and_large, as_curl, layouts,

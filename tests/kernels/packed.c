@@ -54,7 +54,7 @@ Test(packed, every_result_is_one_chain_of_multiply_adds)
                 free_case(&large);
                 // sums in three blocks, several groups of rows, and threads that share panels
                 for (int threads = 1; threads <= 3; threads += 2) {
-                        Case deep = make_case(&sample, 250, 49, 2050, true);
+                        Case deep = make_case(&sample, 250, 145, 2050, true);
                         deep.matmul.n_threads = threads;
                         run_case(&deep);
                         free_case(&deep);

@@ -2,6 +2,7 @@
 // functions.c: functions of torch and torch.special that are expressions of others: the normal
 // distribution, the multivariate gamma function, put, conv_tbc, unravel_index.
 #include <math.h>
+#include <inttypes.h>
 #include "core/ops/compose.h"
 
 static Status ndtr_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -70,7 +71,7 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, OP(&c, "aten::copy_", copy, changed), out);
 }
 
-// Time, batch, channels: a convolution over time.
+// Time, batch, channels: a convolution over time. Negative padding leaves out rows at both ends.
 static Status conv_tbc_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -82,9 +83,25 @@ static Status conv_tbc_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "have 3 dims: kernel_width, in_channels, out_channels.");
         if (compose_meta(&c, bias)->rank != 1)
                 return fail(STATUS_SHAPE, "Bias must be 1-D");
+        const int64_t n = compose_meta(&c, self)->size[0], n_taps = compose_meta(&c, weight)->size[0];
+        int64_t pad = compose_int(&c, "pad");
+        if (pad < 0) {
+                if (pad < -n || n + 2 * pad - n_taps + 1 < 0)
+                        return fail(STATUS_VALUE,
+                                    "conv_tbc: %" PRId64 " rows are too few for padding of "
+                                    "%" PRId64 " and %" PRId64 " taps",
+                                    n, pad, n_taps);
+                if (n + 2 * pad - n_taps + 1 == 0) {
+                        const int64_t size[] = { 0, compose_meta(&c, self)->size[1],
+                                                 compose_meta(&c, weight)->size[2] };
+                        return compose_end(&c, OP(&c, "aten::new_empty", self, compose_ints(&c, size, 3)),
+                                           out);
+                }
+                self = OP(&c, "aten::narrow", self, value_int(0), value_int(-pad), value_int(n + 2 * pad));
+                pad = 0;
+        }
         Value made = OP(&c, "aten::conv1d", OP(&c, "aten::permute", self, INTS(&c, 1, 2, 0)),
-                        OP(&c, "aten::permute", weight, INTS(&c, 2, 1, 0)), bias, INTS(&c, 1),
-                        compose_list(&c, (Value[]){ NAMED(&c, "pad") }, 1));
+                        OP(&c, "aten::permute", weight, INTS(&c, 2, 1, 0)), bias, INTS(&c, 1), INTS(&c, pad));
         made = OP(&c, "aten::permute", made, INTS(&c, 2, 0, 1));
         return compose_end(&c, OP(&c, "aten::contiguous", made), out);
 }

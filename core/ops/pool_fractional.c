@@ -40,9 +40,11 @@ static Status check_windows(const char *name, const FractionalPool *pool)
 {
         static const char *const words[] = { "time", "height", "width" };
         for (int d = 3 - pool->n; d < 3; d++) {
-                if (pool->kernel[d] < 1 || pool->out_size[d] < 1)
-                        return fail(STATUS_VALUE, "%s(): sizes of windows and of the result must be positive",
-                                    name);
+                if (pool->kernel[d] < 1 || pool->out_size[d] < 0)
+                        return fail(
+                                STATUS_VALUE,
+                                "%s(): sizes of windows must be positive, those of the result not negative",
+                                name);
                 if (pool->out_size[d] > pool->size[d] || pool->kernel[d] > pool->size[d] ||
                     pool->out_size[d] + pool->kernel[d] - (pool->n == 2) > pool->size[d])
                         return fail(STATUS_SHAPE, "%s(): pool %s %ld too large relative to input %s %ld",

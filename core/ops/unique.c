@@ -140,6 +140,9 @@ static Status unique_dim_expand(Emitter *emitter, const OpCall *call, Value *out
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self");
         const int dim = compose_dim(&c, "dim", compose_meta(&c, self)->rank);
+        if (!compose_failed(&c) && compose_meta(&c, self)->rank == 0)
+                return fail(STATUS_SHAPE, "Dimension specified as %d but tensor has no dimensions",
+                            (int)compose_int(&c, "dim"));
         if (!compose_failed(&c) && meta_numel(compose_meta(&c, self)) == 0)
                 return fail(STATUS_UNSUPPORTED, "%s of tensors without elements is not supported", c.name);
         Value rows = rows_of(&c, self, dim), order = row_order(&c, rows);

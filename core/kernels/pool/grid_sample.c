@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // grid_sample.c: a position becomes a list of elements with weights, which is then applied to every
-// channel. Positions that are not finite, or far outside, have no elements.
+// channel. Positions that are far outside have no elements; those that are not finite give what
+// PyTorch's weights make of them.
 #include "core/kernels/pool/grid_sample.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@ enum { MAX_TAPS = 16 };
 // Elements of a plane and their weights.
 typedef struct Taps {
         int n;
+        bool is_nan; // the position has no weights
         int64_t at[MAX_TAPS];
         double weight[MAX_TAPS];
 } Taps;
@@ -37,14 +39,32 @@ static double clipped(const GridSample *task, double x, int64_t size)
         return fmin(fmax(x, 0), (double)(size - 1));
 }
 
-static double reflected(double x, int64_t size, bool corners)
+static double rounded(const GridSample *task, double x)
 {
-        const double low = corners ? 0 : -0.5, span = corners ? (double)(size - 1) : (double)size;
+        return task->dtype == DTYPE_F32 ? (double)(float)x : x;
+}
+
+// Of volumes. PyTorch counts the flips in an int; what is beyond it becomes even.
+static double reflected_deep(const GridSample *task, double x, double low, double span)
+{
+        const double far = fabs(rounded(task, x - low)), flips = floor(rounded(task, far / span));
+        const double rest = fmod(far, span);
+        return !(flips < 0x1p31) || fmod(flips, 2) == 0 ? rounded(task, rest + low)
+                                                        : rounded(task, span - rest + low);
+}
+
+// With PyTorch's roundings, which decide where positions far outside end.
+static double reflected(const GridSample *task, double x, int64_t size)
+{
+        const double low = task->corners ? 0 : -0.5, span = (double)(task->corners ? size - 1 : size);
         if (span == 0)
                 return 0;
-        x = fabs(x - low);
-        double rest = fmod(x, span), flips = floor(x / span);
-        return fmod(flips, 2) == 0 ? rest + low : span - rest + low;
+        if (task->rank == 3)
+                return reflected_deep(task, x, low, span);
+        const double far = fabs(rounded(task, x - low)), flips = trunc(rounded(task, far / (2 * span)));
+        const double rest = rounded(task, far - rounded(task, flips * (2 * span)));
+        const double back = rounded(task, 2 * span - rest);
+        return rounded(task, (rest != rest || rest < back ? rest : back) + low);
 }
 
 static double padded(const GridSample *task, double x, int64_t size)
@@ -52,7 +72,7 @@ static double padded(const GridSample *task, double x, int64_t size)
         if (task->padding == GRID_BORDER)
                 return clipped(task, x, size);
         if (task->padding == GRID_REFLECTION)
-                return clipped(task, reflected(x, size, task->corners), size);
+                return clipped(task, reflected(task, x, size), size);
         return x;
 }
 
@@ -116,14 +136,17 @@ static void find_taps(const GridSample *task, const double position[3], bool sin
 {
         double x[3] = { 0 };
         taps->n = 0;
+        taps->is_nan = false;
         for (int i = 0; i < task->rank; i++) {
                 int d = 2 - i;
                 x[d] = single ? (double)to_element_f((float)position[i], task->size[d], task)
                               : to_element(position[i], task->size[d], task->corners);
                 if (task->mode != GRID_CUBIC)
                         x[d] = padded(task, x[d], task->size[d]);
-                if (!isfinite(x[d]))
+                if (!isfinite(x[d])) { // the weights of images are infinite then, even outside
+                        taps->is_nan = task->rank == 2 && task->mode != GRID_NEAREST;
                         return;
+                }
         }
         if (task->mode == GRID_CUBIC) {
                 cubic_taps(task, x, taps);
@@ -148,10 +171,10 @@ static void find_taps(const GridSample *task, const double position[3], bool sin
                 Taps taps;                                                                                   \
                 find_taps(task, x, sizeof(T) == sizeof(float), &taps);                                       \
                 for (int64_t c = 0; c < task->channels; c++) {                                               \
-                        T sum = 0;                                                                           \
+                        double sum = taps.is_nan ? NAN : 0;                                                  \
                         for (int k = 0; k < taps.n; k++)                                                     \
-                                sum += image[c * plane + taps.at[k]] * (T)taps.weight[k];                    \
-                        out[c * task->places] = sum;                                                         \
+                                sum += (double)image[c * plane + taps.at[k]] * taps.weight[k];               \
+                        out[c * task->places] = (T)sum;                                                      \
                 }                                                                                            \
         }
 SAMPLE(float)

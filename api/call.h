@@ -2,6 +2,7 @@
 // One HTTP request as a value, and its reply. No sockets, no threads: the server fills an ApiCall,
 // hands it to api/ on any thread and sends the ApiReply.
 #pragma once
+#include <string.h>
 #include "api/quota.h"
 #include "api/route.h"
 #include "core/base/text.h"
@@ -53,11 +54,19 @@ typedef struct ApiReply {
         Text body;
         ReplyPiece *pieces; // in order; what remains of `body` follows the last one
         uint32_t n_pieces, pieces_capacity;
-        ReplyHeader headers[REPLY_MAX_HEADERS];
         uint32_t n_headers;
         const char *code;  // of a failure, static; NULL: none
         char problem[256]; // of an internal failure: for the log, never for the client; "": none
+        // the last member: a job leaves it as its memory comes
+        ReplyHeader headers[REPLY_MAX_HEADERS];
 } ApiReply;
+
+// `text` into `out`, cut to `capacity` bytes with the NUL.
+static inline void copy_cut(char *out, size_t capacity, const char *text)
+{
+        if (memccpy(out, text, '\0', capacity) == NULL)
+                out[capacity - 1] = '\0';
+}
 
 void api_call_deinit(ApiCall *call);
 void api_reply_deinit(ApiReply *reply);
@@ -69,6 +78,8 @@ Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const
                       void *context);
 void api_reply_header(ApiReply *reply, const char *name, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
+// The header's value, CALL_HEADER_MAX bytes, for the caller to write; NULL: there is no room.
+char *api_reply_header_room(ApiReply *reply, const char *name);
 
 // Method and raw request target (path?query, percent-encoded) -> route, name, version, id, query.
 // STATUS_NOT_FOUND. STATUS_METHOD: *out_allow receives the Allow list. STATUS_UNKNOWN_MEMBER: query

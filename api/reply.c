@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replies that are not specific to a route: failures and headers.
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "api/call.h"
@@ -29,7 +30,7 @@ static void drop_body(ApiReply *reply)
 void api_reply_deinit(ApiReply *reply)
 {
         drop_body(reply);
-        *reply = (ApiReply){ .status = 0 };
+        memset(reply, 0, offsetof(ApiReply, headers));
 }
 
 // The run's budget ends with the run, but its reply may take longer to send.
@@ -80,15 +81,23 @@ Status api_reply_each(const ApiReply *reply, Status (*part)(void *context, const
         return STATUS_OK;
 }
 
-void api_reply_header(ApiReply *reply, const char *name, const char *format, ...)
+char *api_reply_header_room(ApiReply *reply, const char *name)
 {
         if (reply->n_headers == REPLY_MAX_HEADERS)
-                return;
+                return NULL;
         ReplyHeader *header = &reply->headers[reply->n_headers++];
-        va_list arguments;
         header->name = name;
+        return header->value;
+}
+
+void api_reply_header(ApiReply *reply, const char *name, const char *format, ...)
+{
+        char *value = api_reply_header_room(reply, name);
+        va_list arguments;
+        if (value == NULL)
+                return;
         va_start(arguments, format);
-        vsnprintf(header->value, sizeof(header->value), format, arguments);
+        vsnprintf(value, CALL_HEADER_MAX, format, arguments);
         va_end(arguments);
 }
 

@@ -13,7 +13,6 @@
 // only while its job is on a worker, parked or queued.
 #include <netinet/in.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,7 +60,7 @@ static bool refuse_head(Exchange *exchange)
 static void copy_header(Exchange *exchange, const char *name, char out[CALL_HEADER_MAX])
 {
         const char *value = header_of(exchange, name);
-        snprintf(out, CALL_HEADER_MAX, "%s", value == NULL ? "" : value);
+        copy_cut(out, CALL_HEADER_MAX, value == NULL ? "" : value);
 }
 
 static AuthAddress address_of(const Exchange *exchange)
@@ -92,7 +91,7 @@ static Status check_token(Exchange *exchange, Status known)
         Status status = auth_check(auth, header_of(exchange, "Authorization"), &address,
                                    known == STATUS_OK ? exchange->job->call.route->scope : SCOPE_READ,
                                    exchange->token_name);
-        snprintf(exchange->job->call.caller, sizeof(exchange->job->call.caller), "%s", exchange->token_name);
+        copy_cut(exchange->job->call.caller, sizeof(exchange->job->call.caller), exchange->token_name);
         if (status != STATUS_OK) {
                 exchange->allow[0] = '\0';
                 return status;
@@ -124,7 +123,7 @@ static Status open_request(Exchange *exchange, const char *method)
         take_trace(exchange);
         for (size_t i = 0; i < ARRAY_LENGTH(method_names); i++)
                 if (strcmp(method, method_names[i]) == 0)
-                        snprintf(exchange->method, sizeof(exchange->method), "%s", method);
+                        copy_cut(exchange->method, sizeof(exchange->method), method);
         TRY(guard_request(exchange, method));
         bool is_answered;
         TRY(cors_preflight(exchange, method, &is_answered));
@@ -229,7 +228,7 @@ static void *begin(void *context, TransportConnection *connection, void *conn, c
         exchange->connection = connection;
         exchange->conn = conn;
         exchange->target = exchange->target_memory = copy_text(target, strlen(target));
-        snprintf(exchange->method, sizeof(exchange->method), "-");
+        copy_cut(exchange->method, sizeof(exchange->method), "-");
         if (exchange->target == NULL || job_new(http->options.workers, &exchange->job) != STATUS_OK) {
                 free(exchange->target_memory);
                 free(exchange);

@@ -170,6 +170,13 @@ uint64_t random_next(Http *http)
 }
 
 // The client's X-Request-Id if it is well-formed, else a fresh one.
+void print_hex(uint64_t id, char out[17])
+{
+        for (int i = 16; i-- > 0; id >>= 4)
+                out[i] = "0123456789abcdef"[id & 15];
+        out[16] = '\0';
+}
+
 void take_request_id(Exchange *exchange)
 {
         static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -179,6 +186,6 @@ void take_request_id(Exchange *exchange)
         if (n > 0 && n <= PROFILE_ID_MAX && strspn(wish, allowed) == n) {
                 memcpy(id, wish, n + 1);
         } else {
-                snprintf(id, PROFILE_ID_MAX + 1, "%016llx", (unsigned long long)random_next(exchange->http));
+                print_hex(random_next(exchange->http), id);
         }
 }

@@ -172,8 +172,9 @@ Status guard_request(Exchange *exchange, const char *method);
 // Once more when the body is complete: it may have been framed badly.
 Status guard_body(const Exchange *exchange);
 void take_request_id(Exchange *exchange);
-Status random_fill(Http *http);   // once, at start
-uint64_t random_next(Http *http); // 64 unpredictable bits
+void print_hex(uint64_t id, char out[17]); // 16 digits
+Status random_fill(Http *http);            // once, at start
+uint64_t random_next(Http *http);          // 64 unpredictable bits
 
 // http_cors.c: pages of other origins.
 bool origin_is_allowed(const Http *http, const char *origin); // by --allow-origin

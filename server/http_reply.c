@@ -2,7 +2,6 @@
 // Replies on their way out, on the loop thread: headers, the bytes handed to the
 // transport, the counts of /metrics and the log line.
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include "core/base/limits.h"
@@ -55,7 +54,7 @@ static void find_trace(void *context, const char *key, const char *value)
 static void print_id(Http *http, char out[17])
 {
         uint64_t id = random_next(http);
-        snprintf(out, 17, "%016llx", (unsigned long long)(id == 0 ? 1 : id));
+        print_hex(id == 0 ? 1 : id, out);
 }
 
 void take_trace(Exchange *exchange)

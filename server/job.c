@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver loop. A step returns what comes next; failures become the reply in one place. Time
 // spent in each step is kept for Server-Timing, logs and the profile.
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -26,9 +27,10 @@ static void drop_task(Task *task)
 
 Status job_new(Workers *workers, Job **out_job)
 {
-        Job *job = calloc(1, sizeof(*job));
+        Job *job = malloc(sizeof(*job));
         if (job == NULL)
                 return fail_memory();
+        memset(job, 0, offsetof(Job, reply.headers));
         run_call_init(&job->run);
         job->workers = workers;
         job->task = (Task){ .run = run_job, .drop = drop_task, .is_request = true };

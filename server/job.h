@@ -42,10 +42,8 @@ struct Job {
         Task task; // in the workers' queue
         Job *next; // in the owner's list of finished jobs
         ApiCall call;
-        ApiReply reply;
         ApiContext context;
         ServerFacts facts; // snapshot of the loop thread's counters
-        RunCall run;
         bool is_run;
         JobStep step;
         GraphVersion *version;
@@ -68,6 +66,9 @@ struct Job {
         void *exchange; // the loop thread's side; never touched on a worker
         // gives the job back to the loop; any thread. The receiver calls job_reap first
         void (*finished)(Job *job);
+        // the last two members: what job_new need not zero is at the ends of both
+        ApiReply reply;
+        RunCall run;
 };
 
 // `workers` must outlive the job.

@@ -2,6 +2,7 @@
 // The steps of a run request on the wire. Options may stand in the query or in the body, not in
 // both. An unknown option is refused with the list of known ones.
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 #include "api/run/condition.h"
 #include "api/run/oip.h"
@@ -14,7 +15,7 @@
 
 void run_call_init(RunCall *run)
 {
-        memset(run, 0, sizeof(*run));
+        memset(run, 0, offsetof(RunCall, task));
         run_task_init(&run->task);
         run->replies = codec_accepted("");
 }

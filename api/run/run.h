@@ -18,7 +18,6 @@ typedef enum PredictForm { PREDICT_BARE, PREDICT_ROWS, PREDICT_COLUMNS } Predict
 enum { RUN_HINT_BYTES = 96 }; // longest list that a message repeats
 
 typedef struct RunCall {
-        RunTask task;
         const ApiCall *call;  // borrowed; its body is read by run_decode only
         const Codec *replies; // the reply's; never NULL
         // how it replies: options from the query and then the body (given twice: STATUS_VALUE)
@@ -52,6 +51,7 @@ typedef struct RunCall {
         size_t path_n;
         PredictForm predict; // of the body, and so of the reply (predict.c)
         struct OipRun *oip;  // of a request of the Open Inference Protocol (oip.h); else NULL
+        RunTask task;        // the last member: run_task_init zeroes it
 } RunCall;
 
 void run_call_init(RunCall *run);

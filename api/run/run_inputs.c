@@ -191,7 +191,7 @@ static Status read_keyword(JsonReader *reader, uint32_t leaf, const char *key, R
 {
         Value value;
         char name[128];
-        snprintf(name, sizeof(name), "%s", key); // the reader's text ends with the next token
+        copy_cut(name, sizeof(name), key); // the reader's text ends with the next token
         TRY(run_check_value(reader));
         Status status = read_kind(reader, run->task.user[leaf], run, &value);
         if (status == STATUS_OK)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/task.h"
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
@@ -7,7 +8,7 @@
 
 void run_task_init(RunTask *task)
 {
-        memset(task, 0, sizeof(*task));
+        memset(task, 0, offsetof(RunTask, generator.state));
         task->deadline_ms = limits.run_deadline_ms;
         budget_init(&task->budget, (size_t)limits.max_run_memory);
         run_context_init(&task->ctx);
@@ -336,7 +337,7 @@ Status run_task_enter(RunTask *task, const Session *session)
         task->state.now = session_now(session);
         task->ctx.state = &task->state;
         if (!task->generator.seeded)
-                task->generator = *session_generator(session);
+                generator_copy(&task->generator, session_generator(session));
         return STATUS_OK;
 }
 

@@ -36,15 +36,17 @@ typedef struct RunTask {
         // behind these, what the run leaves in written state and inputs, and whose values they are
         const char **mutated; // borrowed: a path of the state, or an input's name
         uint32_t n_mutated;
-        Budget budget;       // of tensors: inputs and everything that the run makes
-        RunContext ctx;      // cancel, deadline
-        Generator generator; // seeded by whoever decodes; after the run, `started` if it drew
-        RunState state;      // of a run in a session, else empty
-        bool keeps_state;    // it is such a run
+        Budget budget;    // of tensors: inputs and everything that the run makes
+        RunContext ctx;   // cancel, deadline
+        RunState state;   // of a run in a session, else empty
+        bool keeps_state; // it is such a run
         PlannedRun plan;
         RunResult result;
         RunProfile *profile;
         bool ran; // in a batch: the result is there
+        // Seeded by whoever decodes; after the run, `started` if it drew. The last member: its
+        // words are made by the first draw.
+        Generator generator;
 } RunTask;
 
 void run_task_init(RunTask *task);

@@ -4,6 +4,7 @@
 #include "core/kernels/random/generator.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -24,6 +25,11 @@ void generator_seed(Generator *generator, uint64_t seed)
 void generator_rewind(Generator *generator)
 {
         generator->started = generator->has_normal = false;
+}
+
+void generator_copy(Generator *to, const Generator *from)
+{
+        memcpy(to, from, from->started ? sizeof(*to) : offsetof(Generator, state));
 }
 
 Status generator_start(Generator *generator)

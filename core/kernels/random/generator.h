@@ -24,6 +24,8 @@ void generator_init(Generator *generator);
 void generator_seed(Generator *generator, uint64_t seed);
 // To the first number of its seed again; keeps the seed.
 void generator_rewind(Generator *generator);
+// All that counts: the words only after a first draw.
+void generator_copy(Generator *to, const Generator *from);
 // Before any draw of an operator. STATUS_INTERNAL when `generator` is NULL, or when the system
 // gives no seed.
 Status generator_start(Generator *generator);

@@ -8,6 +8,7 @@
 #include "api/routes/facts.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
+#include "core/engine/batch.h"
 #include "core/engine/declared.h"
 #include "core/engine/plan.h"
 
@@ -117,7 +118,31 @@ Status get_oip_model(const Answer *answer)
         return STATUS_OK;
 }
 
-// Batching is not configured here: a symbolic size is a size like any other.
+// Of graphs whose runs are joined, or are to be: what PATCH says of it, in Triton's words.
+static void write_dynamic_batching(const Answer *answer, Text *out)
+{
+        BatchPolicy policy = batch_policy(answer->version);
+        BatchFacts facts;
+        engine_batch_facts(answer->context->engine, answer->version, &facts);
+        bool is_asked = policy.preferred != 0 || policy.max_delay_us != 0;
+        if (policy.max_size == 1 || limits.max_batch == 1 || (facts.sizes == 0 && !is_asked))
+                return;
+        text_add(out, ", \"dynamic_batching\": {\"preferred_batch_size\": [");
+        const char *separator = "";
+        for (uint32_t size = 2; size <= BATCH_LARGEST; size *= 2) {
+                if ((policy.preferred & size) == 0)
+                        continue;
+                text_addf(out, "%s%u", separator, size);
+                separator = ", ";
+        }
+        text_addf(out, "], \"max_queue_delay_microseconds\": %lld", (long long)policy.max_delay_us);
+        if (policy.priority != 0)
+                text_addf(out, ", \"priority_levels\": %d, \"default_priority_level\": %u", BATCH_PRIORITIES,
+                          policy.priority);
+        text_add_char(out, '}');
+}
+
+// No dimension is taken for that of the batch here: a symbolic size is a size like any other.
 Status get_oip_config(const Answer *answer)
 {
         _cleanup_(graph_facts_deinit) GraphFacts facts = { .n_inputs = 0 };
@@ -129,6 +154,7 @@ Status get_oip_config(const Answer *answer)
                   platform_of(answer->graph));
         write_list("input", facts.inputs, facts.n_inputs, write_config, out);
         write_list("output", facts.outputs, facts.list.n, write_config, out);
+        write_dynamic_batching(answer, out);
         text_add(out, "}\n");
         return STATUS_OK;
 }

@@ -17,6 +17,7 @@ import re
 import sys
 import tempfile
 import threading
+import time
 
 from service import Server, Tally, Tensor, multipart, write_safetensors
 
@@ -397,6 +398,9 @@ def full_records_make_room(before, xs):
             os.rmdir(os.path.join(data, "tmp"))
             chooses(server, 0.5, 1)
             chooses(server, 0.5, 1)
+            until = time.monotonic() + 10  # lines are written by a thread of their own
+            while "is not kept on disk" not in server.log() and time.monotonic() < until:
+                time.sleep(0.1)
             expect("is not kept on disk" in server.log(), "it is not logged")
 
         served(first)

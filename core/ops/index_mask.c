@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // index_mask.c: operators whose result's shape depends on the data: nonzero, argwhere,
-// nonzero_numpy, masked_select, bincount; one_hot without num_classes.
+// nonzero_numpy, masked_select, bincount, repeat_interleave with a tensor; one_hot without
+// num_classes.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
 #include "core/ops/arguments.h"
 #include "core/ops/compose.h"
+#include <inttypes.h>
 #include <string.h>
 
 // ---- nonzero ----
@@ -235,6 +237,101 @@ static Status bincount_run(const OpRun *run)
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
+// ---- repeat_interleave ----
+static Status repeats_sum(const RunContext *ctx, const int64_t *repeats, int64_t n, int64_t *out_sum)
+{
+        *out_sum = 0;
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < n && !work_stops(&work, 1); i++) {
+                if (repeats[i] < 0)
+                        return fail(STATUS_VALUE, "repeats can not be negative");
+                if (!add_i64(*out_sum, repeats[i], out_sum))
+                        return fail(STATUS_TOO_LARGE, "repeat_interleave: too many repeats");
+        }
+        return work.stops ? run_poll(ctx) : STATUS_OK;
+}
+
+static Status repeat_indices_infer(OpCall *call)
+{
+        const TensorMeta *repeats = arg_meta(call, SELF);
+        const Tensor *known;
+        int64_t total = 0;
+        if (repeats->rank != 1)
+                return fail(STATUS_SHAPE, "repeat_interleave only accept 1D vector as repeat");
+        if (repeats->dtype != DTYPE_I64 && repeats->dtype != DTYPE_I32)
+                return fail(STATUS_DTYPE, "\"repeat_interleave_cpu\" not implemented for '%s'",
+                            dtype_info[repeats->dtype].name);
+        if (repeats->size[0] != 0 && !arg_is_none(call, REPEAT_INDICES_OUTPUT_SIZE)) {
+                TRY(arg_int(call, REPEAT_INDICES_OUTPUT_SIZE, &total));
+                if (total < 0)
+                        return fail(STATUS_SHAPE,
+                                    "Trying to create tensor with negative dimension %" PRId64 ": [%" PRId64
+                                    "]",
+                                    total, total);
+        } else if (repeats->size[0] != 0) {
+                _cleanup_(dense_deinit) Dense dense = { 0 };
+                TRY(arg_data(call, SELF, &known));
+                TRY(dense_init(&dense, call->emitter->ctx, tensor_data(known), repeats, DTYPE_I64));
+                TRY(repeats_sum(call->emitter->ctx, dense.data, repeats->size[0], &total));
+        }
+        TensorMeta out;
+        meta_init(&out, repeats->dtype, 1, &total);
+        return out_fresh(call, 0, &out);
+}
+
+static Status repeat_indices_run(const OpRun *run)
+{
+        const TensorMeta *meta = run->in_meta[0], *out = run->out_meta[0];
+        int64_t sum = 0, n = meta->size[0];
+        _cleanup_(dense_deinit) Dense repeats = { 0 };
+        if (n == 0)
+                return STATUS_OK;
+        TRY(dense_init(&repeats, run->ctx, run->in[0], meta, DTYPE_I64));
+        TRY(repeats_sum(run->ctx, repeats.data, n, &sum));
+        if (sum != out->size[0])
+                return fail(STATUS_VALUE, "allocated size does not match required size");
+        Work work = { .ctx = run->ctx };
+        for (int64_t i = 0, at = 0; i < n && !work.stops; i++) {
+                int64_t end = at + ((const int64_t *)repeats.data)[i];
+                for (; at < end && !work_stops(&work, 1); at++) {
+                        if (out->dtype == DTYPE_I64)
+                                ((int64_t *)run->out[0])[at] = i;
+                        else
+                                ((int32_t *)run->out[0])[at] = (int32_t)i;
+                }
+        }
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
+}
+
+// The rows of self along dim that the indices name. Without dim self is a row of its elements.
+static Status repeat_rows_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), often = NAMED(&c, "repeats");
+        int dim = 0;
+        if (compose_has(&c, "dim"))
+                dim = compose_dim(&c, "dim", compose_meta(&c, self)->rank);
+        else
+                self = OP(&c, "aten::flatten.using_ints", self);
+        const TensorMeta *meta = compose_meta(&c, self), *repeats = compose_meta(&c, often);
+        const int64_t length = meta->rank == 0 ? 0 : meta->size[dim];
+        if (meta->rank == 0)
+                compose_check(&c,
+                              fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions"));
+        else if (repeats->rank > 1)
+                compose_check(&c, fail(STATUS_SHAPE, "repeats must be 0-dim or 1-dim tensor"));
+        else if (repeats->rank == 0 || repeats->size[0] == 1)
+                often = OP(&c, "aten::expand", OP(&c, "aten::reshape", often, INTS(&c, 1)), INTS(&c, length));
+        else if (repeats->size[0] != length)
+                compose_check(&c, fail(STATUS_SHAPE,
+                                       "repeats must have the same size as input along dim, but got "
+                                       "repeats.size(0) = %" PRId64 " and input.size(%d) = %" PRId64,
+                                       repeats->size[0], dim, length));
+        Value at = OP(&c, "aten::repeat_interleave.Tensor", often, NAMED(&c, "output_size"));
+        return compose_end(&c, OP(&c, "aten::index_select", self, value_int(dim), at), out);
+}
+
 const OpDef index_mask_ops[] = {
         { "aten::nonzero(Tensor self) -> Tensor", DTYPES_ALL, .infer = nonzero_infer, .run = nonzero_run,
           .traits = TRAIT_FRESH },
@@ -251,5 +348,11 @@ const OpDef index_mask_ops[] = {
         { "aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
           DTYPES_INTS | DTYPES_FLOATS, OP_CHECKS, .infer = bincount_infer, .run = bincount_run,
           .traits = TRAIT_FRESH },
+        { "aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+          DTYPES_INTS | DTYPES_FLOATS, OP_CHECKS, .infer = repeat_indices_infer, .run = repeat_indices_run,
+          .traits = TRAIT_FRESH },
+        { "aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
+          "output_size=None) -> Tensor",
+          .expand = repeat_rows_expand, .traits = TRAIT_FRESH },
 };
 OP_FILE(index_mask_ops);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "core/ops/arguments.h"
+#include "core/ops/compose.h"
 #include "core/ops/view.h"
 
 static Status size_infer(OpCall *call)
@@ -51,6 +52,26 @@ static Status item_infer(OpCall *call)
                             numel);
         TRY(arg_data(call, SELF, &self));
         return out_value(call, 0, arg_number(call, SELF));
+}
+
+// ---- dtypes ----
+// As a number: c10::ScalarType. Exports of torch.tensor([x.shape[0], …]) ask and read nothing.
+static Status promote_types_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        static const uint8_t numbers[DTYPE_COUNT] = {
+                [DTYPE_U8] = 0,      [DTYPE_I8] = 1,        [DTYPE_I16] = 2,         [DTYPE_I32] = 3,
+                [DTYPE_I64] = 4,     [DTYPE_F16] = 5,       [DTYPE_F32] = 6,         [DTYPE_F64] = 7,
+                [DTYPE_C64] = 9,     [DTYPE_C128] = 10,     [DTYPE_BOOL] = 11,       [DTYPE_BF16] = 15,
+                [DTYPE_F8E5M2] = 23, [DTYPE_F8E4M3FN] = 24, [DTYPE_F8E5M2FNUZ] = 25, [DTYPE_F8E4M3FNUZ] = 26,
+                [DTYPE_U16] = 27,    [DTYPE_U32] = 28,      [DTYPE_U64] = 29,        [DTYPE_F8E8M0FNU] = 44,
+        };
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value one = NAMED(&c, "type1"), other = NAMED(&c, "type2");
+        Dtype dtype = DTYPE_BOOL;
+        if (!compose_failed(&c))
+                compose_check(&c, dtype_promote(one.dtype, other.dtype, &dtype));
+        return compose_end(&c, value_int(numbers[dtype]), out);
 }
 
 // ---- asserts ----
@@ -171,6 +192,8 @@ const OpDef view_sym_ops[] = {
         { "aten::sym_storage_offset(Tensor self) -> SymInt", .infer = offset_infer },
         { "aten::item(Tensor self) -> Scalar", .infer = item_infer },
         { "aten::_local_scalar_dense(Tensor self) -> Scalar", .infer = item_infer },
+        { "aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType",
+          .expand = promote_types_expand, .traits = TRAIT_FRESH },
         { "aten::_assert_scalar(Scalar self, str assert_msg) -> ()", .flags = OP_EFFECT,
           .infer = assert_scalar_infer },
         { "aten::_assert_async(Tensor self) -> ()", .flags = OP_EFFECT, .infer = nothing_infer,

@@ -1377,6 +1377,22 @@ def search():
         yield "bincount.default", [ints(9, dtype=dtype, low=0)]
         yield "bincount.default", [ints(9, dtype=dtype, low=0), ramp(9)], {"minlength": 40}
         yield "bincount.default", [ints(0, dtype=dtype, low=0), ramp(0)], {"minlength": 3}
+    for dtype in (i64, i32):
+        yield "repeat_interleave.Tensor", [ints(9, dtype=dtype, low=0)]
+        yield "repeat_interleave.Tensor", [ints(8, dtype=dtype, low=0)[::2]]
+        yield "repeat_interleave.Tensor", [ints(0, dtype=dtype, low=0)]
+        yield "repeat_interleave.Tensor", [t([2, 0, 3], dtype=dtype)], {"output_size": 5}
+        often = t([2, 0, 3], dtype=dtype)
+        yield "repeat_interleave.self_Tensor", [ramp(3, 2), often, 0]
+        yield "repeat_interleave.self_Tensor", [ramp(3, 2).t(), often, -1], {"output_size": 5}
+        yield "repeat_interleave.self_Tensor", [ints(3, dtype=dtype), often]
+        yield "repeat_interleave.self_Tensor", [ramp(2, 3), t([2], dtype=dtype)]
+        yield "repeat_interleave.self_Tensor", [ramp(2, 3), t(0, dtype=dtype), 1]
+        yield "repeat_interleave.self_Tensor", [ramp(0, 3), t(4, dtype=dtype), 0]
+    yield "repeat_interleave.self_Tensor", [ramp(), t(2)]
+    yield "promote_types.default", [f32, i64]
+    yield "promote_types.default", [torch.bool, u8]
+    yield "promote_types.default", [f16, torch.bfloat16]
     yield "bincount.default", [ints(9, low=0), ints(9)]
     yield "bincount.default", [ints(9, low=0), ramp(9, dtype=f16)]
     yield "bincount.default", [ints(8, low=0)[::2], t([nan, inf, -0.0, 1.0])]

@@ -83,6 +83,18 @@ static Status promote_types_expand(Emitter *emitter, const OpCall *call, Value *
         return STATUS_OK;
 }
 
+static Status nonzero_tuple_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value input = NAMED(&c, "input");
+        if (!compose_bool(&c, "as_tuple"))
+                return compose_end(&c, OP(&c, "aten::nonzero", input), out);
+        Value columns = OP(&c, "aten::nonzero_numpy", input);
+        columns.kind = columns.kind == VALUE_LIST ? VALUE_TUPLE : columns.kind;
+        return compose_end(&c, columns, out);
+}
+
 // ---- arrangements ----
 static Value split_at(Compose *c, Value tensor, int dim)
 {
@@ -203,6 +215,8 @@ static const PyRow rows[] = {
           .expand = allclose_expand, .needs = "aten::isclose aten::all", ASKS },
         { "torch.is_nonzero .is_nonzero .__bool__", "py::is_nonzero(Tensor input) -> Any",
           .expand = nonzero_expand, ASKS },
+        { "torch.nonzero .nonzero", "py::nonzero(Tensor input, *, bool as_tuple) -> Any",
+          .expand = nonzero_tuple_expand, .needs = "aten::nonzero aten::nonzero_numpy", ASKS },
         { "torch.is_same_size .is_same_size", "py::is_same_size(Tensor a, Tensor b) -> Any",
           .expand = same_size_expand, ASKS },
         { "torch.is_signed .is_signed", "py::is_signed(Tensor input) -> Any", .expand = is_signed_expand,

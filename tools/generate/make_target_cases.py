@@ -201,6 +201,8 @@ def names():
     function("torch.squeeze", seq(1, 3, 1), 0)
     function("torch.where", x > 0, x, y)
     function("torch.where", x > 0, x, 0.0)
+    function("torch.nonzero", x, as_tuple=True)
+    function("torch.nonzero", x > 0, as_tuple=False)
     function("torch.clamp", x, -1, 1)
     function("torch.clamp", x, min=0)
     function("torch.clamp", x, max=0.5)

@@ -7,8 +7,7 @@
 Needs torch 2.13, numpy and safetensors. A third of the models is tried, `--rest` says which;
 `--long` tries all, and those of torchvision, timm and transformers where they are installed.
 
-    vision, sequences, mixed   architectures of torch.nn (zoo_vision.py, zoo_sequences.py,
-                               zoo_mixed.py)
+    vision, dense, scenes …    architectures of torch.nn (NN_PARTS: zoo_vision.py and so on)
     control                    models with loops, branches and scans (zoo_control.py)
     torchvision, timm,         every model of torchvision, one per family of timm, one small
     transformers               configuration per model type of transformers (zoo_packages.py)
@@ -47,8 +46,9 @@ from export_fx import dumps, export_fx
 from random_graphs import encode_tensor
 from service import Server, Tally, multipart
 
-NN_PARTS, PACKAGES = ("vision", "dense", "sequences", "mixed", "control"), ("torchvision", "timm",
-                                                                            "transformers")
+NN_PARTS = ("vision", "dense", "scenes", "sequences", "signals", "series", "attention", "mixed", "choices",
+            "points", "control")
+PACKAGES = ("torchvision", "timm", "transformers")
 MODES = ("eager", "compiled")
 DIFFERS = ("a difference", )
 

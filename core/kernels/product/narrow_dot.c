@@ -16,8 +16,8 @@
 #define DIRECT_TARGET TARGET_512(ISA_AVX512_BF16_FEATURES)
 #include "core/kernels/conv/direct_finish.inc"
 
-#define NARROW_TILE_ROWS 12
-#define UNROLL_ROWS      _Pragma("GCC unroll 12")
+#define NARROW_TILE_ROWS 14
+#define UNROLL_ROWS      _Pragma("GCC unroll 14")
 #define UNROLL_VECTORS   _Pragma("GCC unroll 2")
 typedef enum Dot { DOT_BYTES, DOT_BF16 } Dot;
 
@@ -54,7 +54,7 @@ NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vector
         const uint8_t *weights = tile->weights, *ahead = tile->ahead;
         int64_t ahead_step = tile->ahead_step;
         for (uint32_t r = 0; r < tile->n_runs; r++) {
-                const char *at = tile->in + tile->runs[r].offset * 4, *far = at + 6 * step,
+                const char *at = tile->in + tile->runs[r].offset * 4, *far = at + 7 * step,
                            *end = at + tile->runs[r].n * 4;
                 __asm__("" : "+r"(far));
                 for (; at < end; at += 4, far += 4, weights += 4 * n_vectors * DIRECT_LANES) {
@@ -67,7 +67,7 @@ NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vector
                         UNROLL_ROWS
                         for (int i = 0; i < n_rows; i++) {
                                 int32_t terms;
-                                memcpy(&terms, i < 6 ? NARROW_ROW(at, i) : NARROW_ROW(far, i - 6),
+                                memcpy(&terms, i < 7 ? NARROW_ROW(at, i) : NARROW_ROW(far, i - 7),
                                        sizeof(terms));
                                 UNROLL_VECTORS
                                 for (int v = 0; v < n_vectors; v++) {

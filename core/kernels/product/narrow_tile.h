@@ -10,7 +10,7 @@
 #pragma once
 #include "core/kernels/conv/direct_tile.h"
 
-enum { NARROW_MAX_ROWS = 12, NARROW_WEIGHT_STEPS = 127 };
+enum { NARROW_MAX_ROWS = 14, NARROW_WEIGHT_STEPS = 127 };
 
 typedef struct NarrowTile {
         DirectTile to;         // bias, out, residual, out_step, n_valid and the clamp; no more
@@ -62,14 +62,15 @@ extern const NarrowKind narrow_dot_int8, narrow_dot_bf16; // AVX-512 with VNNI; 
 const NarrowIsa *narrow_isa(void);
 
 // ---- for the tiles' sources ----
-// Row i of six that begin at `base`, `step` bytes apart; `three` and `five` are multiples of it.
+// Row i of seven that begin at `base`, `step` bytes apart; `three` and `five` are multiples of it.
 #define NARROW_ROW(base, i)                                                                                  \
         ((base) + ((i) == 0   ? 0                                                                            \
                    : (i) == 1 ? step                                                                         \
                    : (i) == 2 ? step * 2                                                                     \
                    : (i) == 3 ? three                                                                        \
                    : (i) == 4 ? step * 4                                                                     \
-                              : five))
+                   : (i) == 5 ? five                                                                         \
+                              : three * 2))
 #define NARROW_INLINE DIRECT_TARGET static inline __attribute__((always_inline))
 // 1.5 * 2^23: a number added to it has no bits left behind the point.
 #define NARROW_WHOLE      12582912.0f

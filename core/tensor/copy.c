@@ -5,6 +5,7 @@
 // exactly.
 #include "core/tensor/tensor.h"
 
+#include <math.h>
 #include <string.h>
 #include "core/tensor/convert.h"
 
@@ -125,18 +126,30 @@ static TileClass copy_class(Dtype from, Dtype to)
         case DTYPE_KIND_INT:
                 return from == DTYPE_U64 ? TILE_U64 : TILE_I64;
         case DTYPE_KIND_FLOAT:
-                if ((from == DTYPE_F8E4M3FNUZ || from == DTYPE_F8E5M2FNUZ) && dtype_is_int(to))
-                        return TILE_I64; // in which their NaN is 0
                 return from == DTYPE_F64 ? TILE_F64 : TILE_F32;
         default:
                 return dtype_info[to].kind == DTYPE_KIND_COMPLEX || to == DTYPE_BOOL ? TILE_C128 : TILE_F64;
         }
 }
 
+// PyTorch converts these three to integers by code of its own, in which NaN is 0.
+static bool nan_is_zero(Dtype from, Dtype to)
+{
+        return (from == DTYPE_F8E4M3FNUZ || from == DTYPE_F8E5M2FNUZ || from == DTYPE_F8E8M0FNU) &&
+               dtype_is_int(to);
+}
+
+static void clear_nans(float *tile, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                tile[i] = isnan(tile[i]) ? 0 : tile[i];
+}
+
 typedef struct RowCopy {
         TileLoad load; // NULL: same dtype, bytes are moved
         TileStore store;
         int n_bytes;
+        bool clears_nans; // the class is TILE_F32
 } RowCopy;
 
 static void copy_row(const RowCopy *row, const char *from, int64_t from_stride, char *to, int64_t to_stride,
@@ -150,6 +163,8 @@ static void copy_row(const RowCopy *row, const char *from, int64_t from_stride, 
         for (int64_t i = 0; i < n; i += TILE) {
                 size_t count = (size_t)MIN(n - i, TILE);
                 row->load(from + i * from_stride, from_stride, count, tile);
+                if (row->clears_nans)
+                        clear_nans((float *)tile, count);
                 row->store(tile, count, to + i * to_stride, to_stride);
         }
 }
@@ -192,6 +207,7 @@ void tensor_copy_data(const Tensor *from, Tensor *to)
                 TileClass class = copy_class(from_dtype, to_dtype);
                 row.load = tile_loaders[class][from_dtype];
                 row.store = tile_storers[class][to_dtype];
+                row.clears_nans = nan_is_zero(from_dtype, to_dtype);
         }
         const char *source = tensor_data(from);
         char *target = tensor_data(to);

@@ -133,6 +133,13 @@ static Status conj_expand(Emitter *emitter, const OpCall *call, Value *out)
         return STATUS_OK;
 }
 
+static Status neg_view_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        (void)emitter;
+        const Tensor *self = call->args[SELF].tensor;
+        return lazy_view(self, self->conj, !self->negative, out);
+}
+
 static Status resolve_conj_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         if (call->args[SELF].tensor->conj)
@@ -156,6 +163,7 @@ const OpDef complex_ops[] = {
         { "aten::imag(Tensor(a) self) -> Tensor(a)", .infer = imag_infer },
         { "aten::conj(Tensor(a) self) -> Tensor(a)", .expand = conj_expand },
         { "aten::_conj(Tensor(a) self) -> Tensor(a)", .expand = conj_expand },
+        { "aten::_neg_view(Tensor(a) self) -> Tensor(a)", .expand = neg_view_expand },
         { "aten::resolve_conj(Tensor(a) self) -> Tensor(a)", .expand = resolve_conj_expand },
         { "aten::resolve_neg(Tensor(a) self) -> Tensor(a)", .expand = resolve_neg_expand },
         { "aten::conj_physical(Tensor self) -> Tensor", .flags = OP_INPLACE, .expand = conj_physical_expand,

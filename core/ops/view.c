@@ -390,17 +390,26 @@ static Status numpy_t_infer(OpCall *call)
         return view_self(call, 0, &meta, 0);
 }
 
+static Status check_matrix(const OpCall *call, int rank)
+{
+        const char *name = call->schema->name;
+        if (strcmp(name, "matrix_H") == 0 && rank != 0 && rank != 2)
+                return fail(STATUS_VALUE,
+                            "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s", rank,
+                            rank > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+        if (rank != 1)
+                return STATUS_OK;
+        return fail(STATUS_VALUE,
+                    "tensor.%s is only supported on matrices or batches of matrices. Got 1-D tensor.",
+                    strcmp(name, "adjoint") == 0 ? "adjoint()" : name);
+}
+
 static Status matrix_t_infer(OpCall *call)
 {
         TensorMeta meta = *arg_meta(call, SELF);
-        bool is_adjoint = strcmp(call->schema->name, "adjoint") == 0;
+        TRY(check_matrix(call, meta.rank));
         if (meta.rank == 0)
                 return view_self(call, 0, &meta, 0);
-        if (meta.rank == 1)
-                return fail(
-                        STATUS_VALUE,
-                        "tensor.%s is only supported on matrices or batches of matrices. Got %d-D tensor.",
-                        is_adjoint ? "adjoint()" : call->schema->name, meta.rank);
         view_swap(&meta, meta.rank - 2, meta.rank - 1);
         return view_self(call, 0, &meta, 0);
 }
@@ -410,11 +419,9 @@ static Status complex_adjoint(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value self = call->args[SELF];
         const int rank = self.tensor->meta.rank;
+        TRY(check_matrix(call, rank));
         if (rank == 0)
                 return EMIT(emitter, "aten::_conj", out, self);
-        if (rank == 1)
-                return fail(STATUS_VALUE, "tensor.adjoint() is only supported on matrices or batches of "
-                                          "matrices. Got 1-D tensor.");
         _cleanup_(value_clear) Value transposed = value_none();
         TRY(EMIT(emitter, "aten::transpose.int", &transposed, self, value_int(-2), value_int(-1)));
         return EMIT(emitter, "aten::_conj", out, transposed);
@@ -499,6 +506,8 @@ const OpDef view_ops[] = {
         { "aten::numpy_T(Tensor(a) self) -> Tensor(a)", .infer = numpy_t_infer },
         { "aten::mT(Tensor(a) self) -> Tensor(a)", .infer = matrix_t_infer },
         { "aten::adjoint(Tensor(a) self) -> Tensor(a)", .infer = matrix_t_infer, .form = adjoint_form },
+        { "aten::mH(Tensor(a) self) -> Tensor(a)", .infer = matrix_t_infer, .form = adjoint_form },
+        { "aten::matrix_H(Tensor(a) self) -> Tensor(a)", .infer = matrix_t_infer, .form = adjoint_form },
         { "aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
           .infer = movedim_infer, .traits = TRAIT_BY_SHAPE },
         { "aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",

@@ -106,6 +106,33 @@ def adjoints(g):
     return h, x, product, g("is_conj", h), a, g(getattr, a, "H"), g("adjoint", a)
 
 
+def negatives(g):
+    """What exports of imag and mH call, and neg bits of complex and real tensors."""
+    x, c = base(g)
+    n = g(torch.ops.aten._neg_view.default, x)
+    both = g(torch.ops.aten._neg_view.default, c)
+    imag = g(torch.ops.aten._neg_view.default, g(torch.imag, x))
+    pairs = g(torch.ops.aten._neg_view.default, g(torch.view_as_real, x))
+    g("mul_", n, 1 + 1j)
+    g("add_", both, 2j)
+    g("add_", g(torch.imag, both), 1)
+    g("mul_", g(get, imag, 0), 3)
+    g("sub_", g(get, pairs, 1), 4)
+    again = g(torch.ops.aten._neg_view.default, both)
+    return (x, c, n, both, imag, pairs, again, g("is_neg", n), g("is_neg", again), g("is_conj", both),
+            g(torch.view_as_complex, pairs), g(torch.view_as_real, n), g(torch.real, both),
+            g(torch.matmul, x, g("t", n)))
+
+
+def adjoints_of_exports(g):
+    x, _ = base(g)
+    h = g(torch.ops.aten.mH.default, x)
+    g("mul_", h, 2j)
+    again = g(torch.ops.aten.matrix_H.default, h)
+    g("add_", g(torch.ops.aten.matrix_H.default, g(torch.real, x)), 1)
+    return x, h, again, g("is_conj", h), g(torch.ops.aten.mH.default, g(torch.imag, h))
+
+
 def twice(g):
     x, c = base(g)
     again = g("conj", c)
@@ -248,9 +275,9 @@ def child_graphs(g):
 
 
 GRAPHS = (base_is_written, input_is_written, conjugate_is_written, view_is_written, items_are_set, parts,
-          parts_as_attributes, imaginary_part_is_written, adjoints, twice, resolved, physical, copies,
-          both_in_one_call, views, moved_in_place, read_by_operators, numbers, number_then_write, tail_writes,
-          indices, seen_as_real, transforms, casts, child_graphs)
+          parts_as_attributes, imaginary_part_is_written, adjoints, negatives, adjoints_of_exports, twice,
+          resolved, physical, copies, both_in_one_call, views, moved_in_place, read_by_operators, numbers,
+          number_then_write, tail_writes, indices, seen_as_real, transforms, casts, child_graphs)
 
 
 def plain(value):

@@ -213,7 +213,7 @@ static Status emit_bound(Emitter *emitter, const Overload *overload, const Value
 {
         OpCall call;
         const bool is_lazy = lazy_among(&overload->schema, args);
-        if (__builtin_expect(is_lazy, 0) && !lazy_takes(overload))
+        if (__builtin_expect(is_lazy, 0) && !lazy_takes(overload, args))
                 return lazy_call(emitter, overload, args, given, out);
         TRY(call_open(emitter, overload, args, given, &call));
         Status status = emitter->vtbl->check == NULL ? STATUS_OK : emitter->vtbl->check(emitter, &call);

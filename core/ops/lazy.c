@@ -40,23 +40,45 @@ static bool is_view(const Schema *schema)
                !schema->args[SELF].is_written && schema->return_types[0].is_alias;
 }
 
-// Child graphs with programs of their own take tensors as bytes.
-static bool takes_bytes(const char *name)
+static bool is_named(const Schema *schema, const char *const *names, size_t n)
 {
-        static const char *const names[] = { "cond",     "while_loop",       "scan",
-                                             "map_impl", "associative_scan", "tolist" };
-        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-                if (strcmp(names[i], name) == 0)
+        for (size_t i = 0; i < n; i++) {
+                if (strcmp(names[i], schema->name) == 0)
                         return true;
         }
         return false;
 }
 
-bool lazy_takes(const Overload *overload)
+// Python rows that read numbers. A branch that a constant chooses is a call like any other.
+static bool takes_bytes(const Schema *schema, const Value *args)
+{
+        static const char *const names[] = { "while_loop", "scan", "map_impl", "associative_scan", "tolist" };
+        return strcmp(schema->name, "cond") == 0 ? args[SELF].kind == VALUE_TENSOR
+                                                 : is_named(schema, names, ARRAY_LENGTH(names));
+}
+
+// Child graphs may have programs of their own, which take tensors as bytes: what they write to a
+// copy would be lost. PyTorch has no kernels for conjugates there.
+static Status check_children(const Schema *schema, const Value *args)
+{
+        static const char *const names[] = { "cond", "while_loop", "scan", "map_impl" };
+        if (strcmp(schema->ns, "py") != 0 || !is_named(schema, names, ARRAY_LENGTH(names)))
+                return STATUS_OK;
+        for (uint32_t i = 1; i < schema->n_args; i++) {
+                if (value_is_lazy(args[i]))
+                        return fail(
+                                STATUS_UNSUPPORTED,
+                                "%s() takes no conjugates, in PyTorch neither; use resolve_conj() or clone()",
+                                schema->name);
+        }
+        return STATUS_OK;
+}
+
+bool lazy_takes(const Overload *overload, const Value *args)
 {
         const Schema *schema = &overload->schema;
         if (strcmp(schema->ns, "py") == 0)
-                return !takes_bytes(schema->name);
+                return !takes_bytes(schema, args);
         if (strcmp(overload->name, "aten::copy_") == 0)
                 return true;
         return is_view(schema) || (overload->twin_of != NULL && is_view(&overload->twin_of->schema));
@@ -160,7 +182,7 @@ Status lazy_call(Emitter *emitter, const Overload *overload, const Value *args, 
         const Schema *schema = &overload->schema;
         Value resolved[SCHEMA_MAX_ARGS] = { 0 };
         uint32_t n = 0;
-        Status status = STATUS_OK;
+        Status status = check_children(schema, args);
         for (; n < schema->n_args && status == STATUS_OK; n++) {
                 resolved[n] = value_none();
                 status = schema->args[n].is_written && schema->args[n].is_list && value_is_lazy(args[n])

@@ -274,10 +274,41 @@ def child_graphs(g):
     return c, x, shared, g.graph.call_module("square", (c,)), g.graph.call_module("conjugate", (c,))
 
 
+def written(z):
+    z.mul_(2j)
+    return (z + 1,)
+
+
+def left(z):
+    return (z,)
+
+
+def branches(g, function, predicate, x, c):
+    g.root.written, g.root.left = torch.fx.symbolic_trace(written), torch.fx.symbolic_trace(left)
+    made = g(function, predicate, g.graph.get_attr("written"), g.graph.get_attr("left"), (c,))
+    return g(get, made, 0), x, c
+
+
+def branches_of_constants(g):
+    """What a branch that a constant chooses writes shows in the base, and so does its view."""
+    x, c = base(g)
+    one = branches(g, torch.cond, True, x, c)[0]
+    other = branches(g, torch.cond, False, x, c)[0]
+    g("add_", x, 1j)
+    return one, other, c, x
+
+
+def refused_branches(g):
+    """PyTorch has no kernel for them; what the branch writes to a copy would be lost."""
+    x, c = base(g)
+    return branches(g, torch.ops.higher_order.cond, g("gt", g("sum", g(torch.real, x)), 0), x, c)
+
+
 GRAPHS = (base_is_written, input_is_written, conjugate_is_written, view_is_written, items_are_set, parts,
           parts_as_attributes, imaginary_part_is_written, adjoints, negatives, adjoints_of_exports, twice,
           resolved, physical, copies, both_in_one_call, views, moved_in_place, read_by_operators, numbers,
-          number_then_write, tail_writes, indices, seen_as_real, transforms, casts, child_graphs)
+          number_then_write, tail_writes, indices, seen_as_real, transforms, casts, child_graphs,
+          branches_of_constants)
 
 
 def plain(value):
@@ -326,8 +357,22 @@ def named_problem(server, drawing, body):
     return unlike(received(reply.json()["outputs"][0]), want)
 
 
+def refusal_problem(server, build):
+    drawing = Drawing()
+    drawing.close(build(drawing))
+    try:
+        drawing.want(0)
+        return "PyTorch runs it"
+    except NotImplementedError:
+        pass
+    replies = [server.call("POST", "/v1/run", drawing.body(0, mode)) for mode in MODES]
+    return "; ".join(reply.short() for reply in replies
+                     if reply.status != 422 or "takes no conjugates" not in reply.json()["error"])
+
+
 def main():
     with serving(sys.argv[1]) as (server, tally):
+        tally.check(refused_branches.__name__, refusal_problem(server, refused_branches))
         for build in GRAPHS:
             if len(sys.argv) > 2 and build.__name__ not in sys.argv[2:]:
                 continue

@@ -79,7 +79,8 @@ bool lazy_takes(const Overload *overload, const Value *args)
         const Schema *schema = &overload->schema;
         if (strcmp(schema->ns, "py") == 0)
                 return !takes_bytes(schema, args);
-        if (strcmp(overload->name, "aten::copy_") == 0)
+        // instance_norm hands its arguments on, and writes to running statistics by lazy_write
+        if (strcmp(overload->name, "aten::copy_") == 0 || strcmp(overload->name, "aten::instance_norm") == 0)
                 return true;
         return is_view(schema) || (overload->twin_of != NULL && is_view(&overload->twin_of->schema));
 }

@@ -18,8 +18,8 @@ bool lazy_among(const Schema *schema, const Value *args);
 Status lazy_resolve(Emitter *emitter, Value value, Value *out);
 // A view of the same bytes with other bits. `tensor` is not changed.
 Status lazy_view(const Tensor *tensor, bool conj, bool negative, Value *out);
-// Whether the row takes these lazy arguments as they are: views, copy_, and Python rows, which pass
-// their arguments on.
+// Whether the row takes these lazy arguments as they are: views, copy_, and rows that pass their
+// arguments on, such as Python rows.
 bool lazy_takes(const Overload *overload, const Value *args);
 // The views that `call` made, in `out`, get the bits of their base.
 void lazy_keep(const OpCall *call, Value out);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
+#include "core/ops/lazy.h"
 
 static Status repeated(Emitter *emitter, Value param, Value times, Value *out)
 {
@@ -22,7 +23,7 @@ static Status average_running(Emitter *emitter, Value running, Value updated, in
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ 0 }, 1, &dims));
         TRY(EMIT(emitter, "aten::reshape", &grid, updated, size));
         TRY(EMIT(emitter, "aten::mean.dim", &mean, grid, dims));
-        return emitter->vtbl->write(emitter, running.tensor, mean.tensor);
+        return lazy_write(emitter, running.tensor, mean.tensor);
 }
 
 static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, Value times, Value *out)

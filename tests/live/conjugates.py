@@ -257,6 +257,17 @@ def casts(g):
             g("matmul", imag, g("t", imag)), g("to", imag, torch.float32))
 
 
+def running_statistics(g):
+    x, _ = base(g)
+    normed = g.input(torch.arange(30.0).reshape(2, 3, 5).sin())
+    results = []
+    for norm, flag in ((torch.nn.functional.instance_norm, "use_input_stats"),
+                       (torch.nn.functional.batch_norm, "training")):
+        mean, var = g(get, g(torch.imag, g("conj", x)), 0), g(torch.ones, 3)
+        results += [g(norm, normed, mean, var, **{flag: True}), mean, var]
+    return (*results, x)
+
+
 def square(z):
     return z * z
 
@@ -307,8 +318,8 @@ def refused_branches(g):
 GRAPHS = (base_is_written, input_is_written, conjugate_is_written, view_is_written, items_are_set, parts,
           parts_as_attributes, imaginary_part_is_written, adjoints, negatives, adjoints_of_exports, twice,
           resolved, physical, copies, both_in_one_call, views, moved_in_place, read_by_operators, numbers,
-          number_then_write, tail_writes, indices, seen_as_real, transforms, casts, child_graphs,
-          branches_of_constants)
+          number_then_write, tail_writes, indices, seen_as_real, transforms, casts, running_statistics,
+          child_graphs, branches_of_constants)
 
 
 def plain(value):

@@ -74,15 +74,22 @@ static Status check_children(const Schema *schema, const Value *args)
         return STATUS_OK;
 }
 
+// Rows that may return their argument, or write to it, without saying so in the schema, and that
+// hand it on to emit() or lazy_write only.
+static bool hands_on(const Schema *schema)
+{
+        static const char *const names[] = { "copy_",      "instance_norm", "dropout",    "feature_dropout",
+                                             "atleast_1d", "atleast_2d",    "atleast_3d", "_unsafe_view" };
+        return is_named(schema, names, ARRAY_LENGTH(names));
+}
+
 bool lazy_takes(const Overload *overload, const Value *args)
 {
         const Schema *schema = &overload->schema;
         if (strcmp(schema->ns, "py") == 0)
                 return !takes_bytes(schema, args);
-        // instance_norm hands its arguments on, and writes to running statistics by lazy_write
-        if (strcmp(overload->name, "aten::copy_") == 0 || strcmp(overload->name, "aten::instance_norm") == 0)
-                return true;
-        return is_view(schema) || (overload->twin_of != NULL && is_view(&overload->twin_of->schema));
+        return hands_on(schema) || is_view(schema) ||
+               (overload->twin_of != NULL && is_view(&overload->twin_of->schema));
 }
 
 // ---- bits ----

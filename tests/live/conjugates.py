@@ -257,6 +257,18 @@ def casts(g):
             g("matmul", imag, g("t", imag)), g("to", imag, torch.float32))
 
 
+def handed_back(g):
+    x, c = base(g)
+    imag = g(torch.imag, c)
+    same = [g(torch.nn.functional.dropout, c, 0.5, False), g(torch.feature_dropout, imag, 0.5, False),
+            g(torch.atleast_1d, c), g(torch.atleast_3d, imag),
+            g(torch.ops.aten._unsafe_view.default, c, (6,))]
+    for value in same:
+        g("mul_", value, 3)
+    drawn = g(torch.dropout, imag, 0.5, True)
+    return (*same, g(torch.atleast_2d, c), g("is_conj", same[0]), c, x, drawn)
+
+
 def running_statistics(g):
     x, _ = base(g)
     normed = g.input(torch.arange(30.0).reshape(2, 3, 5).sin())
@@ -319,7 +331,7 @@ GRAPHS = (base_is_written, input_is_written, conjugate_is_written, view_is_writt
           parts_as_attributes, imaginary_part_is_written, adjoints, negatives, adjoints_of_exports, twice,
           resolved, physical, copies, both_in_one_call, views, moved_in_place, read_by_operators, numbers,
           number_then_write, tail_writes, indices, seen_as_real, transforms, casts, running_statistics,
-          child_graphs, branches_of_constants)
+          handed_back, child_graphs, branches_of_constants)
 
 
 def plain(value):

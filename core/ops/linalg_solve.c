@@ -203,6 +203,16 @@ static Value as_lapack(Compose *c, Value x, int64_t rows, bool vectors)
         return OP(c, "aten::copy_", part, x);
 }
 
+// gelsy drops columns of a QR decomposition, not singular values: the solutions agree only where
+// what is dropped is no more than rounding.
+static void check_kept(Compose *c, Value a, Value kept, Value rounding)
+{
+        Value whole = OP(c, "aten::linalg_matrix_rank.atol_rtol_float", a, value_float(0), rounding);
+        OP(c, "aten::_assert_async.msg", OP(c, "aten::all", OP(c, "aten::le.Tensor", whole, kept)),
+           compose_text(
+                   c, "torch.linalg.lstsq: an rcond that drops more than rounding errors is not supported"));
+}
+
 // By the pseudo-inverse, which gives the shortest solution, as LAPACK's gelsy does.
 static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -237,8 +247,10 @@ static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
                                value_int(-1))
                           : OP(&c, "aten::matmul", inverse, b);
         Value none = OP(&c, "aten::empty.memory_format", INTS(&c, 0), value_dtype(meta->dtype));
-        Value items[] = { as_lapack(&c, x, MAX(m, n), vectors), none,
-                          OP(&c, "aten::linalg_matrix_rank.atol_rtol_float", a, zero, limit), none };
+        Value kept = OP(&c, "aten::linalg_matrix_rank.atol_rtol_float", a, zero, limit);
+        if (compose_has(&c, "rcond"))
+                check_kept(&c, a, kept, value_float(epsilon * (double)MAX(m, n)));
+        Value items[] = { as_lapack(&c, x, MAX(m, n), vectors), none, kept, none };
         Value all = compose_list(&c, items, 4);
         all.kind = compose_failed(&c) ? all.kind : VALUE_TUPLE;
         return compose_end(&c, all, out);

@@ -73,12 +73,17 @@ static Pair wide_pair(Compose *c)
 }
 
 // Kernels know three reductions; expressions take any other number for none.
-static Status end_pair(Compose *c, const Pair *pair, Value loss, Value *out)
+static void check_reduction(Compose *c)
 {
         int64_t reduction = compose_int(c, "reduction");
         if (reduction < REDUCTION_NONE || reduction > REDUCTION_SUM)
                 compose_check(c,
                               fail(STATUS_VALUE, "reduction is %ld; 0, 1 or 2 is expected", (long)reduction));
+}
+
+static Status end_pair(Compose *c, const Pair *pair, Value loss, Value *out)
+{
+        check_reduction(c);
         return compose_end(c, compose_cast(c, reduced(c, loss), pair->dtype), out);
 }
 
@@ -169,9 +174,7 @@ static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Valu
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        const int64_t reduction = compose_int(&c, "reduction");
-        if (reduction < REDUCTION_NONE || reduction > REDUCTION_SUM)
-                return fail(STATUS_VALUE, "soft_margin_loss: reduction is %ld", (long)reduction);
+        check_reduction(&c);
         Value product =
                 in_place(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
         Value loss = OP(&c, "aten::log1p", OP(&c, "aten::exp", product));
@@ -560,6 +563,20 @@ static Status nll_loss_forward_expand(Emitter *emitter, const OpCall *call, Valu
         return compose_end(&c, pair, out);
 }
 
+// `x` times the weights of the classes, where there are some.
+static Value times_weights(Compose *c, Value x)
+{
+        const TensorMeta *meta = compose_meta(c, x);
+        int64_t size[MAX_RANK];
+        if (!compose_has(c, "weight"))
+                return x;
+        for (int d = 0; d < meta->rank; d++)
+                size[d] = d == class_dim(meta) ? meta->size[d] : 1;
+        return OP(c, "aten::mul.Tensor", x,
+                  OP(c, "aten::reshape", compose_wide(c, NAMED(c, "weight")),
+                     compose_ints(c, size, meta->rank)));
+}
+
 // Targets that are probabilities.
 static Value soft_cross_entropy(Compose *c, Value logs, Value target, double smoothing)
 {
@@ -574,44 +591,27 @@ static Value soft_cross_entropy(Compose *c, Value logs, Value target, double smo
         if (compose_int(c, "ignore_index") >= 0)
                 compose_check(c,
                               fail(STATUS_VALUE, "ignore_index is not supported for floating point target"));
+        check_reduction(c);
         target = compose_wide(c, target);
         if (smoothing > 0)
                 target = OP(c, "aten::add.Scalar",
                             OP(c, "aten::mul.Scalar", target, value_float(1 - smoothing)),
                             value_float(smoothing / (double)n_classes));
-        Value product = OP(c, "aten::mul.Tensor", logs, target);
-        if (compose_has(c, "weight")) {
-                int64_t size[MAX_RANK];
-                for (int d = 0; d < meta->rank; d++)
-                        size[d] = d == dim ? n_classes : 1;
-                product = OP(c, "aten::mul.Tensor", product,
-                             OP(c, "aten::reshape", compose_wide(c, NAMED(c, "weight")),
-                                compose_ints(c, size, meta->rank)));
-        }
+        Value product = times_weights(c, OP(c, "aten::mul.Tensor", logs, target));
         if (reduction == REDUCTION_NONE)
                 return OP(c, "aten::neg", OP(c, "aten::sum.dim_IntList", product, INTS(c, dim)));
         Value sum = OP(c, "aten::neg", OP(c, "aten::sum", product));
-        if (reduction == REDUCTION_SUM)
-                return sum;
         double n_rows = n_classes == 0 ? 0 : (double)meta_numel(meta) / (double)n_classes;
-        return OP(c, "aten::div.Scalar", sum, value_float(n_rows));
+        return reduction == REDUCTION_SUM ? sum : OP(c, "aten::div.Scalar", sum, value_float(n_rows));
 }
 
 // What smoothing adds: the loss of all classes alike.
 static Value uniform_loss(Compose *c, Value logs, ClassLoss hard, Value ignored)
 {
-        const TensorMeta *meta = compose_meta(c, logs);
-        int dim = class_dim(meta);
-        Value weighted = logs;
-        if (compose_has(c, "weight")) {
-                int64_t size[MAX_RANK];
-                for (int d = 0; d < meta->rank; d++)
-                        size[d] = d == dim ? meta->size[dim] : 1;
-                weighted = OP(c, "aten::mul.Tensor", logs,
-                              OP(c, "aten::reshape", compose_wide(c, NAMED(c, "weight")),
-                                 compose_ints(c, size, meta->rank)));
-        }
-        ClassLoss each = { OP(c, "aten::neg", OP(c, "aten::sum.dim_IntList", weighted, INTS(c, dim))),
+        int dim = class_dim(compose_meta(c, logs));
+        check_reduction(c);
+        ClassLoss each = { OP(c, "aten::neg",
+                              OP(c, "aten::sum.dim_IntList", times_weights(c, logs), INTS(c, dim))),
                            hard.weights };
         each.each = OP(c, "aten::masked_fill.Scalar", each.each, ignored, value_int(0));
         return class_loss_reduced(c, each, compose_int(c, "reduction"));

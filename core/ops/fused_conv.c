@@ -47,14 +47,18 @@ bool fused_activation(const OpCall *call, FusedActivation *out)
         if (strcmp(name, "gelu") == 0 && arg_text(call, GELU_APPROXIMATE) != NULL &&
             strcmp(arg_text(call, GELU_APPROXIMATE), "tanh") == 0)
                 out->name = "gelu_tanh";
+        out->clamps = strcmp(name, "relu") == 0;
+        out->high = INFINITY;
         if (strcmp(name, "clamp") != 0)
                 return true;
-        if (call->n_args == 1) { // relu6
-                out->beta = 6;
-                return true;
-        }
-        return clamp_bound(call, CLAMP_LOW, -INFINITY, &out->alpha) &&
-               clamp_bound(call, CLAMP_HIGH, INFINITY, &out->beta);
+        out->beta = 6; // relu6
+        if (call->n_args > 1 && (!clamp_bound(call, CLAMP_LOW, -INFINITY, &out->alpha) ||
+                                 !clamp_bound(call, CLAMP_HIGH, INFINITY, &out->beta)))
+                return false;
+        out->clamps = out->alpha <= out->beta;
+        out->low = out->alpha;
+        out->high = out->beta;
+        return true;
 }
 
 // activation, alpha, beta and residual are the last four arguments.

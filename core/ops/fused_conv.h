@@ -6,6 +6,8 @@
 typedef struct FusedActivation {
         const char *name;   // the argument `activation`; static
         double alpha, beta; // of "clamp": its bounds
+        bool clamps;        // to low .. high, NaN stays
+        double low, high;
 } FusedActivation;
 
 // Whether `call` (bound) is an activation that a product can do; *out says which.

@@ -453,7 +453,7 @@ Cost product_cost(const OpCall *call)
 
 const OpDef matmul_ops[] = {
         { "aten::mm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = mm_infer,
-          .run = product_run, .pack = mm_pack, .cost = product_cost, .traits = TRAIT_FRESH },
+          .run = product_run, .pack = mm_pack, .cost = product_cost, .traits = TRAIT_FRESH, .role = ROLE_MM },
         { "aten::bmm(Tensor self, Tensor mat2) -> Tensor", MATMUL_DTYPES, .infer = bmm_infer,
           .run = product_run, .pack = mm_pack, .cost = product_cost, .traits = TRAIT_FRESH,
           .role = ROLE_MATMUL },

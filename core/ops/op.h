@@ -86,12 +86,14 @@ enum OpTraits {
 typedef enum OpRole {
         ROLE_NONE,
         // one row each: op_for() gives it
-        ROLE_CLONE,        // (self, memory_format)
-        ROLE_WRITE,        // (self, src): copies into self
-        ROLE_AS_STRIDED,   // (self, size, stride, offset)
-        ROLE_FUSED,        // (inputs, body): pointwise operators run together
-        ROLE_FUSED_CONV,   // convolution, then a residual, then an activation
-        ROLE_FUSED_LINEAR, // linear, then a residual, then an activation
+        ROLE_CLONE,            // (self, memory_format)
+        ROLE_WRITE,            // (self, src): copies into self
+        ROLE_AS_STRIDED,       // (self, size, stride, offset)
+        ROLE_FUSED,            // (inputs, body): pointwise operators run together
+        ROLE_FUSED_CONV,       // convolution, then a residual, then an activation
+        ROLE_FUSED_LINEAR,     // linear, then a residual, then an activation
+        ROLE_QUANTIZED_LINEAR, // linear between tensors of levels (quantized_linear.c)
+        ROLE_QUANTIZE,         // (input, inverse, zero_point, quant_min, quant_max, dtype): 8-bit levels
         // (query, key, value, mask, scale): softmax of scaled products; key is turned already
         ROLE_FUSED_ATTENTION,
         ROLE_PAD, // (self, pad, value): pairs of the last dimensions, the last one first
@@ -104,6 +106,10 @@ typedef enum OpRole {
         ROLE_CONV,            // conv_args() reads the arguments; input, weight, bias come first
         ROLE_LINEAR,          // (input, weight, bias)
         ROLE_ADDMM,           // (bias, mat1, mat2, beta, alpha)
+        ROLE_MM,              // (self, mat2)
+        ROLE_ADD_NUMBER,      // (self, number, alpha)
+        ROLE_SUB,             // (self, other, alpha): tensors, or a tensor and a number
+        ROLE_ROUND,           // (self): to whole numbers
         ROLE_BATCH_NORM_EVAL, // (input, weight, bias, mean, var, ..., eps), affine per channel
         ROLE_MUL,             // (self, other): tensors, or a tensor and a number
         ROLE_DIV,             // likewise

@@ -148,9 +148,10 @@ static Status check_heaviside(const OpCall *call, const PointBound *bound)
 #define ARITHMETIC_AS(role_, name, ...)                                                                      \
         POINT_AS(.role = role_, name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", __VA_ARGS__), \
                 POINT_AS(.role = role_, name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", __VA_ARGS__)
-#define WITH_ALPHA(role_, name, ...)                                                                         \
+#define WITH_ALPHA(role_, number_role, name, ...)                                                            \
         POINT_AS(.role = role_, name ".Tensor" ALPHA, OP_INPLACE | OP_NUMBERS, .args = "tta", __VA_ARGS__),  \
-                POINT_OP(name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsa", __VA_ARGS__)
+                POINT_AS(.role = number_role, name ".Scalar" ALPHA_NUM, OP_INPLACE, .args = "tsa",           \
+                         __VA_ARGS__)
 #define PAIR(name, kernel_) POINT_OP(name TENSORS, 0, .args = "tt", .kernel = &point_##kernel_)
 #define PAIR_INPLACE(name, kernel_, ...)                                                                     \
         POINT_OP(name TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_, ##__VA_ARGS__)
@@ -179,9 +180,9 @@ static Status adjust_nextafter(const OpCall *call, PointBound *bound)
                          .typing = TYPE_FLOAT)
 
 const OpDef pointwise_binary_ops[] = {
-        WITH_ALPHA(ROLE_ADD, "add", .kernel = &point_add, .check = check_alpha),
-        WITH_ALPHA(ROLE_NONE, "sub", .kernel = &point_sub, .check = check_sub),
-        WITH_ALPHA(ROLE_NONE, "subtract", .kernel = &point_sub, .check = check_sub),
+        WITH_ALPHA(ROLE_ADD, ROLE_ADD_NUMBER, "add", .kernel = &point_add, .check = check_alpha),
+        WITH_ALPHA(ROLE_SUB, ROLE_SUB, "sub", .kernel = &point_sub, .check = check_sub),
+        WITH_ALPHA(ROLE_SUB, ROLE_SUB, "subtract", .kernel = &point_sub, .check = check_sub),
         POINT_OP("rsub.Tensor" ALPHA, OP_NUMBERS, .args = "tta", .kernel = &point_rsub,
                  .layout = LAYOUT_LAST_FIRST, .check = check_sub),
         POINT_OP("rsub.Scalar" ALPHA_NUM, 0, .args = "tsa", .kernel = &point_rsub,

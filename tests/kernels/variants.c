@@ -13,6 +13,7 @@
 #include "core/kernels/pool/pool.h"
 #include "core/kernels/product/matmul.h"
 #include "core/kernels/product/matmul_tile.h"
+#include "core/kernels/product/levels.h"
 #include "core/kernels/product/narrow.h"
 #include "core/kernels/product/narrow_tile.h"
 #include "core/kernels/product/recurrent.h"
@@ -423,6 +424,47 @@ static int64_t narrow_case(Sample *sample, Dtype dtype, void *out)
         return m * n;
 }
 
+// Levels from levels: where the family has no variant, the formula.
+static int64_t levels_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t m = sample_int(sample, 1, 20), n = sample_int(sample, 1, 100), k = sample_int(sample, 1, 200);
+        int8_t *in = guarded_new((size_t)(m * k)), *weights = guarded_new((size_t)(n * k));
+        float *scales = floats(sample, n);
+        LevelsMatmul *matmul;
+        sample_fill(sample, dtype, in, m * k);
+        sample_fill(sample, dtype, weights, n * k);
+        LevelsProduct product = { .n_rows = m,
+                                  .n_k = k,
+                                  .n_columns = n,
+                                  .is_signed = true,
+                                  .in_step = k,
+                                  .out_step = n,
+                                  .weights = weights,
+                                  .weight_step = { 1, k },
+                                  .column_scale = scales,
+                                  .out = { true, -INFINITY, INFINITY, { 0.01f, 5, -128, 127 } },
+                                  .n_threads = 1 };
+        cr_assert_eq(levels_matmul_new(&product, &matmul), STATUS_OK);
+        size_t n_scratch = matmul == NULL ? 0 : levels_matmul_scratch(matmul);
+        void *scratch = guarded_new(n_scratch);
+        LevelsOperands operands = { (uint8_t *)in, 1, 7, NULL, out, scratch };
+        if (matmul != NULL)
+                cr_assert_eq(levels_matmul_run(matmul, NULL, &operands), STATUS_OK);
+        for (int64_t i = 0; i < m * n && matmul == NULL; i++) {
+                int32_t sum = 0;
+                for (int64_t t = 0; t < k; t++)
+                        sum += (in[i / n * k + t] - 7) * weights[i % n * k + t];
+                float x = (float)sum * scales[i % n];
+                levels_quantize(&x, 1, &product.out.steps, (uint8_t *)out + i);
+        }
+        levels_matmul_free(matmul);
+        guarded_check(scratch, n_scratch);
+        guarded_check(in, (size_t)(m * k));
+        guarded_check(weights, (size_t)(n * k));
+        let_go(scales, n);
+        return m * n;
+}
+
 // ---- all of them ----
 typedef struct Check {
         const KernelFamily *family;
@@ -444,6 +486,7 @@ static const Check checks[] = {
         { &attention_pairs_family, pairs_case, ISA_AVX512_BF16, 64 * 600 }, // operands are rounded
         { &recurrent_family, recurrent_case, ISA_AVX512, 300 },
         { &narrow_family, narrow_case, ISA_AVX2, 200 },
+        { &levels_family, levels_case, ISA_PORTABLE, 0 },
 };
 
 typedef struct Results {

@@ -6,9 +6,9 @@
 static const struct {
         const char *word;
         Dtype dtype;
-} words[] = { { "f16", DTYPE_F16 }, { "bf16", DTYPE_BF16 }, { "f32", DTYPE_F32 },
-              { "f64", DTYPE_F64 }, { "i64", DTYPE_I64 },   { "i32", DTYPE_I32 },
-              { "u8", DTYPE_U8 },   { "bool", DTYPE_BOOL }, { "c64", DTYPE_C64 } };
+} words[] = { { "f16", DTYPE_F16 },   { "bf16", DTYPE_BF16 }, { "f32", DTYPE_F32 }, { "f64", DTYPE_F64 },
+              { "i64", DTYPE_I64 },   { "i32", DTYPE_I32 },   { "u8", DTYPE_U8 },   { "i8", DTYPE_I8 },
+              { "bool", DTYPE_BOOL }, { "c64", DTYPE_C64 } };
 
 typedef struct Reader {
         const char *at;

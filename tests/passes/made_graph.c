@@ -38,7 +38,16 @@ static Storage *storage_of(const void *bytes, size_t n)
         return storage;
 }
 
-// Names that end in "var" are positive.
+static void add_number(Text *data, const char *name, float value)
+{
+        int8_t level = (int8_t)(value * 127);
+        if (strncmp(name, "levels", 6) == 0)
+                text_add_n(data, (const char *)&level, 1);
+        else
+                text_add_n(data, (const char *)&value, 4);
+}
+
+// Names that end in "var" are positive, those that begin with "levels" int8.
 static Storage *make_weights(const char *const *states)
 {
         Text header = { 0 }, data = { 0 };
@@ -48,15 +57,20 @@ static Storage *make_weights(const char *const *states)
                 char name[64];
                 sscanf(*states, "%63[^:]", name);
                 int rank = read_sizes(strchr(*states, ':') + 1, size);
-                text_addf(&header, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", header.n > 1 ? "," : "", name);
+                bool levels = strncmp(name, "levels", 6) == 0;
+                text_addf(&header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", header.n > 1 ? "," : "", name,
+                          levels ? "I8" : "F32");
                 for (int d = 0; d < rank; d++) {
                         n *= size[d];
                         text_addf(&header, "%s%ld", d > 0 ? "," : "", (long)size[d]);
                 }
-                text_addf(&header, "],\"data_offsets\":[%zu,%zu]}", data.n, data.n + (size_t)n * 4);
+                text_addf(&header, "],\"data_offsets\":[%zu,%zu]}", data.n,
+                          data.n + (size_t)n * (levels ? 1 : 4));
                 for (int64_t i = 0; i < n; i++) {
-                        float value = strstr(name, "var") != NULL ? 1.2f + noise_next() : noise_next() * 0.3f;
-                        text_add_n(&data, (const char *)&value, 4);
+                        float value = strstr(name, "var") != NULL ? 1.2f + noise_next()
+                                      : levels                    ? noise_next()
+                                                                  : noise_next() * 0.3f;
+                        add_number(&data, name, value);
                 }
         }
         text_add(&header, "}");

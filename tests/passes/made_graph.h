@@ -13,7 +13,8 @@ typedef struct Made {
 // Tables of operators, and the noise from its beginning: the start of a test suite.
 void made_start(void);
 // A graph whose inputs are %x0, %x1 … and whose states are named as in `states`. Both lists end
-// with NULL. States whose name holds "var" are positive. The caller ends it with made_deinit.
+// with NULL. States whose name holds "var" are positive, those whose name begins with "levels" are
+// int8. The caller ends it with made_deinit.
 Made made_graph(const char *const *inputs, const char *const *states, const char *nodes);
 void made_deinit(Made *made);
 

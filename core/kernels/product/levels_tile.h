@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The inner loops of products of 8-bit levels, in which quantised graphs hold their tensors: a few
+// rows times a panel of two vectors of columns. Sums are exact integers of 32 bits; they become
+// floats once, and then results of either kind, while they are in registers. No row depends on its
+// neighbours. A step of the sum reads four bytes of a row:
+//
+//   AVX2               two levels as int16     vpmaddwd with levels of the panel widened to int16
+//   AVX-512 with VNNI  four levels as uint8    vpdpbusd
+#pragma once
+#include "core/kernels/isa.h"
+
+enum { LEVELS_VECTORS = 2, LEVELS_MAX_ROWS = 12 };
+
+// How floats become levels.
+typedef struct LevelsSteps {
+        float inverse, zero, least, most;
+} LevelsSteps;
+
+// The result of row i and column j, rounded where an operator is written but for the addition:
+//     x = float(sum - row_zero[i] * column_sum[j]) * row_scale[i] * column_scale[j] + bias[j]
+//     x = min(max(x + residual, low), high); NaN stays
+//     bytes: min(max(round(x * steps.inverse) + steps.zero, steps.least), steps.most)
+typedef struct LevelsTile {
+        const char *in;         // of the first row
+        int64_t in_step;        // bytes between rows
+        int64_t n_steps;        // of four bytes
+        const uint8_t *weights; // int8: [step][column][term]
+        const int32_t *column_sum;
+        const float *column_scale, *bias;
+        const float *row_scale;
+        const int32_t *row_zero;
+        int64_t row_step;      // 0: all rows share the first scale and zero
+        char *out;             // of the first row: floats or bytes
+        const float *residual; // the same places; NULL: none
+        int64_t out_step;      // elements between rows
+        int n_valid;           // columns of the panel that exist; the others are not written
+        bool bytes;
+        float low, high;
+        LevelsSteps steps; // bytes: what they become
+} LevelsTile;
+
+typedef void LevelsLoop(const LevelsTile *tile);
+typedef struct LevelsIsa {
+        const char *name;
+        int lanes, terms, max_rows;
+        // Levels of a row as its steps hold them; uint8 takes int8 levels 128 higher.
+        void (*widen)(const uint8_t *from, int64_t n, bool is_signed, void *to);
+        // to[k] = min(max(round(from[k] * inverse) + zero, least), most) as bytes; NaN becomes 0.
+        void (*quantize)(const float *from, int64_t n, const LevelsSteps *steps, uint8_t *to);
+        LevelsLoop *loops[LEVELS_VECTORS][LEVELS_MAX_ROWS]; // [vectors of the panel - 1][rows - 1]
+} LevelsIsa;
+
+extern const KernelFamily levels_family;
+// NULL: the CPU has no such instructions (ISA_PORTABLE).
+const LevelsIsa *levels_isa(void);

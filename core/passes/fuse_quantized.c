@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_quantized.c. Match: a product of dequantised levels with dequantised constant levels, with
+// a scale for each of its columns or one for all; then perhaps a tensor that is added, relu or
+// clamp, and quantising. Rewrite: one fxserve::quantized_linear, which sums levels. Dequantised
+// tensors that others read, too, stay; quantising elsewhere becomes one call. The pass comes before
+// constants are folded: dequantised weights are never made.
+#include <math.h>
+#include <string.h>
+#include "core/kernels/numeric_policy.h"
+#include "core/ops/arguments.h"
+#include "core/ops/fused_conv.h"
+#include "core/ops/matmul.h"
+#include "core/passes/levels.h"
+#include "core/passes/passes.h"
+
+// A product, and which dimension of its weight has the columns of the result.
+typedef struct Product {
+        RecordedCall *call;
+        const Recorded *input, *weight, *bias; // bias NULL: none
+        int axis;
+} Product;
+
+// What the fused call computes.
+typedef struct Chain {
+        Product product;
+        Dequantized input, weight;
+        double low, high;    // of a clamp; -inf and inf: none
+        Recorded *residual;  // NULL: none
+        Quantized quantized; // levels NULL: the result is float32
+        RecordedCall *calls[LEVELS_CHAIN + 3];
+        uint32_t n_calls;
+} Chain;
+
+// ---- products ----
+static bool is_bias(const Recorded *bias, const Product *product)
+{
+        const TensorMeta *meta = bias == NULL ? NULL : &bias->tensor.meta;
+        return bias == NULL || (recorded_is_constant(bias) && bias->tensor.storage->data != NULL &&
+                                is_packed_type(meta) && meta->rank == 1 && meta_is_contiguous(meta) &&
+                                meta->size[0] == product->weight->tensor.meta.size[product->axis]);
+}
+
+static bool read_product(RecordedCall *call, Product *out)
+{
+        OpRole role = op_role(&call->call);
+        *out = (Product){ .call = call, .axis = 1 };
+        if (role == ROLE_LINEAR) {
+                *out = (Product){ call, rewrite_arg(call, SELF), rewrite_arg(call, LINEAR_WEIGHT),
+                                  rewrite_arg(call, LINEAR_BIAS), 0 };
+        } else if (role == ROLE_ADDMM) {
+                out->input = rewrite_arg(call, ADDMM_MAT1);
+                out->weight = rewrite_arg(call, ADDMM_MAT2);
+                out->bias = rewrite_arg(call, SELF);
+                if (!value_is_one(call->call.args[ADDMM_BETA]) || !value_is_one(call->call.args[ADDMM_ALPHA]))
+                        return false;
+        } else if (role == ROLE_MATMUL || role == ROLE_MM) {
+                out->input = rewrite_arg(call, SELF);
+                out->weight = rewrite_arg(call, MM_OTHER);
+        }
+        return out->input != NULL && out->weight != NULL && out->weight->tensor.meta.rank == 2 &&
+               out->input->tensor.meta.rank >= 1 && is_packed_type(&call->outs[0]->tensor.meta) &&
+               is_bias(out->bias, out);
+}
+
+// ---- the weight ----
+// The dimension of the tensor that `weight` is a view of which has its columns; -1: it is another
+// view than itself or its transpose.
+static int columns_of(const Product *product, const Dequantized *weight)
+{
+        const TensorMeta *view = &product->weight->tensor.meta, *base = &weight->value->tensor.meta;
+        if (base->rank != 2 || meta_numel(base) == 0 || meta_numel(view) != meta_numel(base) ||
+            product->weight->tensor.offset != weight->value->tensor.offset || !meta_is_contiguous(base))
+                return -1;
+        TensorMeta turned = *base;
+        turned.size[0] = base->size[1];
+        turned.size[1] = base->size[0];
+        turned.stride[0] = base->stride[1];
+        turned.stride[1] = base->stride[0];
+        return meta_same_places(view, base)      ? product->axis
+               : meta_same_places(view, &turned) ? 1 - product->axis
+                                                 : -1;
+}
+
+static int64_t level_at(const Tensor *tensor, int64_t row, int64_t column)
+{
+        const int64_t *stride = tensor->meta.stride;
+        const uint8_t *data = tensor_data(tensor);
+        uint8_t level = data[row * stride[0] + column * stride[1]];
+        return tensor->meta.dtype == DTYPE_U8 ? level : (int8_t)level;
+}
+
+// [columns, terms] with the zero points taken off; *out_value NULL: they do not fit int8.
+static Status shifted_weight(Recording *recording, const Dequantized *weight, int axis, Recorded **out_value)
+{
+        const Tensor *levels = &weight->levels->tensor;
+        int64_t size[2] = { levels->meta.size[axis], levels->meta.size[1 - axis] };
+        TensorMeta meta;
+        Recorded *made;
+        *out_value = NULL;
+        meta_init(&meta, DTYPE_I8, 2, size);
+        TRY(rewrite_constant(recording, &meta, &made));
+        int8_t *to = (int8_t *)made->tensor.storage->data;
+        for (int64_t n = 0; n < size[0]; n++) {
+                double zero = 0;
+                if (weight->zero != NULL && (!levels_along(weight->zero, axis, 2, n, &zero) ||
+                                             zero != rint(zero) || fabs(zero) > 255))
+                        return STATUS_OK;
+                for (int64_t k = 0; k < size[1]; k++) {
+                        int64_t level = level_at(levels, axis == 0 ? n : k, axis == 0 ? k : n);
+                        level -= (int64_t)zero;
+                        if (level < INT8_MIN || level > INT8_MAX)
+                                return STATUS_OK;
+                        *to++ = (int8_t)level;
+                }
+        }
+        *out_value = made;
+        return STATUS_OK;
+}
+
+static bool has_zeros(const Dequantized *weight, int axis)
+{
+        double zero;
+        for (int64_t n = 0; weight->zero != NULL && n < weight->levels->tensor.meta.size[axis]; n++)
+                if (!levels_along(weight->zero, axis, 2, n, &zero) || zero != 0)
+                        return false;
+        return true;
+}
+
+// The levels as [columns, terms] of int8: the graph's own bytes where they are that already.
+static Status weight_levels(Recording *recording, const Dequantized *weight, int axis, Recorded **out_value)
+{
+        const Tensor *levels = &weight->levels->tensor;
+        TensorMeta meta = levels->meta;
+        if (meta.dtype != DTYPE_I8 || !has_zeros(weight, axis))
+                return shifted_weight(recording, weight, axis, out_value);
+        if (axis == 0) {
+                *out_value = weight->levels;
+                return STATUS_OK;
+        }
+        meta.size[0] = levels->meta.size[1];
+        meta.size[1] = levels->meta.size[0];
+        meta.stride[0] = levels->meta.stride[1];
+        meta.stride[1] = levels->meta.stride[0];
+        return recording_add_value(recording, FROM_LITERAL, levels->storage, &meta, levels->offset,
+                                   out_value);
+}
+
+// *out_value NULL: it is not known, or not finite.
+static Status weight_scales(Recording *recording, const Dequantized *weight, int axis, Recorded **out_value)
+{
+        int64_t n_columns = weight->levels->tensor.meta.size[axis];
+        TensorMeta meta;
+        Recorded *made;
+        *out_value = NULL;
+        meta_init(&meta, PACKED_DTYPE, 1, &n_columns);
+        TRY(rewrite_constant(recording, &meta, &made));
+        for (int64_t n = 0; n < n_columns; n++) {
+                double scale;
+                if (!levels_along(weight->scale, axis, 2, n, &scale) || !isfinite((float)scale))
+                        return STATUS_OK;
+                ((float *)made->tensor.storage->data)[n] = (float)scale;
+        }
+        *out_value = made;
+        return STATUS_OK;
+}
+
+// ---- the input ----
+static bool input_fits(const Dequantized *input)
+{
+        double scale;
+        const Value *value = input->scale;
+        if (recorded_is_constant(input->levels) ||
+            (input->zero != NULL && !levels_is_level(input->zero, input->levels->tensor.meta.dtype)))
+                return false;
+        return levels_number(value, &scale)
+                       ? isfinite((float)scale)
+                       : value->kind == VALUE_TENSOR && value->tensor->meta.rank == 0 &&
+                                 !tensor_is_known(value->tensor) && dtype_is_float(value->tensor->meta.dtype);
+}
+
+// The levels that lie where the product's input does; a view of them may have to be made.
+// *out_value NULL: they do not lie so.
+static Status input_levels(Recording *recording, const Chain *chain, Recorded **out_value)
+{
+        const Recorded *given = chain->product.input, *base = chain->input.value;
+        Recorded *levels = chain->input.levels;
+        const TensorMeta *view = &given->tensor.meta;
+        *out_value = NULL;
+        if (!meta_is_contiguous(&base->tensor.meta) || !meta_is_contiguous(&levels->tensor.meta))
+                return STATUS_OK;
+        if (meta_same_shape(view, &base->tensor.meta) && meta_same_places(view, &base->tensor.meta)) {
+                *out_value = levels;
+                return STATUS_OK;
+        }
+        Value args[] = { rewrite_tensor(levels), value_none(), value_none(),
+                         value_int(given->tensor.offset - base->tensor.offset + levels->tensor.offset) };
+        Status status = value_ints_new(VALUE_LIST, view->size, view->rank, &args[STRIDED_SIZE]);
+        if (status == STATUS_OK)
+                status = value_ints_new(VALUE_LIST, view->stride, view->rank, &args[STRIDED_STRIDE]);
+        if (status != STATUS_OK) {
+                for (size_t i = 0; i < ARRAY_LENGTH(args); i++)
+                        value_unref(args[i]);
+                return status;
+        }
+        RecordedCall *made;
+        TRY(recording_insert(recording, chain->product.call,
+                             &(NewCall){ .overload = op_for(ROLE_AS_STRIDED), .take_args = args }, &made));
+        *out_value = made == NULL ? NULL : made->outs[0];
+        return STATUS_OK;
+}
+
+// ---- what follows ----
+static RecordedCall *only_reader(const Uses *uses, const Chain *chain)
+{
+        const Recorded *value = chain->calls[chain->n_calls - 1]->outs[0];
+        RecordedCall *reader = uses_only_reader(uses, value);
+        return reader != NULL && !reader->removed && !reader->call.inplace && reader->call.n_outs == 1 &&
+                               reader->outs[0] != NULL && call_is_movable(reader) &&
+                               is_packed_type(&reader->outs[0]->tensor.meta) &&
+                               meta_same_shape(&reader->outs[0]->tensor.meta, &value->tensor.meta)
+                       ? reader
+                       : NULL;
+}
+
+static void take_residual(const Uses *uses, Chain *chain)
+{
+        RecordedCall *add = only_reader(uses, chain);
+        const Recorded *value = chain->calls[chain->n_calls - 1]->outs[0];
+        if (add == NULL || op_role(&add->call) != ROLE_ADD || !value_is_one(add->call.args[ADD_ALPHA]))
+                return;
+        Recorded *other = rewrite_arg(add, rewrite_arg(add, SELF) == value ? BINARY_OTHER : SELF);
+        if (other == NULL || other == value || recorded_is_constant(other) ||
+            !is_packed_type(&other->tensor.meta) || !meta_is_contiguous(&other->tensor.meta) ||
+            !meta_same_shape(&other->tensor.meta, &value->tensor.meta))
+                return;
+        chain->residual = other;
+        chain->calls[chain->n_calls++] = add;
+}
+
+static void take_activation(const Uses *uses, Chain *chain)
+{
+        FusedActivation found;
+        RecordedCall *call = only_reader(uses, chain);
+        if (call == NULL || !fused_activation(&call->call, &found))
+                return;
+        if (!found.clamps)
+                return;
+        chain->low = found.low;
+        chain->high = found.high;
+        chain->calls[chain->n_calls++] = call;
+}
+
+static void take_quantizing(const Uses *uses, Chain *chain)
+{
+        Quantized found;
+        RecordedCall *mul = only_reader(uses, chain);
+        double inverse, zero;
+        if (mul == NULL || !levels_made_by(uses, mul, &found) ||
+            found.input != chain->calls[chain->n_calls - 1]->outs[0] ||
+            !levels_number(found.inverse, &inverse) || !levels_number(found.zero, &zero) ||
+            !isfinite((float)inverse) || !levels_is_level(found.zero, found.levels->tensor.meta.dtype))
+                return;
+        chain->quantized = found;
+        for (uint32_t i = 0; i < found.n_calls; i++)
+                chain->calls[chain->n_calls++] = found.calls[i];
+}
+
+// ---- the fused call ----
+static Status fill_arguments(Recording *recording, const Chain *chain, Recorded *const weight[2],
+                             Recorded *levels, Value *out)
+{
+        const Quantized *quantized = &chain->quantized;
+        double inverse = 0, zero = 0;
+        if (quantized->levels != NULL &&
+            (!levels_number(quantized->inverse, &inverse) || !levels_number(quantized->zero, &zero)))
+                return fail(STATUS_INTERNAL, "a scale of levels is not known any more");
+        out[SELF] = rewrite_tensor(levels);
+        TRY(levels_scalar(recording, chain->input.scale, PACKED_DTYPE, &out[LEVELS_SCALE]));
+        TRY(levels_scalar(recording, chain->input.zero, DTYPE_I64, &out[LEVELS_ZERO_POINT]));
+        out[LEVELS_WEIGHT] = rewrite_tensor(weight[0]);
+        out[LEVELS_WEIGHT_SCALE] = rewrite_tensor(weight[1]);
+        out[LEVELS_BIAS] = rewrite_tensor(chain->product.bias);
+        out[LEVELS_LOW] = value_float(chain->low);
+        out[LEVELS_HIGH] = value_float(chain->high);
+        out[LEVELS_DTYPE] =
+                quantized->levels == NULL ? value_none() : value_dtype(quantized->levels->tensor.meta.dtype);
+        out[LEVELS_OUT_INVERSE] = value_float(inverse);
+        out[LEVELS_OUT_ZERO] = value_int((int64_t)zero);
+        out[LEVELS_QUANT_MIN] = value_int(quantized->least);
+        out[LEVELS_QUANT_MAX] = value_int(quantized->most);
+        out[LEVELS_RESIDUAL] = rewrite_tensor(chain->residual);
+        return STATUS_OK;
+}
+
+static Status insert(Recording *recording, Uses *uses, const Chain *chain, Value *take_args)
+{
+        RecordedCall *last = chain->calls[chain->n_calls - 1], *fused;
+        TRY(recording_insert(recording, last,
+                             &(NewCall){ .overload = op_for(ROLE_QUANTIZED_LINEAR),
+                                         .take_args = take_args,
+                                         .outs = last->outs,
+                                         .n_outs = 1,
+                                         .stands_for = chain->calls,
+                                         .n_stands_for = chain->n_calls,
+                                         .replaces = true },
+                             &fused));
+        if (fused == NULL)
+                return STATUS_OK;
+        const Dequantized *sides[] = { &chain->input, &chain->weight };
+        for (int side = 0; side < 2; side++)
+                for (uint32_t i = 0; i < sides[side]->n_calls; i++)
+                        TRY(recording_add_nodes(recording, fused, sides[side]->calls[i]));
+        uses_moved(uses, fused);
+        return STATUS_OK;
+}
+
+static Status fuse(Recording *recording, Uses *uses, const Chain *chain)
+{
+        Recorded *weight[2], *levels;
+        int axis = columns_of(&chain->product, &chain->weight);
+        if (axis < 0)
+                return STATUS_OK;
+        TRY(weight_scales(recording, &chain->weight, axis, &weight[1]));
+        if (weight[1] == NULL)
+                return STATUS_OK;
+        TRY(weight_levels(recording, &chain->weight, axis, &weight[0]));
+        if (weight[0] == NULL)
+                return STATUS_OK;
+        TRY(input_levels(recording, chain, &levels));
+        if (levels == NULL)
+                return STATUS_OK;
+        Value args[SCHEMA_MAX_ARGS] = { 0 };
+        Status status = fill_arguments(recording, chain, weight, levels, args);
+        if (status == STATUS_OK)
+                return insert(recording, uses, chain, args);
+        for (size_t i = 0; i < ARRAY_LENGTH(args); i++)
+                value_unref(args[i]);
+        return status;
+}
+
+static Status try_call(Recording *recording, Uses *uses, RecordedCall *call)
+{
+        Chain chain = { .low = -INFINITY, .high = INFINITY, .calls = { call }, .n_calls = 1 };
+        if (!read_product(call, &chain.product) || !levels_of(chain.product.input, &chain.input) ||
+            !levels_of(chain.product.weight, &chain.weight) || !input_fits(&chain.input) ||
+            !recorded_is_constant(chain.weight.levels) || chain.weight.levels->tensor.storage->data == NULL)
+                return STATUS_OK;
+        take_residual(uses, &chain);
+        take_activation(uses, &chain);
+        take_quantizing(uses, &chain);
+        return fuse(recording, uses, &chain);
+}
+
+// What is quantised for other readers.
+static Status try_quantizing(Recording *recording, Uses *uses, RecordedCall *first)
+{
+        Quantized found;
+        if (!levels_made_by(uses, first, &found) || recorded_is_constant(found.input))
+                return STATUS_OK;
+        Value args[] = { rewrite_tensor(found.input),
+                         value_none(),
+                         value_none(),
+                         value_int(found.least),
+                         value_int(found.most),
+                         value_dtype(found.levels->tensor.meta.dtype) };
+        TRY(levels_scalar(recording, found.inverse, PACKED_DTYPE, &args[QUANTIZE_INVERSE]));
+        TRY(levels_scalar(recording, found.zero, PACKED_DTYPE, &args[QUANTIZE_ZERO_POINT]));
+        RecordedCall *last = found.calls[LEVELS_CHAIN - 1], *fused;
+        TRY(recording_insert(recording, last,
+                             &(NewCall){ .overload = op_for(ROLE_QUANTIZE),
+                                         .take_args = args,
+                                         .outs = last->outs,
+                                         .n_outs = 1,
+                                         .stands_for = found.calls,
+                                         .n_stands_for = found.n_calls,
+                                         .replaces = true },
+                             &fused));
+        if (fused != NULL)
+                uses_moved(uses, fused);
+        return STATUS_OK;
+}
+
+static bool may_begin(const RecordedCall *call)
+{
+        return !call->removed && !call->call.inplace && call->computes && call->call.n_outs == 1 &&
+               call->outs[0] != NULL && !recorded_is_constant(call->outs[0]) && call_is_movable(call);
+}
+
+Status pass_fuse_quantized(Recording *recording, PassContext *context)
+{
+        _cleanup_(uses_deinit) Uses uses = { 0 };
+        TRY(uses_count(recording, &uses));
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                TRY(run_poll(context->poll));
+                if (may_begin(recording->calls[i]))
+                        TRY(try_call(recording, &uses, recording->calls[i]));
+        }
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                TRY(run_poll(context->poll));
+                if (may_begin(recording->calls[i]) && op_role(&recording->calls[i]->call) == ROLE_MUL)
+                        TRY(try_quantizing(recording, &uses, recording->calls[i]));
+        }
+        recording_compact(recording);
+        return STATUS_OK;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantized.c: products of dequantised levels become products of levels where that is right: the
+// instructions that are left, and the numbers of an eager run.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/targets/targets.h"
+#include "tests/compile/both.h"
+#include "tests/passes/made_graph.h"
+
+TestSuite(quantized, .init = made_start, .timeout = 60);
+
+#define QUANT(name, op, ...)                                                                                 \
+        "{\"name\": \"" name "\", \"op\": \"call_function\", "                                               \
+        "\"target\": \"torch.ops.quantized_decomposed." op "\", \"args\": [" __VA_ARGS__ "]},"
+#define UINT8       "0, 255, {\"$dtype\": \"uint8\"}"
+#define INT8        "-128, 127, {\"$dtype\": \"int8\"}"
+#define Q(name, x)  QUANT(name, "quantize_per_tensor.default", "\"%" x "\", 0.01, 120, " UINT8)
+#define DQ(name, x) QUANT(name, "dequantize_per_tensor.default", "\"%" x "\", 0.01, 120, " UINT8)
+#define WEIGHT(name, of)                                                                                     \
+        QUANT(name, "dequantize_per_channel.default", "\"%" of "\", \"%var\", null, 0, " INT8)
+#define LINEAR(name, x, w) CALL(name, "linear.default", "\"%" x "\", \"%" w "\", \"%b\"")
+#define GETITEM(name, of, index)                                                                             \
+        "{\"name\": \"" name "\", \"op\": \"call_function\", \"target\": \"_operator.getitem\", "            \
+        "\"args\": [\"%" of "\", " index "]},"
+#define STATES "levels:12,20", "var:12", "b:12"
+#define BEGIN  Q("q", "x0") DQ("d", "q") WEIGHT("w", "levels")
+
+static void count(const Program *program, uint32_t *out_products, uint32_t *out_floats)
+{
+        *out_products = *out_floats = 0;
+        for (uint32_t i = 0; i < program->n_code; i++) {
+                const RecordedCall *call = program->code[i].call;
+                const char *name = call == NULL ? "" : call->call.schema->name;
+                *out_products += strstr(name, "quantized_linear") != NULL;
+                *out_floats += strstr(name, "linear") != NULL && strstr(name, "quantized_linear") == NULL;
+                *out_floats += strstr(name, "mm") != NULL;
+        }
+}
+
+typedef struct Want {
+        uint32_t n_code, levels, floats; // instructions (0: any number), products of either kind
+} Want;
+
+static void try_graph(const char *what, const char *const *inputs, const char *const *states,
+                      const char *nodes, Want want)
+{
+        Made made = made_graph(inputs, states, nodes);
+        ValueSpan span = { made.inputs, made.n_inputs };
+        char words[600];
+        for (int n_threads = 1; n_threads <= 2; n_threads++) {
+                CompileOptions options = { .n_threads = n_threads };
+                cr_expect_eq(run_both(made.graph, span, &options, 1e-4, 1e-5, words), BOTH_EQUAL, "%s: %s",
+                             what, words);
+        }
+        Program *program;
+        CompileOptions options = { .n_threads = 1 };
+        uint32_t products, floats;
+        cr_assert_eq(compile_graph(made.graph, span, &options, NULL, &program), STATUS_OK);
+        count(program, &products, &floats);
+        Text text = { 0 };
+        program_print(program, &text);
+        cr_expect((want.n_code == 0 || program->n_code == want.n_code) && products == want.levels &&
+                          floats == want.floats,
+                  "%s: %u instructions, %u and %u products\n%.*s", what, program->n_code, products, floats,
+                  (int)text.n, text.data);
+        text_deinit(&text);
+        program_unref(program);
+        made_deinit(&made);
+}
+
+Test(quantized, layers_between_levels_hand_on_levels)
+{
+        try_graph("two layers", LIST("5,20"), LIST(STATES, "levels2:9,12", "var2:9"),
+                  BEGIN LINEAR("y", "d", "w") CALL("r", "relu.default", "\"%y\"") Q("q2", "r") DQ("d2", "q2")
+                          QUANT("w2", "dequantize_per_channel.default",
+                                "\"%levels2\", \"%var2\", null, 0, " INT8)
+                                  CALL("z", "linear.default", "\"%d2\", \"%w2\"") OUTPUT("\"%z\""),
+                  (Want){ 3, 2, 0 });
+        try_graph("a clamp, levels as result", LIST("5,20"), LIST(STATES),
+                  BEGIN LINEAR("y", "d", "w") CALL("c", "hardtanh.default", "\"%y\", -0.5, 0.7") Q("q2", "c")
+                          OUTPUT("\"%q2\""),
+                  (Want){ 2, 1, 0 });
+        try_graph("a residual", LIST("5,20", "5,12"), LIST(STATES),
+                  BEGIN LINEAR("y", "d", "w") CALL("s", "add.Tensor", "\"%x1\", \"%y\"")
+                          CALL("r", "relu.default", "\"%s\"") OUTPUT("\"%r\""),
+                  (Want){ 2, 1, 0 });
+}
+
+Test(quantized, products_of_every_spelling_are_found)
+{
+        try_graph("a view of the input", LIST("2,3,20"), LIST(STATES),
+                  BEGIN CALL("v", "view.default", "\"%d\", [6, 20]") LINEAR("y", "v", "w") OUTPUT("\"%y\""),
+                  (Want){ 2, 1, 0 });
+        try_graph("addmm of a transpose", LIST("4,20"), LIST(STATES),
+                  BEGIN CALL("t", "t.default", "\"%w\"") CALL("y", "addmm.default", "\"%b\", \"%d\", \"%t\"")
+                          OUTPUT("\"%y\""),
+                  (Want){ 2, 1, 0 });
+        try_graph("mm, a scale for each column", LIST("4,12"), LIST(STATES, "var20:20"),
+                  Q("q", "x0") DQ("d", "q") QUANT("w", "dequantize_per_channel.default",
+                                                  "\"%levels\", \"%var20\", null, 1, " INT8)
+                          CALL("y", "mm.default", "\"%d\", \"%w\"") OUTPUT("\"%y\""),
+                  (Want){ 2, 1, 0 });
+        try_graph("one scale, a zero point", LIST("4,20"), LIST("levels:12,20", "b:12"),
+                  Q("q", "x0") DQ("d", "q")
+                          QUANT("w", "dequantize_per_tensor.default", "\"%levels\", 0.02, 0, " INT8)
+                                  LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 2, 1, 0 });
+        try_graph("a scale of the run", LIST("4,20"), LIST(STATES),
+                  QUANT("c", "choose_qparams.tensor", "\"%x0\", 0, 255, 0.0001, {\"$dtype\": \"uint8\"}")
+                          GETITEM("s", "c", "0") GETITEM("z", "c", "1") QUANT(
+                                  "q", "quantize_per_tensor.tensor", "\"%x0\", \"%s\", \"%z\", " UINT8)
+                                  QUANT("d", "dequantize_per_tensor.tensor", "\"%q\", \"%s\", \"%z\", " UINT8)
+                                          WEIGHT("w", "levels") LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 1, 0 });
+}
+
+Test(quantized, dequantised_tensors_that_others_read_stay)
+{
+        try_graph("the input and the layer", LIST("5,20"), LIST(STATES),
+                  BEGIN LINEAR("y", "d", "w") OUTPUT("[\"%y\", \"%d\", \"%w\"]"), (Want){ 0, 1, 0 });
+        try_graph("the layer before relu", LIST("5,20"), LIST(STATES),
+                  BEGIN LINEAR("y", "d", "w") CALL("r", "relu.default", "\"%y\"") Q("q2", "r")
+                          OUTPUT("[\"%y\", \"%q2\"]"),
+                  (Want){ 0, 1, 0 });
+        try_graph("the levels", LIST("5,20"), LIST(STATES),
+                  BEGIN LINEAR("y", "d", "w") OUTPUT("[\"%y\", \"%q\"]"), (Want){ 2, 1, 0 });
+}
+
+#define OTHER_DQ(scale, zero)                                                                                \
+        QUANT("d", "dequantize_per_tensor.default", "\"%q\", " scale ", " zero ", " UINT8)
+Test(quantized, what_sums_of_levels_do_not_mean_stays_in_floats)
+{
+        try_graph("a zero point that is no level", LIST("5,20"), LIST(STATES),
+                  Q("q", "x0") OTHER_DQ("0.01", "300") WEIGHT("w", "levels") LINEAR("y", "d", "w")
+                          OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("a scale that is not finite", LIST("5,20"), LIST(STATES),
+                  Q("q", "x0") OTHER_DQ("1e39", "0") WEIGHT("w", "levels") LINEAR("y", "d", "w")
+                          OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("a scale for each term", LIST("5,20"), LIST(STATES, "var20:20"),
+                  Q("q", "x0") DQ("d", "q") QUANT("w", "dequantize_per_channel.default",
+                                                  "\"%levels\", \"%var20\", null, 1, " INT8)
+                          LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("zero points that int8 does not hold", LIST("5,20"), LIST("levels:12,20", "b:12"),
+                  Q("q", "x0") DQ("d", "q")
+                          QUANT("w", "dequantize_per_tensor.default", "\"%levels\", 0.02, 100, " INT8)
+                                  LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("levels of 16 bits", LIST("5,20"), LIST(STATES),
+                  QUANT("q", "quantize_per_tensor.default",
+                        "\"%x0\", 0.01, 0, -30000, 30000, "
+                        "{\"$dtype\": \"int16\"}") QUANT("d", "dequantize_per_tensor.default",
+                                                         "\"%q\", 0.01, 0, -30000, 30000, "
+                                                         "{\"$dtype\": \"int16\"}") WEIGHT("w", "levels")
+                          LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+}

@@ -93,12 +93,15 @@ static Status read_out(const OpCall *call, LevelsOut *out)
 }
 
 // ---- what a run knows ----
-// A scale that is not finite makes every result NaN: each term of a sum then is, or some are
-// infinite.
 static float run_scale(const OpRun *run)
 {
-        float scale = (float)element_as_f64(run->in_meta[LEVELS_SCALE]->dtype, run->in[LEVELS_SCALE]);
-        return isfinite(scale) ? scale : NAN;
+        return (float)element_as_f64(run->in_meta[LEVELS_SCALE]->dtype, run->in[LEVELS_SCALE]);
+}
+
+// Terms may be infinite or NaN: they are made one by one, and the sum of them.
+static bool is_extreme(float scale)
+{
+        return !(fabsf(scale) <= (float)LEVELS_MOST_SCALE);
 }
 
 static int32_t run_zero(const OpRun *run)
@@ -135,6 +138,27 @@ static int32_t sum_of(const Rows *rows, int64_t row, int64_t column)
                                              : sum_signed((const int8_t *)in + at, weight, stride[1], rows);
 }
 
+static double sum_of_terms(const Rows *rows, int64_t row, int64_t column, float column_scale)
+{
+        const int64_t *stride = rows->weight.stride, at = row * rows->input.stride[0];
+        const int8_t *weight = (const int8_t *)rows->run->in[LEVELS_WEIGHT] + column * stride[0];
+        const uint8_t *in = (const uint8_t *)rows->run->in[SELF] + at;
+        double sum = 0;
+        for (int64_t k = 0; k < rows->input.size[1]; k++) {
+                int32_t level = rows->input.dtype == DTYPE_U8 ? in[k] : (int8_t)in[k];
+                float x = (float)(level - rows->zero) * rows->scale;
+                sum += (double)x * (double)((float)weight[k * stride[1]] * column_scale);
+        }
+        return sum;
+}
+
+static float product_of(const Rows *rows, int64_t row, int64_t column, float column_scale, float bias)
+{
+        return is_extreme(rows->scale)
+                       ? (float)sum_of_terms(rows, row, column, column_scale) + bias
+                       : fmaf((float)sum_of(rows, row, column) * rows->scale, column_scale, bias);
+}
+
 static void store(const Rows *rows, int64_t at, float x)
 {
         const LevelsOut *out = &rows->out;
@@ -157,8 +181,8 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
         Work work = { .ctx = run->ctx };
         for (int64_t row = begin; row < end; row++) {
                 for (int64_t n = 0; n < n_columns && !work_stops(&work, rows->input.size[1]); n++) {
-                        float x = fmaf((float)sum_of(rows, row, n) * rows->scale, scales[n],
-                                       run->in_meta[LEVELS_BIAS] == NULL ? 0 : bias[n]);
+                        float x = product_of(rows, row, n, scales[n],
+                                             run->in_meta[LEVELS_BIAS] == NULL ? 0 : bias[n]);
                         if (residual != NULL)
                                 x += residual[row * n_columns + n];
                         store(rows, row * n_columns + n, x);
@@ -182,6 +206,8 @@ static Status levels_run(const OpRun *run)
 // ---- packed ----
 static Status packed_run(const OpRun *run)
 {
+        if (is_extreme(run_scale(run)))
+                return levels_run(run);
         return levels_matmul_run(run->state, run->ctx,
                                  &(LevelsOperands){ .in = run->in[SELF],
                                                     .scale = run_scale(run),
@@ -200,7 +226,7 @@ static void free_levels(void *impl)
 
 static Status levels_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        const Tensor *weight, *scales, *bias = NULL;
+        const Tensor *weight, *scales, *bias = NULL, *scale;
         TensorMeta rows;
         LevelsMatmul *matmul;
         bool has_bias = arg_meta(call, LEVELS_BIAS) != NULL;
@@ -229,8 +255,10 @@ static Status levels_pack(const OpCall *call, const PackContext *context, Packed
                                         .free_impl = free_levels,
                                         .kernel = levels_matmul_name(matmul),
                                         .scratch_bytes = levels_matmul_scratch(matmul),
-                                        .baked = 1u << LEVELS_WEIGHT | 1u << LEVELS_WEIGHT_SCALE |
-                                                 (has_bias ? 1u << LEVELS_BIAS : 0u) };
+                                        .baked = arg_data(call, LEVELS_SCALE, &scale) != STATUS_OK
+                                                         ? 0 // extreme scales of a run read them
+                                                         : 1u << LEVELS_WEIGHT | 1u << LEVELS_WEIGHT_SCALE |
+                                                                   (has_bias ? 1u << LEVELS_BIAS : 0u) };
         return STATUS_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/kernels/numeric_policy.h"
+#include "core/kernels/product/levels.h"
 #include "core/ops/arguments.h"
 #include "core/ops/fused_conv.h"
 #include "core/ops/matmul.h"
@@ -145,7 +146,7 @@ static Status weight_levels(Recording *recording, const Dequantized *weight, int
                                    out_value);
 }
 
-// *out_value NULL: it is not known, or not finite.
+// *out_value NULL: one is not known, or too large.
 static Status weight_scales(Recording *recording, const Dequantized *weight, int axis, Recorded **out_value)
 {
         int64_t n_columns = weight->levels->tensor.meta.size[axis];
@@ -156,11 +157,42 @@ static Status weight_scales(Recording *recording, const Dequantized *weight, int
         TRY(rewrite_constant(recording, &meta, &made));
         for (int64_t n = 0; n < n_columns; n++) {
                 double scale;
-                if (!levels_along(weight->scale, axis, 2, n, &scale) || !isfinite((float)scale))
+                if (!levels_along(weight->scale, axis, 2, n, &scale) || !(fabs(scale) <= LEVELS_MOST_SCALE))
                         return STATUS_OK;
                 ((float *)made->tensor.storage->data)[n] = (float)scale;
         }
         *out_value = made;
+        return STATUS_OK;
+}
+
+// Products share what is made of a weight.
+typedef struct MadeWeight {
+        Recorded *levels, *scales; // NULL: it does not fit
+        bool made;
+} MadeWeight;
+
+typedef struct Weights {
+        Uses *uses;
+        MadeWeight *made; // [buffer][axis]
+} Weights;
+
+static Status weight_of(Recording *recording, const Weights *weights, const Dequantized *weight, int axis,
+                        const MadeWeight **out_made)
+{
+        static const MadeWeight none;
+        uint32_t buffer = recorded_buffer(weight->value)->index;
+        if (buffer >= weights->uses->n_buffers) {
+                *out_made = &none;
+                return STATUS_OK;
+        }
+        MadeWeight *made = &weights->made[2 * (size_t)buffer + (size_t)axis];
+        if (!made->made) {
+                made->made = true;
+                TRY(weight_scales(recording, weight, axis, &made->scales));
+                if (made->scales != NULL)
+                        TRY(weight_levels(recording, weight, axis, &made->levels));
+        }
+        *out_made = made;
         return STATUS_OK;
 }
 
@@ -173,7 +205,7 @@ static bool input_fits(const Dequantized *input)
             (input->zero != NULL && !levels_is_level(input->zero, input->levels->tensor.meta.dtype)))
                 return false;
         return levels_number(value, &scale)
-                       ? isfinite((float)scale)
+                       ? fabs(scale) <= LEVELS_MOST_SCALE
                        : value->kind == VALUE_TENSOR && value->tensor->meta.rank == 0 &&
                                  !tensor_is_known(value->tensor) && dtype_is_float(value->tensor->meta.dtype);
 }
@@ -266,7 +298,7 @@ static void take_quantizing(const Uses *uses, Chain *chain)
 }
 
 // ---- the fused call ----
-static Status fill_arguments(Recording *recording, const Chain *chain, Recorded *const weight[2],
+static Status fill_arguments(Recording *recording, const Chain *chain, const MadeWeight *weight,
                              Recorded *levels, Value *out)
 {
         const Quantized *quantized = &chain->quantized;
@@ -277,8 +309,8 @@ static Status fill_arguments(Recording *recording, const Chain *chain, Recorded 
         out[SELF] = rewrite_tensor(levels);
         TRY(levels_scalar(recording, chain->input.scale, PACKED_DTYPE, &out[LEVELS_SCALE]));
         TRY(levels_scalar(recording, chain->input.zero, DTYPE_I64, &out[LEVELS_ZERO_POINT]));
-        out[LEVELS_WEIGHT] = rewrite_tensor(weight[0]);
-        out[LEVELS_WEIGHT_SCALE] = rewrite_tensor(weight[1]);
+        out[LEVELS_WEIGHT] = rewrite_tensor(weight->levels);
+        out[LEVELS_WEIGHT_SCALE] = rewrite_tensor(weight->scales);
         out[LEVELS_BIAS] = rewrite_tensor(chain->product.bias);
         out[LEVELS_LOW] = value_float(chain->low);
         out[LEVELS_HIGH] = value_float(chain->high);
@@ -314,17 +346,15 @@ static Status insert(Recording *recording, Uses *uses, const Chain *chain, Value
         return STATUS_OK;
 }
 
-static Status fuse(Recording *recording, Uses *uses, const Chain *chain)
+static Status fuse(Recording *recording, const Weights *weights, const Chain *chain)
 {
-        Recorded *weight[2], *levels;
+        const MadeWeight *weight;
+        Recorded *levels;
         int axis = columns_of(&chain->product, &chain->weight);
         if (axis < 0)
                 return STATUS_OK;
-        TRY(weight_scales(recording, &chain->weight, axis, &weight[1]));
-        if (weight[1] == NULL)
-                return STATUS_OK;
-        TRY(weight_levels(recording, &chain->weight, axis, &weight[0]));
-        if (weight[0] == NULL)
+        TRY(weight_of(recording, weights, &chain->weight, axis, &weight));
+        if (weight->levels == NULL)
                 return STATUS_OK;
         TRY(input_levels(recording, chain, &levels));
         if (levels == NULL)
@@ -332,23 +362,23 @@ static Status fuse(Recording *recording, Uses *uses, const Chain *chain)
         Value args[SCHEMA_MAX_ARGS] = { 0 };
         Status status = fill_arguments(recording, chain, weight, levels, args);
         if (status == STATUS_OK)
-                return insert(recording, uses, chain, args);
+                return insert(recording, weights->uses, chain, args);
         for (size_t i = 0; i < ARRAY_LENGTH(args); i++)
                 value_unref(args[i]);
         return status;
 }
 
-static Status try_call(Recording *recording, Uses *uses, RecordedCall *call)
+static Status try_call(Recording *recording, const Weights *weights, RecordedCall *call)
 {
         Chain chain = { .low = -INFINITY, .high = INFINITY, .calls = { call }, .n_calls = 1 };
         if (!read_product(call, &chain.product) || !levels_of(chain.product.input, &chain.input) ||
             !levels_of(chain.product.weight, &chain.weight) || !input_fits(&chain.input) ||
             !recorded_is_constant(chain.weight.levels) || chain.weight.levels->tensor.storage->data == NULL)
                 return STATUS_OK;
-        take_residual(uses, &chain);
-        take_activation(uses, &chain);
-        take_quantizing(uses, &chain);
-        return fuse(recording, uses, &chain);
+        take_residual(weights->uses, &chain);
+        take_activation(weights->uses, &chain);
+        take_quantizing(weights->uses, &chain);
+        return fuse(recording, weights, &chain);
 }
 
 // What is quantised for other readers.
@@ -386,15 +416,25 @@ static bool may_begin(const RecordedCall *call)
                call->outs[0] != NULL && !recorded_is_constant(call->outs[0]) && call_is_movable(call);
 }
 
+static Status fuse_products(Recording *recording, Uses *uses, PassContext *context)
+{
+        _cleanup_(freep) MadeWeight *made = new_array(2 * (size_t)uses->n_buffers, sizeof(*made));
+        if (made == NULL)
+                return fail_memory();
+        const Weights weights = { uses, made };
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                TRY(run_poll(context->poll));
+                if (may_begin(recording->calls[i]))
+                        TRY(try_call(recording, &weights, recording->calls[i]));
+        }
+        return STATUS_OK;
+}
+
 Status pass_fuse_quantized(Recording *recording, PassContext *context)
 {
         _cleanup_(uses_deinit) Uses uses = { 0 };
         TRY(uses_count(recording, &uses));
-        for (uint32_t i = 0; i < recording->n_calls; i++) {
-                TRY(run_poll(context->poll));
-                if (may_begin(recording->calls[i]))
-                        TRY(try_call(recording, &uses, recording->calls[i]));
-        }
+        TRY(fuse_products(recording, &uses, context));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 TRY(run_poll(context->poll));
                 if (may_begin(recording->calls[i]) && op_role(&recording->calls[i]->call) == ROLE_MUL)

@@ -39,13 +39,20 @@ static bool plain_number(const Value *value, double *out)
         return value->tag == 0;
 }
 
+// The cast gives the numbers that it is given, but for the rounding of float32.
+static bool keeps_numbers(Dtype from, Dtype to)
+{
+        return from == to || to == PACKED_DTYPE || to == DTYPE_F64 || (to == DTYPE_I64 && dtype_is_int(from));
+}
+
 // A cast of a constant is not folded yet.
 static const Tensor *known(const Value *value)
 {
         const Recorded *recorded = recorded_of(value->tensor);
         const RecordedCall *cast = recorded == NULL ? NULL : maker(recorded);
         const Tensor *tensor = value->tensor;
-        if (cast != NULL && is_cast(cast))
+        if (cast != NULL && is_cast(cast) && rewrite_arg(cast, SELF) != NULL &&
+            keeps_numbers(rewrite_arg(cast, SELF)->tensor.meta.dtype, tensor->meta.dtype))
                 tensor = &rewrite_arg(cast, SELF)->tensor;
         return tensor_is_known(tensor) && tensor->storage->data != NULL &&
                                dtype_info[tensor->meta.dtype].kind != DTYPE_KIND_COMPLEX
@@ -155,7 +162,8 @@ bool levels_of(const Recorded *value, Dequantized *out)
         out->scale = &call->call.args[BINARY_OTHER];
         pass_call(call, &at, out);
         call = maker(at);
-        if (call != NULL && op_role(&call->call) == ROLE_SUB && value_is_one(call->call.args[ADD_ALPHA])) {
+        if (call != NULL && op_role(&call->call) == ROLE_SUB && value_is_one(call->call.args[ADD_ALPHA]) &&
+            dtype_info[at->tensor.meta.dtype].bytes > 1) { // differences of 8 bits wrap
                 out->zero = &call->call.args[BINARY_OTHER];
                 pass_call(call, &at, out);
                 call = maker(at);

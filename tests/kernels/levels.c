@@ -210,6 +210,21 @@ Test(levels, a_scale_that_is_no_number_makes_no_number)
         }
 }
 
+// As casting to integers does.
+Test(levels, zero_points_between_levels_are_cut_off)
+{
+        static const float from[] = { -3, -1, 0, 1, 7 };
+        static const int8_t want[] = { -2, 0, 0, 1, 7 };
+        FOR_EACH_ISA(isa)
+        {
+                int8_t to[ARRAY_LENGTH(from)];
+                levels_quantize(from, ARRAY_LENGTH(from), &(LevelsSteps){ 1, 0.7f, -128, 127 },
+                                (uint8_t *)to);
+                for (size_t i = 0; i < ARRAY_LENGTH(from); i++)
+                        cr_assert_eq(to[i], want[i], "%g became %d", (double)from[i], to[i]);
+        }
+}
+
 // Halves go to the even level; what lies outside is clamped; NaN becomes 0.
 Test(levels, floats_become_levels_as_in_pytorch)
 {

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/ops/arguments.h"
 #include "core/targets/targets.h"
 #include "tests/compile/both.h"
 #include "tests/passes/made_graph.h"
@@ -157,4 +158,92 @@ Test(quantized, what_sums_of_levels_do_not_mean_stays_in_floats)
                                                          "{\"$dtype\": \"int16\"}") WEIGHT("w", "levels")
                           LINEAR("y", "d", "w") OUTPUT("\"%y\""),
                   (Want){ 0, 0, 1 });
+}
+
+#define CAST(name, of, dtype) CALL(name, "to.dtype", "\"%" of "\", {\"$dtype\": \"" dtype "\"}")
+
+Test(quantized, casts_and_narrow_differences_keep_their_numbers)
+{
+        try_graph("a difference that wraps in 8 bits", LIST("5,20"), LIST(STATES),
+                  Q("q", "x0") CALL("e", "sub.Tensor", "\"%q\", 120") CALL("d", "mul.Tensor", "\"%e\", 0.01")
+                          WEIGHT("w", "levels") LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 1, 0 });
+        try_graph("a scale that bfloat16 rounds", LIST("5,20"), LIST(STATES, "var1:12,1"),
+                  Q("q", "x0") DQ("d", "q") CAST("s", "var1", "bfloat16") CAST("f", "levels", "float32")
+                          CALL("w", "mul.Tensor", "\"%f\", \"%s\"") LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("a scale cast to an integer", LIST("5,20"), LIST(STATES, "var1:12,1"),
+                  Q("q", "x0") DQ("d", "q") CAST("s", "var1", "int64") CAST("f", "levels", "float32")
+                          CALL("w", "mul.Tensor", "\"%f\", \"%s\"") LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+}
+
+#define CHOSEN                                                                                               \
+        QUANT("c", "choose_qparams.tensor", "\"%x0\", 0, 255, 0.0001, {\"$dtype\": \"uint8\"}")              \
+        GETITEM("s", "c", "0")                                                                               \
+        GETITEM("z", "c", "1")                                                                               \
+        QUANT("q", "quantize_per_tensor.tensor", "\"%x0\", \"%s\", \"%z\", " UINT8)
+#define SCALED(factor)                                                                                       \
+        CHOSEN CALL("u", "mul.Tensor", "\"%s\", " factor)                                                    \
+                QUANT("d", "dequantize_per_tensor.tensor", "\"%q\", \"%u\", \"%z\", " UINT8)
+
+Test(quantized, extreme_scales_give_what_floats_give)
+{
+        try_graph("sums times a large scale", LIST("5,20"), LIST("levels:12,20", "b:12"),
+                  Q("q", "x0") OTHER_DQ("1e34", "0")
+                          QUANT("w", "dequantize_per_tensor.default", "\"%levels\", 1e-34, 0, " INT8)
+                                  LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("weights that are infinite", LIST("5,20"), LIST("levels:12,20", "b:12"),
+                  Q("q", "x0") OTHER_DQ("0.01", "0")
+                          QUANT("w", "dequantize_per_tensor.default", "\"%levels\", 1e37, 0, " INT8)
+                                  LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        static const char *const by_run[] = {
+                SCALED("1e34") WEIGHT("w", "levels") LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+                SCALED("1e39") WEIGHT("w", "levels") LINEAR("y", "d", "w") OUTPUT("\"%y\""),
+        };
+        for (size_t i = 0; i < ARRAY_LENGTH(by_run); i++) {
+                try_graph("a large scale of the run", LIST("5,20"), LIST(STATES), by_run[i],
+                          (Want){ 0, 1, 0 });
+                try_graph("one term", LIST("5,1"), LIST("levels:12,1", "var:12", "b:12"), by_run[i],
+                          (Want){ 0, 1, 0 });
+        }
+}
+
+// Casting to integers cuts fractions off.
+Test(quantized, zero_points_between_levels_are_cut_off)
+{
+        try_graph("uint8", LIST("5,20"), LIST("z:1"),
+                  CALL("a", "abs.default", "\"%z\"") CALL("h", "sum.default", "\"%a\"")
+                          CALL("t", "add.Tensor", "\"%h\", 2.6") CALL("s", "mul.Tensor", "\"%h\", 0.1")
+                                  QUANT("q", "quantize_per_tensor.tensor", "\"%x0\", \"%s\", \"%t\", " UINT8)
+                                          OUTPUT("\"%q\""),
+                  (Want){ 0, 0, 0 });
+}
+
+// A weight with a zero point is made again, once for all products that read it.
+Test(quantized, products_share_what_is_made_of_a_weight)
+{
+        const char *nodes = Q("q", "x0") DQ("d", "q")
+                QUANT("w", "dequantize_per_tensor.default", "\"%levels\", 0.001, 1, " INT8)
+                        LINEAR("y", "d", "w") LINEAR("v", "d", "w") CALL("r", "relu.default", "\"%v\"")
+                                OUTPUT("[\"%y\", \"%r\"]");
+        Made made = made_graph(LIST("5,200"), LIST("levels:120,200", "b:120"), nodes);
+        ValueSpan span = { made.inputs, made.n_inputs };
+        CompileOptions options = { .n_threads = 1 };
+        Program *program;
+        cr_assert_eq(compile_graph(made.graph, span, &options, NULL, &program), STATUS_OK);
+        const Recorded *weights[2] = { 0 };
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < program->n_code; i++) {
+                const RecordedCall *call = program->code[i].call;
+                if (call != NULL && strstr(call->call.schema->name, "quantized_linear") != NULL) {
+                        cr_assert_lt(n, 2);
+                        weights[n++] = recorded_of(call->call.args[LEVELS_WEIGHT].tensor);
+                }
+        }
+        cr_expect(n == 2 && weights[0] == weights[1]);
+        program_unref(program);
+        made_deinit(&made);
 }

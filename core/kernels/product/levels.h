@@ -34,6 +34,9 @@ void levels_quantize(const float *from, int64_t n, const LevelsSteps *steps, uin
 // Sums of so many terms fit 32 bits.
 enum { LEVELS_MOST_TERMS = 65536 };
 
+// Where neither scale is larger, no product of them with a sum is infinite.
+#define LEVELS_MOST_SCALE 0x1p40
+
 // *out_matmul stays NULL (STATUS_OK) where the CPU lacks the instructions, and for sums that do not
 // fit.
 Status levels_matmul_new(const LevelsProduct *product, LevelsMatmul **out_matmul);

@@ -116,14 +116,22 @@ static bool level_bounds(Dtype dtype, double *out_low, double *out_high)
         return dtype == DTYPE_U8 || dtype == DTYPE_I8;
 }
 
-// Clamped to levels, then perhaps cast to another type of integers.
+// Numbers from low to high stay what they are.
+static bool holds(Dtype dtype, double low, double high)
+{
+        double least, most;
+        return dtype == DTYPE_I16 || dtype == DTYPE_I32 || dtype == DTYPE_I64 ||
+               (level_bounds(dtype, &least, &most) && low >= least && high <= most);
+}
+
+// Clamped to levels, then perhaps cast to other types of integers that have all of them.
 static bool is_clamped(const Recorded *value, double low, double high)
 {
         FusedActivation clamp;
         if (value->tensor.meta.rank > 1 || meta_numel(&value->tensor.meta) != 1)
                 return false;
         const RecordedCall *call = maker(recorded_buffer(value)->base);
-        while (call != NULL && is_cast(call) && dtype_is_int(call->outs[0]->tensor.meta.dtype))
+        while (call != NULL && is_cast(call) && holds(call->outs[0]->tensor.meta.dtype, low, high))
                 call = maker(rewrite_arg(call, SELF));
         return call != NULL && dtype_is_int(call->outs[0]->tensor.meta.dtype) &&
                fused_activation(&call->call, &clamp) && clamp.clamps && clamp.low >= low &&

@@ -211,6 +211,30 @@ Test(quantized, extreme_scales_give_what_floats_give)
         }
 }
 
+// Levels of int8 whose zero point, -5 or so, is cast to `dtype`.
+#define CAST_ZERO(dtype)                                                                                     \
+        QUANT("q", "quantize_per_tensor.default", "\"%x0\", 0.01, 0, " INT8)                                 \
+        CALL("m", "mean.default", "\"%x0\"")                                                                 \
+        CALL("a", "add.Tensor", "\"%m\", -5")                                                                \
+        CAST("i", "a", "int64")                                                                              \
+        CALL("c", "clamp.default", "\"%i\", -128, 127")                                                      \
+        CAST("z", "c", dtype)                                                                                \
+        CAST("f", "q", "float32")                                                                            \
+        CALL("e", "sub.Tensor", "\"%f\", \"%z\"")                                                            \
+        CALL("d", "mul.Tensor", "\"%e\", 0.01")                                                              \
+        WEIGHT("w", "levels") LINEAR("y", "d", "w") OUTPUT("\"%y\"")
+
+Test(quantized, zero_points_of_a_run_that_casts_wrap_are_no_levels)
+{
+        static const char *const wraps[] = { CAST_ZERO("uint8"), CAST_ZERO("uint16"), CAST_ZERO("uint32") };
+        for (size_t i = 0; i < ARRAY_LENGTH(wraps); i++)
+                try_graph("a zero point that wraps", LIST("5,20"), LIST(STATES), wraps[i], (Want){ 0, 0, 1 });
+        static const char *const keeps[] = { CAST_ZERO("int8"), CAST_ZERO("int16"), CAST_ZERO("int32"),
+                                             CAST_ZERO("int64") };
+        for (size_t i = 0; i < ARRAY_LENGTH(keeps); i++)
+                try_graph("a zero point that stays", LIST("5,20"), LIST(STATES), keeps[i], (Want){ 0, 1, 0 });
+}
+
 // Casting to integers cuts fractions off.
 Test(quantized, zero_points_between_levels_are_cut_off)
 {

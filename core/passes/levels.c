@@ -128,9 +128,11 @@ static bool holds(Dtype dtype, double low, double high)
 static bool is_clamped(const Recorded *value, double low, double high)
 {
         FusedActivation clamp;
-        if (value->tensor.meta.rank > 1 || meta_numel(&value->tensor.meta) != 1)
+        Recorded *base = recorded_buffer(value)->base;
+        if (value->tensor.meta.rank > 1 || meta_numel(&value->tensor.meta) != 1 ||
+            value->tensor.meta.dtype != base->tensor.meta.dtype) // a view of other numbers
                 return false;
-        const RecordedCall *call = maker(recorded_buffer(value)->base);
+        const RecordedCall *call = maker(base);
         while (call != NULL && is_cast(call) && holds(call->outs[0]->tensor.meta.dtype, low, high))
                 call = maker(rewrite_arg(call, SELF));
         return call != NULL && dtype_is_int(call->outs[0]->tensor.meta.dtype) &&

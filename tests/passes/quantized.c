@@ -235,6 +235,23 @@ Test(quantized, zero_points_of_a_run_that_casts_wrap_are_no_levels)
                 try_graph("a zero point that stays", LIST("5,20"), LIST(STATES), keeps[i], (Want){ 0, 1, 0 });
 }
 
+// Half of -5.
+Test(quantized, zero_points_of_a_run_that_are_views_of_other_numbers_are_no_levels)
+{
+        try_graph("the low half", LIST("5,20"), LIST(STATES),
+                  QUANT("q", "quantize_per_tensor.default", "\"%x0\", 0.01, 0, " INT8)
+                          CALL("m", "mean.default", "\"%x0\"") CALL("a", "add.Tensor", "\"%m\", -5")
+                                  CAST("i", "a", "int64") CALL("o", "unsqueeze.default", "\"%i\", 0") CALL(
+                                          "c", "clamp.default", "\"%o\", -128, 127")
+                                          CALL("h", "view.dtype", "\"%c\", {\"$dtype\": \"uint32\"}") CALL(
+                                                  "z", "select.int", "\"%h\", 0, 0") CAST("f", "q", "float32")
+                                                  CALL("e", "sub.Tensor", "\"%f\", \"%z\"")
+                                                          CALL("d", "mul.Tensor", "\"%e\", 0.01")
+                                                                  WEIGHT("w", "levels") LINEAR("y", "d", "w")
+                                                                          OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+}
+
 // Casting to integers cuts fractions off.
 Test(quantized, zero_points_between_levels_are_cut_off)
 {

@@ -262,7 +262,8 @@ def handed_back(g):
     imag = g(torch.imag, c)
     same = [g(torch.nn.functional.dropout, c, 0.5, False), g(torch.feature_dropout, imag, 0.5, False),
             g(torch.atleast_1d, c), g(torch.atleast_3d, imag),
-            g(torch.ops.aten._unsafe_view.default, c, (6,))]
+            g(torch.ops.aten._unsafe_view.default, c, (6,)), g(torch.conj_physical, imag),
+            g(torch.einsum, "ij->ji", c)]
     for value in same:
         g("mul_", value, 3)
     drawn = g(torch.dropout, imag, 0.5, True)

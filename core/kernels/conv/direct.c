@@ -255,9 +255,7 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
         direct->n_groups = MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), direct->n_units);
         direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
         direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
-        direct->n_chunks = conv->n_threads > 1 && direct->n_groups < 4 * conv->n_threads
-                                   ? MIN(direct->panels.n_panels, 4 * conv->n_threads)
-                                   : 1;
+        direct->n_chunks = panels_chunks(direct->panels.n_panels, direct->n_groups, conv->n_threads);
 }
 
 Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
@@ -319,18 +317,6 @@ typedef struct ConvRun {
         float *out;
 } ConvRun;
 
-// Each unit of a group brings its share of the panel that comes next.
-static void look_ahead(const DirectConv *conv, int64_t panel, int64_t unit, NarrowTile *tile)
-{
-        const Panels *panels = &conv->panels;
-        int64_t step = panels_width(panels) * (int64_t)sizeof(float), bytes = step * panels->n_k;
-        bool comes = conv->units > 1 && (panel + 1 < panels->n_panels || conv->n_groups > 1);
-        const uint8_t *next =
-                panel + 1 < panels->n_panels ? tile->weights + bytes : tile->weights - panel * bytes;
-        tile->ahead = comes ? next + unit % conv->units * bytes / conv->units : tile->weights;
-        tile->ahead_step = comes ? step / conv->units + 1 : 0;
-}
-
 static void run_unit(const ConvRun *run, int64_t unit, int vectors, NarrowTile *tile)
 {
         const DirectConv *conv = run->conv;
@@ -353,7 +339,11 @@ static void run_unit(const ConvRun *run, int64_t unit, int vectors, NarrowTile *
                 return;
         }
         tile->in = at;
-        look_ahead(conv, channel / panels_width(&conv->panels), unit, tile);
+        const Panels *panels = &conv->panels;
+        int64_t width = panels_width(panels);
+        narrow_look_ahead(&(NarrowPanels){ panels->n_panels, width * (int64_t)sizeof(float) * panels->n_k,
+                                           panels->n_k, conv->n_groups > 1 },
+                          channel / width, unit % conv->units, conv->units, tile);
         if (frame->scaled) {
                 tile->row_scale = run->framed.scales + pixel;
                 tile->row_offset = run->framed.offsets + pixel;

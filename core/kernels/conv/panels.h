@@ -47,6 +47,13 @@ void panels_deinit(Panels *panels);
 void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
                 int64_t step);
 
+// Pieces that the panels are cut into, so that all threads have work where the groups are few.
+static inline int64_t panels_chunks(int64_t n_panels, int64_t n_groups, int n_threads)
+{
+        int64_t enough = 4 * (int64_t)n_threads;
+        return n_threads > 1 && n_groups < enough ? MIN(n_panels, enough) : 1;
+}
+
 // Where panel `panel` of all weights begins.
 float *panels_start(const Panels *panels, float *weights, int64_t panel);
 

@@ -117,9 +117,7 @@ static void plan(const LevelsProduct *from, LevelsMatmul *matmul)
         matmul->group =
                 MAX(PANELS_GROUP_BYTES / 4 / matmul->n_steps / isa->max_rows, (int64_t)1) * isa->max_rows;
         matmul->n_groups = (from->n_rows + matmul->group - 1) / matmul->group;
-        matmul->n_chunks = from->n_threads > 1 && matmul->n_groups < 4 * from->n_threads
-                                   ? MIN(matmul->n_panels, 4 * (int64_t)from->n_threads)
-                                   : 1;
+        matmul->n_chunks = panels_chunks(matmul->n_panels, matmul->n_groups, from->n_threads);
         snprintf(matmul->name, sizeof(matmul->name), "levels:%s", isa->name);
 }
 
@@ -222,8 +220,8 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
         const LevelsOut *out = &matmul->out;
         LevelsTile tile = { .in_step = run->row_bytes,
                             .n_steps = matmul->n_steps,
-                            .row_scale = &run->operands->scale,
-                            .row_zero = &run->zero,
+                            .row_scale = run->operands->scale,
+                            .row_zero = run->zero,
                             .out_step = matmul->out_step,
                             .bytes = out->bytes,
                             .low = out->low,

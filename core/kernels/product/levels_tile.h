@@ -17,7 +17,7 @@ typedef struct LevelsSteps {
 } LevelsSteps;
 
 // The result of row i and column j, rounded where an operator is written but for the addition:
-//     x = float(sum - row_zero[i] * column_sum[j]) * row_scale[i] * column_scale[j] + bias[j]
+//     x = float(sum - row_zero * column_sum[j]) * row_scale * column_scale[j] + bias[j]
 //     x = min(max(x + residual, low), high); NaN stays
 //     bytes: min(max(round(x * steps.inverse) + steps.zero, steps.least), steps.most)
 typedef struct LevelsTile {
@@ -27,9 +27,8 @@ typedef struct LevelsTile {
         const uint8_t *weights; // int8: [step][column][term]
         const int32_t *column_sum;
         const float *column_scale, *bias;
-        const float *row_scale;
-        const int32_t *row_zero;
-        int64_t row_step;      // 0: all rows share the first scale and zero
+        float row_scale; // of all rows
+        int32_t row_zero;
         char *out;             // of the first row: floats or bytes
         const float *residual; // the same places; NULL: none
         int64_t out_step;      // elements between rows

@@ -167,9 +167,7 @@ static void plan(const DnnlMatmul *from, Precision precision, NarrowMatmul *matm
         matmul->group =
                 MAX(PANELS_GROUP_BYTES / 4 / matmul->run.n / kind->most_rows, (int64_t)1) * kind->most_rows;
         matmul->n_groups = (matmul->n_rows + matmul->group - 1) / matmul->group;
-        matmul->n_chunks = from->n_threads > 1 && matmul->n_groups < 4 * from->n_threads
-                                   ? MIN(matmul->n_panels, 4 * (int64_t)from->n_threads)
-                                   : 1;
+        matmul->n_chunks = panels_chunks(matmul->n_panels, matmul->n_groups, from->n_threads);
         snprintf(matmul->name, sizeof(matmul->name), "%s:%s", precision_names[precision], kind->name);
 }
 
@@ -270,18 +268,6 @@ static void use_panel(const NarrowMatmul *matmul, int64_t panel, NarrowTile *til
         tile->to.n_valid = (int)MIN(matmul->n_columns - column, width);
 }
 
-// Each part of a group brings its share of the panel that comes next.
-static void look_ahead(const NarrowMatmul *matmul, int64_t panel, int64_t part, int64_t n_parts,
-                       NarrowTile *tile)
-{
-        int64_t bytes = matmul->run.n * matmul->width * cell_bytes(matmul->kind);
-        bool comes = n_parts > 1 && (panel + 1 < matmul->n_panels || matmul->n_groups > 1);
-        const uint8_t *next =
-                panel + 1 < matmul->n_panels ? tile->weights + bytes : tile->weights - panel * bytes;
-        tile->ahead = comes ? next + part * bytes / n_parts : tile->weights;
-        tile->ahead_step = comes ? bytes / matmul->run.n / n_parts + 1 : 0;
-}
-
 static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *work, NarrowTile *tile)
 {
         const NarrowMatmul *matmul = run->matmul;
@@ -290,10 +276,12 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
         use_panel(matmul, panel, tile);
         int64_t vectors = panel_columns(matmul, panel) / (matmul->width / DIRECT_VECTORS);
         NarrowLoop *const *loops = matmul->kind->loops[vectors - 1];
+        NarrowPanels panels = { matmul->n_panels, matmul->run.n * matmul->width * cell_bytes(matmul->kind),
+                                matmul->run.n, matmul->n_groups > 1 };
         for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * most); part++) {
                 int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
                 use_rows(run, first, panel, tile);
-                look_ahead(matmul, panel, part, n_parts, tile);
+                narrow_look_ahead(&panels, panel, part, n_parts, tile);
                 loops[last - first - 1](tile);
         }
 }

@@ -28,6 +28,24 @@ typedef struct NarrowTile {
 } NarrowTile;
 
 typedef void NarrowLoop(const NarrowTile *tile);
+
+// The panels that tiles go through, again for each group of rows.
+typedef struct NarrowPanels {
+        int64_t n, bytes, n_steps; // bytes and steps of a panel
+        bool again;                // there is more than one group
+} NarrowPanels;
+
+// Tile `part` of `n_parts` of a group, which has the weights of `panel`, brings its share of those
+// of the panel that comes next.
+static inline void narrow_look_ahead(const NarrowPanels *panels, int64_t panel, int64_t part, int64_t n_parts,
+                                     NarrowTile *tile)
+{
+        bool is_last = panel + 1 == panels->n;
+        const uint8_t *next = is_last ? tile->weights - panel * panels->bytes : tile->weights + panels->bytes;
+        bool comes = n_parts > 1 && (!is_last || panels->again);
+        tile->ahead = comes ? next + part * panels->bytes / n_parts : tile->weights;
+        tile->ahead_step = comes ? panels->bytes / panels->n_steps / n_parts + 1 : 0;
+}
 typedef struct NarrowRow {
         float scale, offset;
 } NarrowRow;

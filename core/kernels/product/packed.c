@@ -76,9 +76,7 @@ static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
         packed->group =
                 MAX(most_bytes / (int64_t)sizeof(float) / deep / packed->most, (int64_t)1) * packed->most;
         packed->n_groups = (packed->n_rows + packed->group - 1) / packed->group;
-        packed->n_chunks = matmul->n_threads > 1 && packed->n_groups < 4 * matmul->n_threads
-                                   ? MIN(packed->panels.n_panels, 4 * (int64_t)matmul->n_threads)
-                                   : 1;
+        packed->n_chunks = panels_chunks(packed->panels.n_panels, packed->n_groups, matmul->n_threads);
         snprintf(packed->name, sizeof(packed->name), "packed:%s", isa_name(packed->panels.isa->isa));
 }
 

@@ -273,9 +273,7 @@ static void take_activation(const Uses *uses, Chain *chain)
 {
         FusedActivation found;
         RecordedCall *call = only_reader(uses, chain);
-        if (call == NULL || !fused_activation(&call->call, &found))
-                return;
-        if (!found.clamps)
+        if (call == NULL || !fused_activation(&call->call, &found) || !found.clamps)
                 return;
         chain->low = found.low;
         chain->high = found.high;

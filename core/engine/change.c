@@ -365,8 +365,7 @@ static void keep_bytes(const Engine *engine, GraphVersion *version, const PutReq
 static Status share_decoded(Engine *engine, const GraphVersion *version, Graph *decoded)
 {
         engine_set_content(engine, decoded, &version->key);
-        registry_drop(engine->decoded, &version->key);
-        return registry_put(engine->decoded, &version->key, decoded);
+        return registry_replace(engine->decoded, &version->key, decoded);
 }
 
 static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVersion *version,

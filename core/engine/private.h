@@ -109,11 +109,14 @@ bool engine_brings_others(const StoreVersion *sent, const StoreVersion *latest);
 void engine_keep_along(const GraphVersion *latest, GraphVersion *version);
 // The bytes of one part of a version, without its holes' contents.
 Status engine_part_bytes(Engine *engine, const GraphVersion *version, uint32_t index, Storage **out_bytes);
-// `status`, of reading the version's bytes. Those that are missing because the version was deleted
-// meanwhile are no damage: STATUS_NOT_FOUND. Deleting takes them from the disk first, and is waited
-// for, so that no caller may hold the engine's mutex.
-Status engine_unless_deleted(Engine *engine, const GraphVersion *version, Status status);
-// Decodes a version from where it is kept.
+// Calls `read`, which reads the version's stored bytes. Those that are missing are damaged only
+// while the version is listed: after a delete it is STATUS_NOT_FOUND, and where the same content
+// was put again with other samples or labels, the version that is listed now is read instead.
+// Changes are waited for, so that no caller may hold the engine's mutex.
+typedef Status (*VersionRead)(Engine *engine, const GraphVersion *version, void *context);
+Status engine_read_stored(Engine *engine, const GraphVersion *version, VersionRead read, void *context);
+// Decodes a version from where it is kept; reads what makes its content, and nothing that comes
+// along.
 Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **out_graph);
 // Notes the outcome of reading a version: ready, or damaged with this thread's failure as the
 // reason.

@@ -311,7 +311,7 @@ Status engine_derivation(Engine *engine, const GraphVersion *version, Text *out)
                 if (version->stored.parts[i].role != STORE_RECIPE)
                         continue;
                 _cleanup_(storage_unrefp) Storage *bytes = NULL;
-                TRY(engine_unless_deleted(engine, version, engine_part_bytes(engine, version, i, &bytes)));
+                TRY(engine_part(engine, version, STORE_RECIPE, &bytes));
                 text_add_n(out, (const char *)bytes->data, bytes->n_bytes);
         }
         return text_status(out);

@@ -15,9 +15,14 @@ static Status damaged(const GraphVersion *version)
                     (long long)version->stored.version, graph_version_reason(version));
 }
 
+static Status read_graph(Engine *engine, const GraphVersion *version, void *out_graph)
+{
+        return engine_read_graph(engine, version, out_graph);
+}
+
 static Status read_version(Engine *engine, GraphVersion *version, Graph **out_graph)
 {
-        return engine_unless_deleted(engine, version, engine_read_graph(engine, version, out_graph));
+        return engine_read_stored(engine, version, read_graph, out_graph);
 }
 
 typedef struct GraphLoad {

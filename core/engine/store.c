@@ -236,31 +236,52 @@ Status engine_part_bytes(Engine *engine, const GraphVersion *version, uint32_t i
         return adopt_mapping(document, true, out_bytes);
 }
 
-Status engine_unless_deleted(Engine *engine, const GraphVersion *version, Status status)
+Status engine_read_stored(Engine *engine, const GraphVersion *version, VersionRead read, void *context)
 {
-        if (status != STATUS_DAMAGED)
-                return status;
-        Failure failure = *failure_current();
-        _cleanup_(graph_version_unrefp) GraphVersion *found = NULL;
-        engine_begin_change(engine);
-        bool listed = engine_find(engine, version->name, version->stored.version, &found) == STATUS_OK &&
-                      found == version;
-        engine_end_change(engine);
-        if (!listed)
-                return fail(STATUS_NOT_FOUND, "graph '%s' version %lld was deleted", version->name,
-                            (long long)version->stored.version);
-        *failure_current() = failure;
-        return status;
+        _cleanup_(graph_version_unrefp) GraphVersion *now = NULL;
+        for (;;) {
+                Status status = read(engine, version, context);
+                if (status != STATUS_DAMAGED)
+                        return status;
+                Failure failure = *failure_current();
+                GraphVersion *found = NULL;
+                engine_begin_change(engine);
+                bool listed =
+                        engine_find(engine, version->name, version->stored.version, &found) == STATUS_OK &&
+                        memcmp(&found->key, &version->key, sizeof(found->key)) == 0;
+                engine_end_change(engine);
+                bool same = found == version;
+                graph_version_unref(now);
+                now = found;
+                if (!listed)
+                        return fail(STATUS_NOT_FOUND, "graph '%s' version %lld was deleted", version->name,
+                                    (long long)version->stored.version);
+                *failure_current() = failure;
+                if (same)
+                        return status;
+                version = now;
+        }
+}
+
+typedef struct PartRead {
+        StoreRole role;
+        Storage **out_bytes;
+} PartRead;
+
+static Status read_part(Engine *engine, const GraphVersion *version, void *context)
+{
+        const PartRead *part = context;
+        for (uint32_t i = 0; i < version->stored.n_parts; i++)
+                if (version->stored.parts[i].role == part->role)
+                        return engine_part_bytes(engine, version, i, part->out_bytes);
+        return fail(STATUS_NOT_FOUND, "graph '%s' version %lld has no %s", version->name,
+                    (long long)version->stored.version, store_role_names[part->role]);
 }
 
 Status engine_part(Engine *engine, const GraphVersion *version, StoreRole role, Storage **out_bytes)
 {
-        for (uint32_t i = 0; i < version->stored.n_parts; i++)
-                if (version->stored.parts[i].role == role)
-                        return engine_unless_deleted(engine, version,
-                                                     engine_part_bytes(engine, version, i, out_bytes));
-        return fail(STATUS_NOT_FOUND, "graph '%s' version %lld has no %s", version->name,
-                    (long long)version->stored.version, store_role_names[role]);
+        PartRead part = { role, out_bytes };
+        return engine_read_stored(engine, version, read_part, &part);
 }
 
 static Status load_part(Engine *engine, const GraphVersion *version, uint32_t index, UploadPart *part)
@@ -304,14 +325,17 @@ Status engine_read_graph(Engine *engine, const GraphVersion *version, Graph **ou
         // taken before the bytes: old bytes under a newer generation would be trusted for good
         uint64_t generation = engine_generation(engine);
         Status status = STATUS_OK;
+        uint32_t n = 0;
         for (uint32_t i = 0; i < version->stored.n_parts && status == STATUS_OK; i++) {
-                parts[i].name = part_name(&version->stored, version->stored.parts[i].role);
-                parts[i].pieces = &pieces[i];
-                status = load_part(engine, version, i, &parts[i]);
+                StoreRole role = version->stored.parts[i].role;
+                if (role != STORE_GRAPH && role != STORE_WEIGHTS)
+                        continue;
+                parts[n].name = part_name(&version->stored, role);
+                parts[n].pieces = &pieces[n];
+                status = load_part(engine, version, i, &parts[n++]);
         }
         if (status == STATUS_OK)
-                status = engine->loader.load(engine->loader.context, parts, version->stored.n_parts, model,
-                                             out_graph);
+                status = engine->loader.load(engine->loader.context, parts, n, model, out_graph);
         if (status == STATUS_OK) {
                 graph_set_content(*out_graph, &version->key);
                 (*out_graph)->generation = generation;

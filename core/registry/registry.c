@@ -389,6 +389,25 @@ Status registry_put(Registry *registry, const RegistryKey *key, void *borrow_obj
         return registry_put_in(registry, key, NULL, borrow_object);
 }
 
+Status registry_replace(Registry *registry, const RegistryKey *key, void *borrow_object)
+{
+        RegistryEntry *gone = NULL;
+        pthread_mutex_lock(&registry->mutex);
+        RegistryEntry *old = entry_find(registry, key), *entry = entry_add(registry, key, NULL);
+        if (entry != NULL) {
+                if (old != NULL)
+                        gone = take_out(registry, old, NULL);
+                registry->type.ref(borrow_object);
+                make_ready(registry, entry, borrow_object);
+        }
+        pthread_mutex_unlock(&registry->mutex);
+        free_chain(registry, gone);
+        if (entry == NULL)
+                return fail_memory();
+        evict(registry, key, NULL);
+        return STATUS_OK;
+}
+
 void *registry_peek(Registry *registry, const RegistryKey *key)
 {
         pthread_mutex_lock(&registry->mutex);

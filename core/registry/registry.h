@@ -59,6 +59,9 @@ Ticket *registry_publish(Registry *registry, RegistryEntry *build, void *take_ob
 Status registry_put(Registry *registry, const RegistryKey *key, void *borrow_object);
 Status registry_put_in(Registry *registry, const RegistryKey *key, const RegistryKey *group,
                        void *borrow_object);
+// The same in the place of whatever is there: nobody finds the key without an object in between. A
+// build under way serves its waiters.
+Status registry_replace(Registry *registry, const RegistryKey *key, void *borrow_object);
 // Counted reference if ready, else NULL. Never parks.
 void *registry_peek(Registry *registry, const RegistryKey *key);
 // Whether registry_peek would find it; does not count as a use.

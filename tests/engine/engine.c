@@ -258,6 +258,56 @@ Test(engine, a_graph_that_is_deleted_before_it_is_read_is_gone_not_damaged)
         scratch_remove(folder);
 }
 
+static void put_with_samples(Engine *engine, const char *samples)
+{
+        Storage *bytes[2] = { NULL, NULL };
+        Graph *graph = NULL;
+        GraphVersion *version = NULL;
+        StoreVersion identified;
+        bool created;
+        storage_new(1, false, NULL, &bytes[0]);
+        memcpy(bytes[0]->data, "A", 1);
+        storage_new(strlen(samples), false, NULL, &bytes[1]);
+        memcpy(bytes[1]->data, samples, strlen(samples));
+        UploadPart parts[2] = { { .name = "graph", .bytes = bytes[0] },
+                                { .name = "samples", .bytes = bytes[1] } };
+        graph_new(GRAPH_FX_JSON, &graph);
+        cr_assert_eq(upload_identify(parts, 2, NULL, "fx", &identified), STATUS_OK);
+        PutRequest put = {
+                .name = "m", .parts = parts, .n_parts = 2, .identified = &identified, .graph = graph
+        };
+        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK);
+        graph_version_unref(version);
+        graph_unref(graph);
+        storage_unref(bytes[0]);
+        storage_unref(bytes[1]);
+}
+
+// Who found a version goes on with it, whoever gives it other samples meanwhile.
+Test(engine, a_version_whose_samples_were_replaced_is_there_for_who_found_it_before)
+{
+        char *folder = scratch_make();
+        Engine *engine = open_engine(folder);
+        GraphVersion *version = NULL;
+        Graph *graph = NULL;
+        Storage *bytes = NULL;
+        put_with_samples(engine, "first");
+        engine_find(engine, "m", 0, &version);
+        put_with_samples(engine, "second one");
+        cr_assert_eq(engine_part(engine, version, STORE_SAMPLES, &bytes), STATUS_OK, "%s",
+                     failure_current()->message);
+        cr_assert_eq(bytes->n_bytes, 10, "those that are there now");
+        bytes = storage_unref(bytes);
+        engine_set_loaded(engine, "m", false);
+        cr_assert_eq(engine_graph(engine, version, &graph), STATUS_OK, "%s", failure_current()->message);
+        graph_unref(graph);
+        cr_assert_eq(engine_delete(engine, "m", 0), STATUS_OK);
+        cr_assert_eq(engine_part(engine, version, STORE_SAMPLES, &bytes), STATUS_NOT_FOUND);
+        graph_version_unref(version);
+        engine_close(engine);
+        scratch_remove(folder);
+}
+
 Test(engine, a_stored_graph_that_a_limit_refuses_now_is_not_damaged)
 {
         char *folder = scratch_make();

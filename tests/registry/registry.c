@@ -193,6 +193,26 @@ Test(registry, dropping_a_key_during_its_build_still_serves_the_waiters)
         registry_close(registry);
 }
 
+Test(registry, an_object_takes_the_place_of_one_that_is_there_or_being_built)
+{
+        Registry *registry = open_registry(1000);
+        Ticket ticket = { 0 };
+        void *object = NULL;
+        RegistryEntry *build = NULL;
+        Object made = { 1, 10 }, put = { 1, 20 }, last = { 1, 30 };
+        acquire(registry, &key_a, &ticket, &object, &build);
+        cr_assert_eq(registry_replace(registry, &key_a, &put), STATUS_OK);
+        cr_assert_eq(registry_peek(registry, &key_a), &put, "before the build has ended");
+        registry_publish(registry, build, &made);
+        cr_assert_eq(ticket.object, &made, "the build still serves who waits");
+        cr_assert_eq(registry_replace(registry, &key_a, &last), STATUS_OK);
+        cr_assert_eq(registry_peek(registry, &key_a), &last);
+        cr_assert_eq(registry_stats(registry).n_entries, 1);
+        cr_assert_eq(registry_stats(registry).bytes, 30);
+        cr_assert_eq(put.n_references, 2, "mine and that of the one who looked");
+        registry_close(registry);
+}
+
 Test(registry, a_build_stops_when_the_last_caller_that_waits_for_it_has_left_and_the_next_caller_starts_anew)
 {
         Registry *registry = open_registry(1000);

@@ -54,11 +54,19 @@ static Status fail_dtype(const char *kernel, Dtype dtype)
 static const char *c_name(Dtype dtype)
 {
         static const char *const names[DTYPE_COUNT] = {
-                [DTYPE_BOOL] = "bool",      [DTYPE_U8] = "unsigned char",
-                [DTYPE_I8] = "signed char", [DTYPE_I16] = "short",
-                [DTYPE_I32] = "int",        [DTYPE_I64] = "long",
-                [DTYPE_F16] = "c10::Half",  [DTYPE_BF16] = "c10::BFloat16",
-                [DTYPE_F32] = "float",      [DTYPE_F64] = "double",
+                [DTYPE_BOOL] = "bool",
+                [DTYPE_U8] = "unsigned char",
+                [DTYPE_I8] = "signed char",
+                [DTYPE_I16] = "short",
+                [DTYPE_I32] = "int",
+                [DTYPE_I64] = "long",
+                [DTYPE_F16] = "c10::Half",
+                [DTYPE_BF16] = "c10::BFloat16",
+                [DTYPE_F32] = "float",
+                [DTYPE_F64] = "double",
+                [DTYPE_U16] = "short unsigned int",
+                [DTYPE_U32] = "unsigned int",
+                [DTYPE_U64] = "long unsigned int",
         };
         return names[dtype] == NULL ? dtype_info[dtype].name : names[dtype];
 }
@@ -146,6 +154,8 @@ static Status check_kernel_dtype(DrawKind kind, Dtype dtype)
                 return is_real && dtype != DTYPE_BOOL ? STATUS_OK : fail_dtype("geometric_cpu", dtype);
         case DRAW_BERNOULLI:
                 return is_real ? STATUS_OK : fail_dtype("bernoulli_scalar_cpu_", dtype);
+        case DRAW_INTEGER:
+                return STATUS_OK; // check_integer_bounds looked
         default:
                 return is_real ? STATUS_OK : fail_dtype("random_kernel_cpu", dtype);
         }
@@ -190,21 +200,31 @@ static int64_t move_down(Dtype dtype, int64_t to)
         return there >= to ? there - gap_at(dtype, last) : to;
 }
 
+static bool is_unsigned(Dtype dtype)
+{
+        return ((DTYPES_UINTS | DTYPE_BIT(DTYPE_U8)) & DTYPE_BIT(dtype)) != 0;
+}
+
+// As PyTorch holds it in an int64: that of uint64 is -1.
+static int64_t largest_whole(Dtype dtype)
+{
+        if (dtype == DTYPE_BOOL)
+                return 1;
+        return (int64_t)(UINT64_MAX >> (64 + !is_unsigned(dtype) - 8 * dtype_info[dtype].bytes));
+}
+
 static Status check_integer_bounds(Dtype dtype, int64_t from, int64_t last)
 {
         int64_t low = INT64_MIN, high = INT64_MAX;
-        if ((DTYPES_REAL >> dtype & 1) == 0)
+        if (((DTYPES_REAL | DTYPES_UINTS) >> dtype & 1) == 0)
                 return fail(STATUS_DTYPE, "check_random_bounds handles only integral, floating-point and "
                                           "boolean types");
         if (dtype == DTYPE_F16) {
                 low = -65504;
                 high = 65504;
         } else if (!dtype_is_float(dtype)) {
-                bool is_signed = dtype != DTYPE_BOOL && dtype != DTYPE_U8;
-                high = dtype == DTYPE_BOOL ? 1
-                       : dtype == DTYPE_U8 ? UINT8_MAX
-                                           : (int64_t)(UINT64_MAX >> (65 - 8 * dtype_info[dtype].bytes));
-                low = is_signed ? -high - 1 : 0;
+                high = dtype == DTYPE_U64 ? INT64_MAX : largest_whole(dtype);
+                low = dtype == DTYPE_BOOL || is_unsigned(dtype) ? 0 : -high - 1;
         }
         if (from < low || from > high)
                 return fail(STATUS_VALUE, "from is out of bounds for %s", c_name(dtype));
@@ -237,10 +257,7 @@ static Status set_range(Draw *draw, Dtype dtype, int64_t from, int64_t to)
 // From `from` to the largest number of the dtype; of floats: to the end of those without a gap.
 static Status set_open_range(Draw *draw, Dtype dtype, int64_t from)
 {
-        int64_t last = dtype == DTYPE_BOOL ? 1
-                       : dtype == DTYPE_U8
-                               ? UINT8_MAX
-                               : (int64_t)(UINT64_MAX >> (65 - 8 * MIN(dtype_info[dtype].bytes, 8)));
+        int64_t last = dtype_is_int(dtype) || dtype == DTYPE_BOOL ? largest_whole(dtype) : INT64_MAX;
         if (dtype_is_float(dtype)) {
                 last = (int64_t)1 << digits_of(dtype);
                 from = move_up(dtype, from);
@@ -260,6 +277,8 @@ static Status set_all_bits(Draw *draw, Dtype dtype)
         draw->kind = DRAW_ANY_INT64;
         if (dtype == DTYPE_I64 || (dtype_is_float(dtype) && dtype != DTYPE_F16))
                 return STATUS_OK;
+        if (((DTYPES_UINTS | DTYPES_BOOL) & DTYPE_BIT(dtype)) != 0 || dtype == DTYPE_F16)
+                return fail_dtype("random_full_64_bits_range_kernel_cpu", dtype);
         return fail(STATUS_DTYPE,
                     "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
 }

@@ -149,15 +149,15 @@ static void run_group(const char *group, bool constants, bool numbers)
 }
 
 #define GOLDEN_GROUP(group)                                                                                  \
-        Test(golden, group##_compiled_gives_what_eager_gives, .timeout = 120)                                \
+        Test(golden, group##_compiled_gives_what_eager_gives, .timeout = 280)                                \
         {                                                                                                    \
                 run_group(#group, false, false);                                                             \
         }                                                                                                    \
-        Test(golden, group##_compiled_with_constants_gives_what_eager_gives, .timeout = 120)                 \
+        Test(golden, group##_compiled_with_constants_gives_what_eager_gives, .timeout = 280)                 \
         {                                                                                                    \
                 run_group(#group, true, false);                                                              \
         }                                                                                                    \
-        Test(golden, group##_compiled_for_other_numbers_gives_what_eager_gives, .timeout = 120)              \
+        Test(golden, group##_compiled_for_other_numbers_gives_what_eager_gives, .timeout = 280)              \
         {                                                                                                    \
                 run_group(#group, false, true);                                                              \
         }

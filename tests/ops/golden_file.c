@@ -141,7 +141,9 @@ typedef struct TensorNote {
         const char *key;
         int64_t stride[MAX_RANK], offset;
         int n_stride, alias;
-        bool is_complex; // complex128, kept as pairs of float64
+        bool is_complex;         // complex128, kept as pairs of float64
+        int64_t tiled[MAX_RANK]; // the shape that repeated values fill
+        int n_tiled;
 } TensorNote;
 
 static Status make_tensor(GoldenFile *file, const TensorNote *note, Tensor **out_tensor)
@@ -153,6 +155,9 @@ static Status make_tensor(GoldenFile *file, const TensorNote *note, Tensor **out
         int64_t span;
         meta_init(&dense, note->is_complex ? DTYPE_C128 : entry->dtype, entry->rank - note->is_complex,
                   entry->size);
+        const size_t n_tile = (size_t)meta_numel(&dense) * dtype_info[dense.dtype].bytes;
+        if (note->n_tiled >= 0)
+                meta_init(&dense, dense.dtype, note->n_tiled, note->tiled);
         meta = dense;
         if (note->n_stride >= 0)
                 memcpy(meta.stride, note->stride, sizeof(meta.stride));
@@ -165,7 +170,8 @@ static Status make_tensor(GoldenFile *file, const TensorNote *note, Tensor **out
         // The file's bytes lie as they come: an unaligned tensor is copied into place first.
         size_t n_bytes = (size_t)meta_numel(&dense) * dtype_info[dense.dtype].bytes;
         _cleanup_(freep) uint8_t *aligned = malloc(n_bytes + 1);
-        memcpy(aligned, entry->data, n_bytes);
+        for (size_t at = 0; at < n_bytes; at += n_tile)
+                memcpy(aligned + at, entry->data, MIN(n_tile, n_bytes - at));
         plain.data = aligned;
         tensor_copy_data(&source, *out_tensor);
         return STATUS_OK;
@@ -180,6 +186,7 @@ static Status read_note(JsonReader *json, TensorNote *note)
         bool more;
         int64_t alias;
         note->n_stride = -1;
+        note->n_tiled = -1;
         note->alias = -1;
         note->offset = 0;
         note->is_complex = false;
@@ -194,6 +201,8 @@ static Status read_note(JsonReader *json, TensorNote *note)
                         TRY(json_read_int(json, &note->offset));
                 } else if (strcmp(key, "complex") == 0) {
                         TRY(json_read_bool(json, &note->is_complex));
+                } else if (strcmp(key, "tiled") == 0) {
+                        TRY(read_ints(json, note->tiled, MAX_RANK, &note->n_tiled));
                 } else if (strcmp(key, "alias") == 0) {
                         TRY(json_read_int(json, &alias));
                         note->alias = (int)alias;

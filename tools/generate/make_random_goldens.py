@@ -31,10 +31,22 @@ from make_goldens import TOLERANCE, Candidate, encode_case, find_overload
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
 SEEDS, SIZES = (0, 1, 42), (1, 15, 16, 17, 1000, 100003)
 FLOATS, INTS = (f32, f64, f16, bf16), (i64, i32, torch.int16, i8, u8)
-HASHED = 100  # elements from which on only the hash is kept
+COMPLEX, UNSIGNED = (torch.complex64, torch.complex128), (torch.uint16, torch.uint32, torch.uint64)
+HASHED = 16  # elements from which on only the hash is kept
 seeds = itertools.cycle(SEEDS)
-make_goldens.MAX_ELEMENTS = max(SIZES)
-make_goldens.TAKEN = {*make_goldens.TAKEN, torch.complex64, torch.int16}
+make_goldens.MAX_ELEMENTS = 3 * max(SIZES)
+make_goldens.TAKEN = {*make_goldens.TAKEN, *COMPLEX}
+
+
+class Tile:
+    """A tensor that repeats a few values, which alone are stored."""
+
+    def __init__(self, values, *shape):
+        self.values, self.shape = values, list(shape)
+
+    def tensor(self):
+        n = math.prod(self.shape)
+        return self.values.repeat(-(-n // len(self.values)))[:n].reshape(self.shape)
 
 
 class Drawn(Candidate):
@@ -42,6 +54,8 @@ class Drawn(Candidate):
 
     def __init__(self, name, args, kwargs=None, seed=None):
         self.seed = next(seeds) if seed is None else seed
+        self.tiles = {at: arg for at, arg in enumerate(args) if isinstance(arg, Tile)}
+        args = [arg.tensor() if isinstance(arg, Tile) else arg for arg in args]
         torch.manual_seed(self.seed)
         super().__init__(find_overload(name), args, kwargs or {}, "hand")
 
@@ -49,16 +63,95 @@ class Drawn(Candidate):
         pass
 
 
-def factories():
+# ---- every seed, size and dtype ----------------------------------------------------------------
+# Overload, arguments behind the size or the tensor, dtypes.
+
+
+FROM_SIZES = (
+    ("rand.default", (), FLOATS + COMPLEX),
+    ("randn.default", (), FLOATS + COMPLEX),
+    ("normal.float_float", (0.5, 2.5), FLOATS + COMPLEX),
+    ("randint.default", (97,), FLOATS + INTS + UNSIGNED),
+    ("randint.default", (2,), (torch.bool,)),
+    ("randint.low", (3, 90), FLOATS + INTS + UNSIGNED),
+)
+FROM_ZEROS = (
+    ("rand_like.default", (), FLOATS + COMPLEX),
+    ("randn_like.default", (), FLOATS + COMPLEX),
+    ("randint_like.default", (30,), FLOATS + INTS + UNSIGNED),
+    ("randint_like.low_dtype", (4, 30), FLOATS + INTS + UNSIGNED),
+    ("uniform_.default", (-3.5, 7.25), FLOATS + COMPLEX),
+    ("normal_.default", (1.3, 0.7), FLOATS + COMPLEX),
+    ("log_normal_.default", (0.1, 0.25), FLOATS),
+    ("cauchy_.default", (0.3, 1.7), FLOATS),
+    ("exponential_.default", (2.5,), FLOATS),
+    ("geometric_.default", (0.3,), FLOATS + INTS),
+    ("random_.default", (), FLOATS + INTS + (torch.bool,)),
+    ("random_.to", (17,), FLOATS + INTS + UNSIGNED),
+    ("random_.to", (2,), (torch.bool,)),
+    ("random_.from", (3, 100), FLOATS + INTS + UNSIGNED),
+    ("bernoulli_.float", (0.3,), FLOATS + INTS + (torch.bool,)),
+    ("bernoulli.p", (0.3,), FLOATS + INTS + (torch.bool,)),
+)
+FROM_SHARES = (
+    ("bernoulli.default", (), FLOATS),
+    ("multinomial.default", (1,), FLOATS),
+    ("multinomial.default", (40, True), FLOATS),
+    ("normal.Tensor_float", (0.7,), FLOATS + COMPLEX),
+    ("poisson.default", (), FLOATS),
+    ("dropout.default", (0.3, True), FLOATS),
+    ("dropout_.default", (0.3, True), FLOATS),
+    ("alpha_dropout.default", (0.3, True), FLOATS),
+    ("native_dropout.default", (0.3, True), FLOATS + COMPLEX),
+    ("rrelu.default", (0.1, 0.9, True), (f32, f64, bf16)),
+)
+
+
+LARGEST = {f16: 2048, bf16: 256, torch.int16: 32767, i8: 127, u8: 255}  # of randperm
+
+
+def shares(dtype, *shape):
+    return Tile(torch.tensor([0.25, 1.0, 0.0, 0.9, 0.5, 0.3125, 0.1]).to(dtype), *shape)
+
+
+def sweep(seed, size):
+    for name, given, dtypes in FROM_SIZES:
+        for dtype in dtypes:
+            yield Drawn(f"aten.{name}", [*given, [size]], {"dtype": dtype}, seed)
+    for name, given, dtypes in FROM_ZEROS:
+        for dtype in dtypes:
+            yield Drawn(f"aten.{name}", [Tile(torch.zeros(1, dtype=dtype), size), *given], None, seed)
+    for name, given, dtypes in FROM_SHARES:
+        for dtype in dtypes:
+            yield Drawn(f"aten.{name}", [shares(dtype, size), *given], None, seed)
+    for dtype in FLOATS + INTS:
+        if size - 1 <= LARGEST.get(dtype, size):
+            yield Drawn("aten.randperm.default", [size], {"dtype": dtype}, seed)
+    for dtype in FLOATS:
+        x = shares(dtype, size)
+        yield Drawn("aten.normal.Tensor_Tensor", [x, x], None, seed)
+        yield Drawn("aten.normal.float_Tensor", [0.3, x], None, seed)
+        for name in ("feature_dropout", "feature_alpha_dropout"):
+            yield Drawn(f"aten.{name}.default", [shares(dtype, size, 3), 0.4, True], None, seed)
+    for dtype in FLOATS + INTS + (torch.bool,):
+        zeros = Tile(torch.zeros(1, dtype=dtype), size)
+        yield Drawn("aten.bernoulli_.Tensor", [zeros, shares(f32, size)], None, seed)
+    for dtype in (f32, f64):
+        x = shares(dtype, size)
+        yield Drawn("aten.multinomial.default", [x, max(1, min(size // 2, 40))], None, seed)
+        yield Drawn("aten.binomial.default", [Tile(torch.tensor([9.0, 0.0, 400.0], dtype=dtype), size), x],
+                    None, seed)
+
+
+def sweeps():
     for seed, size in itertools.product(SEEDS, SIZES):
-        for dtype in FLOATS:
-            for name in ("rand", "randn"):
-                yield Drawn(f"aten.{name}.default", [[size]], {"dtype": dtype}, seed)
-        for dtype in (i64, i32, u8, f32):
-            yield Drawn("aten.randint.default", [97, [size]], {"dtype": dtype}, seed)
-            yield Drawn("aten.randint.low", [3, 90, [size]], {"dtype": dtype}, seed)
-        yield Drawn("aten.normal.float_float", [0.5, 2.5, [size]], {}, seed)
-        yield Drawn("aten.randperm.default", [size], {}, seed)
+        yield from sweep(seed, size)
+
+
+# ---- other forms -------------------------------------------------------------------------------
+
+
+def factories():
     yield Drawn("aten.rand.default", [[3, 0, 2]])
     yield Drawn("aten.rand.default", [[2, 3, 4]], {"dtype": torch.complex64})
     yield Drawn("aten.randn.default", [[2, 3, 4]], {"dtype": torch.complex64})
@@ -205,12 +298,30 @@ def attention():
                         {"enable_gqa": True})
 
 
+def with_tiles(case, drawn, tensors, kept):
+    """Arguments that repeat a few values have these, once for all cases."""
+    for at, tile in drawn.tiles.items():
+        entry = case["args"][at]
+        key = entry["$tensor"]
+        del tensors[key]
+        values = tile.values.dtype, tuple(tile.values.tolist())
+        if values not in kept:
+            kept[values] = key
+            tensors[key] = stored_form(tile.values)
+        entry |= {"$tensor": kept[values], "tiled": tile.shape}
+    return case
+
+
+def stored_form(values):
+    return torch.view_as_real(values) if values.dtype == torch.complex128 else values
+
+
 def with_hashes(case, tensors):
     """Large results are replaced by their hashes."""
     def shorten(entry):
         if isinstance(entry, list):
             return [shorten(item) for item in entry]
-        if "$tensor" not in entry or tensors[entry["$tensor"]].numel() <= HASHED:
+        if "$tensor" not in entry or tensors[entry["$tensor"]].numel() < HASHED:
             return entry
         raw = tensors.pop(entry["$tensor"]).contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
         return {"$sha256": hashlib.sha256(raw).hexdigest()}
@@ -227,12 +338,14 @@ def main():
     torch.manual_seed(0)
     if not torch.equal(torch.empty(100).bernoulli_(0.5), plain):
         sys.exit("PyTorch draws with MKL's generators on this processor")
-    lines, tensors = [], {}
-    drawn_cases = itertools.chain(factories(), likes(), fills(), probabilities(), samples(), events(),
-                                  layers(), attention())
+    lines, tensors, kept = [], {}, {}
+    drawn_cases = itertools.chain(sweeps(), factories(), likes(), fills(), probabilities(), samples(),
+                                  events(), layers(), attention())
     for number, drawn in enumerate(drawn_cases):
-        case = with_hashes(encode_case(drawn, tensors, number), tensors)
+        case = with_tiles(encode_case(drawn, tensors, number), drawn, tensors, kept)
         rtol, atol = TOLERANCE[drawn.args[0].dtype] if "attention" in case["op"] else (0.0, 0.0)
+        if atol == 0:
+            case = with_hashes(case, tensors)
         case |= {"opinfo": "hand", "seed": drawn.seed, "rtol": rtol, "atol": atol}
         lines.append(json.dumps(case, separators=(",", ":"), allow_nan=False))
     (FOLDER / "random.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -30,7 +30,11 @@ def stored(entry, tensors):
     """The values of {"$tensor": key}. complex128 stands there as float64, at any address: the copy is
     aligned."""
     values = tensors[entry["$tensor"]]
-    return torch.view_as_complex(values.clone()) if entry.get("complex") else values
+    values = torch.view_as_complex(values.clone()) if entry.get("complex") else values
+    if "tiled" not in entry:
+        return values
+    n = math.prod(entry["tiled"])
+    return values.repeat(-(-n // len(values)))[:n].reshape(entry["tiled"])
 
 
 def build_tensor(entry, tensors):

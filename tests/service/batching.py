@@ -241,8 +241,10 @@ def rows_body(rows, seed):
 
 
 def check_rows(tally, server, alone):
-    """Runs of 1, 2, 3, 5 and 6 rows, one of each at a time: those that are joined differ in their size."""
+    """Runs of 1, 2, 3, 5 and 6 rows, one of each at a time: those that are joined differ in their size.
+    They wait for each other: on a fast machine the first would have ended before the next arrives."""
     sizes = (1, 2, 3, 5, 6)
+    patch(server, "rows", max_delay_us=2000)
     before, joined, wrong = counted(server, "fxserve_batched_runs_total"), 0, []
     connections = [server.connect(60) for _ in sizes]
     for turn in range(400):

@@ -4,7 +4,12 @@
 #include "core/kernels/product/matmul.h"
 #include "core/ops/arguments.h"
 #include "core/ops/compose.h"
+#include "core/ops/view.h"
 #include <string.h>
+
+typedef struct Range {
+        int64_t from, to;
+} Range;
 
 // ---- the kernel: a[s, k] with b[groups, k, n] by rows, or a[m, s] with b[s, n] by depth ----
 static Status grouped_infer(OpCall *call)
@@ -20,12 +25,21 @@ static Status grouped_infer(OpCall *call)
         return out_fresh(call, 0, &meta);
 }
 
-// Rows or columns `from` to `to` of a matrix.
-static Operand part(const OpRun *run, uint32_t index, int dim, int64_t from, int64_t to)
+// Offsets may lie outside of the matrix: PyTorch slices with them.
+static Range range_of(int64_t from, int64_t to, int64_t size)
+{
+        Range range = { from, to };
+        view_clamp_slice(size, &range.from, &range.to);
+        return range;
+}
+
+// Rows or columns of a matrix.
+static Operand part(const OpRun *run, uint32_t index, int dim, Range range)
 {
         Operand all = { run->in[index], *run->in_meta[index] };
-        all.data = (const char *)all.data + from * all.meta.stride[dim] * dtype_info[all.meta.dtype].bytes;
-        all.meta.size[dim] = to - from;
+        all.data =
+                (const char *)all.data + range.from * all.meta.stride[dim] * dtype_info[all.meta.dtype].bytes;
+        all.meta.size[dim] = range.to - range.from;
         return all;
 }
 
@@ -39,29 +53,38 @@ static Operand matrix_of(const OpRun *run, uint32_t index, int64_t group)
         return one;
 }
 
+static int64_t end_of_group(const OpRun *run, int64_t group)
+{
+        const TensorMeta *offs = run->in_meta[2];
+        const char *ends = run->in[2];
+        return element_as_i64(offs->dtype, ends + group * offs->stride[0] * dtype_info[offs->dtype].bytes);
+}
+
 static Status grouped_run(const OpRun *run)
 {
-        const TensorMeta *a = run->in_meta[0], *offs = run->in_meta[2], *out = run->out_meta[0];
-        const bool by_rows = run->in_meta[1]->rank == 3;
-        const int64_t all = a->size[by_rows ? 0 : 1], n_columns = out->size[out->rank - 1];
-        int64_t at = 0, width = dtype_info[out->dtype].bytes;
+        const TensorMeta *a = run->in_meta[0], *b = run->in_meta[1], *out = run->out_meta[0];
+        const bool by_rows = b->rank == 3;
+        const int64_t n_columns = out->size[out->rank - 1], n_groups = run->in_meta[2]->size[0];
+        const int64_t width = dtype_info[out->dtype].bytes;
         memset(run->out[0], 0, (size_t)(meta_numel(out) * width)); // rows of no group
-        for (int64_t group = 0; group < offs->size[0]; group++) {
-                const char *ends = run->in[2];
-                int64_t end = element_as_i64(offs->dtype,
-                                             ends + group * offs->stride[0] * dtype_info[offs->dtype].bytes);
-                if (end < 0 || end > all)
-                        return fail(STATUS_INDEX, "grouped_mm: group %ld ends at %ld of %ld", (long)group,
-                                    (long)end, (long)all);
-                Operand left = part(run, 0, by_rows ? 0 : 1, MIN(at, end), end),
-                        right = by_rows ? matrix_of(run, 1, group) : part(run, 1, 0, MIN(at, end), end);
+        for (int64_t group = 0, from = 0, to; group < n_groups; group++, from = to) {
+                to = end_of_group(run, group);
+                Range range = range_of(from, to, a->size[by_rows ? 0 : 1]);
+                Operand left = part(run, 0, by_rows ? 0 : 1, range),
+                        right = by_rows ? matrix_of(run, 1, group)
+                                        : part(run, 1, 0, range_of(from, to, b->size[0]));
+                if (left.meta.size[1] != right.meta.size[0])
+                        return fail(STATUS_SHAPE,
+                                    "grouped_mm: mat1 and mat2 shapes cannot be multiplied (%ldx%ld and "
+                                    "%ldx%ld): group %ld ends at %ld",
+                                    (long)left.meta.size[0], (long)left.meta.size[1],
+                                    (long)right.meta.size[0], (long)n_columns, (long)group, (long)to);
                 const int64_t size[] = { left.meta.size[0], n_columns };
                 TensorMeta meta;
                 meta_init(&meta, out->dtype, 2, size);
-                char *to = (char *)run->out[0] +
-                           (by_rows ? MIN(at, end) : group * a->size[0]) * n_columns * width;
-                TRY(matmul_tensors(run->ctx, &(MatmulTensors){ &left, &right, NULL, 1, 0 }, to, &meta));
-                at = end;
+                char *at =
+                        (char *)run->out[0] + (by_rows ? range.from : group * a->size[0]) * n_columns * width;
+                TRY(matmul_tensors(run->ctx, &(MatmulTensors){ &left, &right, NULL, 1, 0 }, at, &meta));
         }
         return STATUS_OK;
 }
@@ -98,7 +121,7 @@ static Status check_grouped(Compose *c, const TensorMeta *a, const TensorMeta *b
                 return fail(STATUS_VALUE,
                             "Have to provide offsets if there is a 2d matrix, or no offset if both "
                             "matrices are 3d");
-        if (a->size[a->rank - 1] != b->size[b->rank - 2])
+        if ((a->rank == 3 || b->rank == 3) && a->size[a->rank - 1] != b->size[b->rank - 2])
                 return fail(STATUS_SHAPE, "contraction dimension of mat_a and mat_b must match");
         return STATUS_OK;
 }

@@ -34,6 +34,13 @@ def grouped_cases():
         yield "aten._grouped_mm.default", [ramp(3, 4, 16, dtype=dtype), ramp(3, 16, 8, dtype=dtype)], {}
         operands = [ramp(3, 8, 16, dtype=dtype), ramp(16, 24, dtype=dtype), t([8, 8, 24], torch.int32)]
         yield "aten._grouped_mm.default", operands, {"out_dtype": dtype}
+    # Ends beyond a matrix, and matrices of another depth: what is left of a slice counts.
+    wide = ramp(6, 4)
+    for depth, ends in ((8, [2, 4]), (4, [2, 9]), (4, [3, 2])):
+        other = ramp(depth, 4)
+        yield "aten._grouped_mm.default", [wide, other, t(ends, torch.int32)], {}
+    for ends in ([2, 9], [-1, 6], [9, 3], [6, -3]):
+        yield "aten._grouped_mm.default", [wide, ramp(2, 4, 8), t(ends, torch.int32)], {}
     for dtype, ends in ((f32, [2, 2, 5]), (f32, [0, 3, 7]), (bf16, [1, 4, 7]), (f16, [7, 7, 7]),
                         (f64, [3, 5, 6])):
         for kind in (torch.int32, i64):

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum Policy { LOWER, FLOAT32, WIDEST, REFUSED } Policy;
+typedef enum Policy { LOWER, FLOAT32, WIDEST, UNCHANGED, REFUSED } Policy;
 typedef struct Row {
         const char *overload;
         Policy policy;
@@ -26,28 +26,38 @@ static int compare_row(const void *name, const void *row)
 
 static bool is_eligible(const Value *value)
 {
-        return value->kind == VALUE_TENSOR && dtype_is_float(value->tensor->meta.dtype) &&
-               value->tensor->meta.dtype != DTYPE_F64;
+        if (value->kind != VALUE_TENSOR)
+                return false;
+        const Dtype dtype = value->tensor->meta.dtype;
+        return (dtype_is_float(dtype) && dtype != DTYPE_F64) || dtype_is_float8(dtype);
 }
 
 // ---- the dtype that arguments are cast to ----
-static void widen(const Value *value, Dtype *inout)
+// Argument by argument, as PyTorch does: behind a float32, other dtypes no longer matter.
+static Status widen_by(const Value *value, Dtype lower, Dtype *inout)
 {
-        if (is_eligible(value) && value->tensor->meta.dtype == DTYPE_F32)
-                *inout = DTYPE_F32;
-        for (uint32_t i = 0; value_is_sequence(*value) && i < value->seq->n; i++) {
-                if (is_eligible(&value->seq->items[i]) &&
-                    value->seq->items[i].tensor->meta.dtype == DTYPE_F32)
-                        *inout = DTYPE_F32;
-        }
+        if (!is_eligible(value) || *inout == DTYPE_F32)
+                return STATUS_OK;
+        const Dtype next = value->tensor->meta.dtype;
+        if (next != DTYPE_F32 && next != lower)
+                return fail(STATUS_DTYPE,
+                            "a %s tensor before any Float tensor, in a region of torch.autocast to %s: "
+                            "Unexpected floating ScalarType in at::autocast::prioritize",
+                            dtype_words(next), dtype_words(lower));
+        *inout = next;
+        return STATUS_OK;
 }
 
-static Dtype dtype_of(Policy policy, Dtype lower, const Value *args, uint32_t n)
+static Status dtype_of(Policy policy, Dtype lower, const Value *args, uint32_t n, Dtype *out_dtype)
 {
         Dtype dtype = policy == FLOAT32 ? DTYPE_F32 : lower;
-        for (uint32_t i = 0; i < n && policy == WIDEST; i++)
-                widen(&args[i], &dtype);
-        return dtype;
+        for (uint32_t i = 0; i < n && policy == WIDEST; i++) {
+                TRY(widen_by(&args[i], lower, &dtype));
+                for (uint32_t k = 0; value_is_sequence(args[i]) && k < args[i].seq->n; k++)
+                        TRY(widen_by(&args[i].seq->items[k], lower, &dtype));
+        }
+        *out_dtype = dtype;
+        return STATUS_OK;
 }
 
 // ---- casts ----
@@ -100,9 +110,12 @@ Status emit_autocast(Emitter *emitter, const Overload *overload, const Value *ar
                 return fail(STATUS_UNSUPPORTED,
                             "%s inside of torch.autocast is not supported; export the model without it",
                             overload->schema.name);
-        Dtype dtype = dtype_of(row->policy, emitter->autocast_dtype, args, overload->schema.n_args);
+        Dtype dtype = DTYPE_NONE;
+        if (row->policy != UNCHANGED)
+                TRY(dtype_of(row->policy, emitter->autocast_dtype, args, overload->schema.n_args, &dtype));
         emitter->autocast = false;
-        Status status = emit_cast(emitter, overload, dtype, args, given, out);
+        Status status = row->policy == UNCHANGED ? emit_plain(emitter, overload, args, given, out)
+                                                 : emit_cast(emitter, overload, dtype, args, given, out);
         emitter->autocast = true;
         return status;
 }

@@ -128,16 +128,50 @@ static Status dot_side(const TensorMeta *meta, const int64_t *dims, int n, bool 
         return STATUS_OK;
 }
 
+static Status permuted(Emitter *emitter, Value tensor, const DotSide *side, Value *out)
+{
+        _cleanup_(value_clear) Value order = value_none();
+        TRY(value_ints_new(VALUE_LIST, side->order, (uint32_t)side->rank, &order));
+        return EMIT(emitter, "aten::permute", out, tensor, order);
+}
+
 static Status as_matrix(Emitter *emitter, Value tensor, const DotSide *side, bool contracted_first,
                         Value *out)
 {
-        _cleanup_(value_clear) Value order = value_none(), permuted = value_none(), size = value_none();
-        TRY(value_ints_new(VALUE_LIST, side->order, (uint32_t)side->rank, &order));
-        TRY(EMIT(emitter, "aten::permute", &permuted, tensor, order));
+        _cleanup_(value_clear) Value turned = value_none(), size = value_none();
+        TRY(permuted(emitter, tensor, side, &turned));
         int64_t shape[] = { contracted_first ? side->depth : side->n_rows,
                             contracted_first ? side->n_rows : side->depth };
         TRY(value_ints_new(VALUE_LIST, shape, 2, &size));
-        return EMIT(emitter, "aten::reshape", out, permuted, size);
+        return EMIT(emitter, "aten::reshape", out, turned, size);
+}
+
+static Status product_of_matrices(Emitter *emitter, const Value operands[2], const DotSide sides[2],
+                                  Value *out)
+{
+        _cleanup_(value_clear) Value rows = value_none(), columns = value_none();
+        TRY(as_matrix(emitter, operands[0], &sides[0], false, &rows));
+        TRY(as_matrix(emitter, operands[1], &sides[1], true, &columns));
+        return EMIT(emitter, "aten::mm", out, rows, columns);
+}
+
+// Only one sum. Autocast knows mm, and neither dot nor mul: PyTorch's choice decides the dtype.
+static Status single_sum(Emitter *emitter, const Value operands[2], const DotSide sides[2], Value *out)
+{
+        _cleanup_(value_clear) Value a = value_none(), b = value_none(), flat_a = value_none(),
+                                     flat_b = value_none(), list = value_none(), products = value_none();
+        TRY(permuted(emitter, operands[0], &sides[0], &a));
+        TRY(permuted(emitter, operands[1], &sides[1], &b));
+        if (meta_is_contiguous(&a.tensor->meta) && meta_is_contiguous(&b.tensor->meta)) {
+                TRY(value_ints_new(VALUE_LIST, (int64_t[]){ -1 }, 1, &list));
+                TRY(EMIT(emitter, "aten::reshape", &flat_a, a, list));
+                TRY(EMIT(emitter, "aten::reshape", &flat_b, b, list));
+                return EMIT(emitter, "aten::dot", out, flat_a, flat_b);
+        }
+        TRY(EMIT(emitter, "aten::squeeze", &flat_a, a));
+        TRY(EMIT(emitter, "aten::squeeze", &flat_b, b));
+        TRY(EMIT(emitter, "aten::mul.Tensor", &products, flat_a, flat_b));
+        return EMIT(emitter, "aten::sum", out, products, value_dtype(products.tensor->meta.dtype));
 }
 
 // A contracted dimension of size 1 on one side only is broadcast: the other side is summed along
@@ -174,29 +208,30 @@ static Status dot_operands(Emitter *emitter, const Value operands[2], int64_t di
                            Value *out)
 {
         const TensorMeta *a = &operands[0].tensor->meta, *b = &operands[1].tensor->meta;
-        DotSide left, right;
-        TRY(dot_side(a, dims[0], n, false, &left));
-        TRY(dot_side(b, dims[1], n, true, &right));
+        DotSide sides[2];
+        TRY(dot_side(a, dims[0], n, false, &sides[0]));
+        TRY(dot_side(b, dims[1], n, true, &sides[1]));
+        const DotSide *left = &sides[0], *right = &sides[1];
         for (int i = 0; i < n; i++) {
-                int64_t da = left.order[left.rank - n + i], db = right.order[i];
+                int64_t da = left->order[left->rank - n + i], db = right->order[i];
                 if (a->size[da] != b->size[db])
                         return fail(STATUS_SHAPE,
                                     "contracted dimensions need to match, but first has size %ld in dim %ld "
                                     "and second has size %ld in dim %ld",
                                     (long)a->size[da], (long)dims[0][i], (long)b->size[db], (long)dims[1][i]);
         }
-        if (left.n_kept + right.n_kept > MAX_RANK)
+        if (left->n_kept + right->n_kept > MAX_RANK)
                 return fail(STATUS_SHAPE, "tensordot: a result of %d dimensions is not supported",
-                            left.n_kept + right.n_kept);
-        _cleanup_(value_clear) Value rows = value_none(), columns = value_none(), product = value_none(),
-                                     size = value_none();
-        TRY(as_matrix(emitter, operands[0], &left, false, &rows));
-        TRY(as_matrix(emitter, operands[1], &right, true, &columns));
-        TRY(EMIT(emitter, "aten::mm", &product, rows, columns));
+                            left->n_kept + right->n_kept);
+        _cleanup_(value_clear) Value product = value_none(), size = value_none();
+        if (left->n_rows == 1 && right->n_rows == 1)
+                TRY(single_sum(emitter, operands, sides, &product));
+        else
+                TRY(product_of_matrices(emitter, operands, sides, &product));
         int64_t shape[MAX_RANK];
-        memcpy(shape, left.kept, (size_t)left.n_kept * sizeof(int64_t));
-        memcpy(shape + left.n_kept, right.kept, (size_t)right.n_kept * sizeof(int64_t));
-        TRY(value_ints_new(VALUE_LIST, shape, (uint32_t)(left.n_kept + right.n_kept), &size));
+        memcpy(shape, left->kept, (size_t)left->n_kept * sizeof(int64_t));
+        memcpy(shape + left->n_kept, right->kept, (size_t)right->n_kept * sizeof(int64_t));
+        TRY(value_ints_new(VALUE_LIST, shape, (uint32_t)(left->n_kept + right->n_kept), &size));
         return EMIT(emitter, "aten::reshape", out, product, size);
 }
 

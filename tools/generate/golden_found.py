@@ -2,7 +2,7 @@
 """Operator calls in which random graphs found a difference from PyTorch."""
 
 import torch
-from golden_hand import f16, f64, bf16, i8, i32, i64, inf, ints, nan, ramp, t, u8
+from golden_hand import f16, f32, f64, bf16, i8, i32, i64, inf, ints, nan, ramp, t, u8
 
 i16 = torch.int16
 
@@ -63,3 +63,14 @@ def found_cases():
     for dtype in (torch.uint16, torch.uint32, torch.uint64):
         for value in (-1, 255.5, 60000):
             yield "full.default", [[2], value], {"dtype": dtype}
+    yield from products_of_one_sum()
+
+
+def products_of_one_sum():
+    """tensordot along all dimensions: a dot where both operands are dense, else products and a sum."""
+    for dtype in (f32, f16, i32, torch.bool):
+        square = ramp(2, 3, dtype=f32).mul(2).to(dtype)
+        yield "tensordot.default", [square, square.t().contiguous(), [0, 1], [1, 0]]
+        yield "tensordot.default", [square[:, ::2], square[:, 1:], [0, 1], [0, 1]]
+        yield "tensordot.default", [square[None], square.t()[..., None], [1, 2], [1, 0]]
+        yield "tensordot.default", [square[:, 0], square[:, 1], [0], [0]]

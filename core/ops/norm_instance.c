@@ -13,17 +13,42 @@ static Status repeated(Emitter *emitter, Value param, Value times, Value *out)
         return EMIT(emitter, "aten::repeat", out, param, times);
 }
 
+// *out is counted.
+static Status as_dtype(Emitter *emitter, Value tensor, Dtype dtype, Value *out)
+{
+        if (tensor.kind != VALUE_TENSOR || tensor.tensor->meta.dtype == dtype) {
+                *out = value_ref(tensor);
+                return STATUS_OK;
+        }
+        return EMIT(emitter, "aten::to.dtype", out, tensor, value_dtype(dtype));
+}
+
+// Running statistics are read in the weight's dtype, without a weight in the input's, and written
+// back in their own.
+static Status repeated_stats(Emitter *emitter, const OpCall *call, Value times, Value out_stats[2])
+{
+        const TensorMeta *weight = arg_meta(call, INSTANCE_NORM_WEIGHT);
+        const Dtype dtype = weight != NULL ? weight->dtype : arg_meta(call, SELF)->dtype;
+        for (int i = 0; i < 2; i++) {
+                _cleanup_(value_clear) Value stats = value_none();
+                TRY(as_dtype(emitter, arg_value(call, INSTANCE_NORM_RUNNING_MEAN + i), dtype, &stats));
+                TRY(repeated(emitter, stats, times, &out_stats[i]));
+        }
+        return STATUS_OK;
+}
+
 // running = the images' mean of what batch_norm made of the repeated statistics.
 static Status average_running(Emitter *emitter, Value running, Value updated, int64_t images,
                               int64_t channels)
 {
         _cleanup_(value_clear) Value size = value_none(), dims = value_none(), grid = value_none(),
-                                     mean = value_none();
+                                     mean = value_none(), written = value_none();
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ images, channels }, 2, &size));
         TRY(value_ints_new(VALUE_LIST, (int64_t[]){ 0 }, 1, &dims));
         TRY(EMIT(emitter, "aten::reshape", &grid, updated, size));
         TRY(EMIT(emitter, "aten::mean.dim", &mean, grid, dims));
-        return lazy_write(emitter, running.tensor, mean.tensor);
+        TRY(as_dtype(emitter, mean, running.tensor->meta.dtype, &written));
+        return lazy_write(emitter, running.tensor, written.tensor);
 }
 
 static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, Value times, Value *out)
@@ -34,8 +59,10 @@ static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, 
         bool batch_stats = arg_bool(call, INSTANCE_NORM_USE_INPUT_STATS, true),
              running = arg_tensor(call, INSTANCE_NORM_RUNNING_MEAN) != NULL;
         Status status = STATUS_OK;
-        for (int i = 0; i < 4 && status == STATUS_OK; i++)
+        for (int i = 0; i < 2 && status == STATUS_OK; i++)
                 status = repeated(emitter, arg_value(call, INSTANCE_NORM_WEIGHT + i), times, &param[i]);
+        if (status == STATUS_OK)
+                status = repeated_stats(emitter, call, times, &param[2]);
         Value momentum = arg_value(call, INSTANCE_NORM_MOMENTUM), eps = arg_value(call, INSTANCE_NORM_EPS);
         if (status == STATUS_OK && !batch_stats)
                 status = EMIT(emitter, "fxserve::batch_norm_eval", out, input, param[0], param[1], param[2],

@@ -64,6 +64,12 @@ def found_cases():
         for value in (-1, 255.5, 60000):
             yield "full.default", [[2], value], {"dtype": dtype}
     yield from products_of_one_sum()
+    for dtype, running in ((bf16, f32), (f16, bf16), (f32, f16), (f64, f32)):
+        for weight in (ramp(3, dtype=f32 if dtype != f64 else f64), None):
+            stats = [ramp(3, dtype=running), ramp(3, dtype=running).abs() + 0.5]
+            for use_input_stats in (True, False):
+                yield ("instance_norm.default", [ramp(2, 3, 5, dtype=dtype), weight, weight, *stats,
+                                                 use_input_stats, 0.1, 1e-5, False])
 
 
 def products_of_one_sum():

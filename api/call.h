@@ -118,6 +118,8 @@ typedef struct ServerFacts {
         int64_t uptime_ns;
         int64_t n_connections, n_queued, n_running;
         int64_t body_bytes;
+        int64_t memory_bytes; // of the process, without mapped files
+        int memory_rung;      // server/memory.h
         uint64_t n_log_dropped;
         uint64_t n_traces_sent, n_traces_dropped;
         bool ready;

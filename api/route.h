@@ -43,7 +43,8 @@ typedef enum RouteNeed {
         // the route is another server's, and there only when --codecs names it
         AS_TFSERVING = 512,
         AS_TORCHSERVE = 1024,
-        AS_SAGEMAKER = 2048 // a path without {name} is of the graph that --codecs names, or of the only one
+        AS_SAGEMAKER = 2048, // a path without {name} is of the graph that --codecs names, or of the only one
+        KEEPS_GRAPH = 4096   // brings a graph into memory that stays there
 } RouteNeed;
 
 // A media type and its JSON schema; lists end with a NULL type.

@@ -10,25 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/param.h>
+#include <unistd.h>
 
 enum { PATH_BYTES = 1024 };
 
-static int least(int a, int b)
+static int64_t least(int64_t a, int64_t b)
 {
         return a < b ? a : b;
-}
-
-static int cores_of(long long quota, long long period)
-{
-        if (quota <= 0 || period <= 0)
-                return INT_MAX;
-        return (int)MIN(MAX(quota / period, 1), INT_MAX);
 }
 
 // The number in a file; 0 when there is none ("max", -1, no such file).
 static long long read_number(const char *folder, const char *name)
 {
-        char path[2 * PATH_BYTES];
+        char path[2 * PATH_BYTES + 32];
         long long number = 0;
         snprintf(path, sizeof(path), "%s/%s", folder, name);
         FILE *file = fopen(path, "re");
@@ -40,7 +34,13 @@ static long long read_number(const char *folder, const char *name)
         return number;
 }
 
-static int quota_of_folder(const char *folder, bool is_v2)
+// ---- what one group says; INT64_MAX: nothing ----
+static int64_t cores_of(long long quota, long long period)
+{
+        return quota <= 0 || period <= 0 ? INT64_MAX : MAX(quota / period, 1);
+}
+
+static int64_t cores_of_folder(const char *folder, bool is_v2)
 {
         char path[2 * PATH_BYTES];
         long long quota = 0, period = 0;
@@ -50,72 +50,105 @@ static int quota_of_folder(const char *folder, bool is_v2)
         snprintf(path, sizeof(path), "%s/cpu.max", folder);
         FILE *file = fopen(path, "re");
         if (file == NULL)
-                return INT_MAX;
+                return INT64_MAX;
         if (fscanf(file, "%lld %lld", &quota, &period) != 2)
                 quota = 0; // "max 100000"
         fclose(file);
         return cores_of(quota, period);
 }
 
+static int64_t memory_of_folder(const char *folder, bool is_v2)
+{
+        long long bytes = read_number(folder, is_v2 ? "memory.max" : "memory.limit_in_bytes");
+        return bytes <= 0 ? INT64_MAX : bytes;
+}
+
+typedef struct Controller {
+        const char *name;
+        int64_t (*of_folder)(const char *folder, bool is_v2);
+} Controller;
+static const Controller cpu = { "cpu", cores_of_folder }, memory = { "memory", memory_of_folder };
+
+// ---- of all groups that bind ----
 // The group `path` below `root`, and all above it.
-static int quota_of_path(const char *root, const char *path, bool is_v2)
+static int64_t limit_of_path(const Controller *controller, const char *root, const char *path, bool is_v2)
 {
         char folder[2 * PATH_BYTES];
         int n = snprintf(folder, sizeof(folder), "%s%s", root, path);
-        int cores = INT_MAX;
+        int64_t limit = INT64_MAX;
         if (n < 0 || (size_t)n >= sizeof(folder))
-                return quota_of_folder(root, is_v2);
+                return controller->of_folder(root, is_v2);
         size_t root_n = strlen(root);
         for (;;) {
-                cores = least(cores, quota_of_folder(folder, is_v2));
+                limit = least(limit, controller->of_folder(folder, is_v2));
                 char *slash = strrchr(folder, '/');
                 if (strlen(folder) <= root_n || slash == NULL || slash < folder + root_n)
-                        return cores;
+                        return limit;
                 *slash = '\0';
         }
 }
 
-static bool lists_cpu(const char *controllers)
+static bool lists(const char *controllers, const char *wanted)
 {
         char list[PATH_BYTES], *rest = list;
         snprintf(list, sizeof(list), "%s", controllers);
         for (const char *name; (name = strsep(&rest, ",")) != NULL;)
-                if (strcmp(name, "cpu") == 0)
+                if (strcmp(name, wanted) == 0)
                         return true;
         return false;
 }
 
 // One line: hierarchy:controllers:path. Version 2 has hierarchy 0 and no controllers.
-static int quota_of_line(char *line, const char *mount)
+static int64_t limit_of_line(const Controller *controller, char *line, const char *mount)
 {
         char root[2 * PATH_BYTES];
         char *controllers = strchr(line, ':'),
              *path = controllers == NULL ? NULL : strchr(controllers + 1, ':');
         if (path == NULL)
-                return INT_MAX;
+                return INT64_MAX;
         *controllers++ = '\0';
         *path++ = '\0';
         if (*controllers == '\0') {
-                int unified = quota_of_path(mount, path, true);
+                int64_t unified = limit_of_path(controller, mount, path, true);
                 snprintf(root, sizeof(root), "%s/unified", mount); // beside version 1
-                return least(unified, quota_of_path(root, path, true));
+                return least(unified, limit_of_path(controller, root, path, true));
         }
-        if (!lists_cpu(controllers))
-                return INT_MAX;
+        if (!lists(controllers, controller->name))
+                return INT64_MAX;
         snprintf(root, sizeof(root), "%s/%s", mount, controllers);
-        int cores = quota_of_path(root, path, false);
-        snprintf(root, sizeof(root), "%s/cpu", mount);
-        return least(cores, quota_of_path(root, path, false));
+        int64_t limit = limit_of_path(controller, root, path, false);
+        snprintf(root, sizeof(root), "%s/%s", mount, controller->name);
+        return least(limit, limit_of_path(controller, root, path, false));
+}
+
+static int64_t limit_of(const Controller *controller, const char *memberships, const char *mount)
+{
+        char *copy = strdup(memberships), *rest = copy;
+        int64_t limit = INT64_MAX;
+        for (char *line; copy != NULL && (line = strsep(&rest, "\n")) != NULL;)
+                limit = least(limit, limit_of_line(controller, line, mount));
+        free(copy);
+        return limit;
 }
 
 int cgroup_cores(const char *memberships, const char *mount)
 {
-        char *copy = strdup(memberships), *rest = copy;
-        int cores = INT_MAX;
-        for (char *line; copy != NULL && (line = strsep(&rest, "\n")) != NULL;)
-                cores = least(cores, quota_of_line(line, mount));
-        free(copy);
-        return cores;
+        return (int)least(limit_of(&cpu, memberships, mount), INT_MAX);
+}
+
+int64_t cgroup_memory(const char *memberships, const char *mount)
+{
+        return limit_of(&memory, memberships, mount);
+}
+
+// ---- of this process ----
+static void read_memberships(char out[8192])
+{
+        FILE *file = fopen("/proc/self/cgroup", "re");
+        size_t n = file == NULL ? 0 : fread(out, 1, 8191, file);
+        out[n] = '\0';
+        if (file != NULL)
+                fclose(file);
 }
 
 int granted_cores(void)
@@ -123,13 +156,18 @@ int granted_cores(void)
         char memberships[8192];
         cpu_set_t mask;
         int n = sched_getaffinity(0, sizeof(mask), &mask) == 0 ? CPU_COUNT(&mask) : 1;
-        FILE *file = fopen("/proc/self/cgroup", "re");
-        if (file != NULL) {
-                memberships[fread(memberships, 1, sizeof(memberships) - 1, file)] = '\0';
-                fclose(file);
-                n = least(n, cgroup_cores(memberships, "/sys/fs/cgroup"));
-        }
+        read_memberships(memberships);
+        n = (int)least(n, cgroup_cores(memberships, "/sys/fs/cgroup"));
         return MAX(n, 1);
+}
+
+int64_t granted_memory(void)
+{
+        char memberships[8192];
+        int64_t there = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+        read_memberships(memberships);
+        int64_t limit = cgroup_memory(memberships, "/sys/fs/cgroup");
+        return limit < there ? limit : 0;
 }
 
 WorkerPlan plan_workers(int n_cores, int n_workers, int n_threads)

@@ -145,6 +145,7 @@ static Status open_request(Exchange *exchange, const char *method)
         if (route_has(job->call.route, AS_SAGEMAKER | NEEDS_VERSION))
                 TRY(name_graph(exchange));
         job->is_run = route_is(job->call.route, KIND_RUN);
+        TRY(memory_admit(exchange->http->options.memory, job->call.route));
         return body_limit(exchange);
 }
 

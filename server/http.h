@@ -8,6 +8,7 @@
 #include "server/otlp.h"
 #include "server/usage.h"
 #include "server/job.h"
+#include "server/memory.h"
 #include "server/workers.h"
 
 typedef struct Http Http;
@@ -27,6 +28,7 @@ typedef struct HttpOptions {
         bool inline_runs; // short runs with small bodies are done on the loop thread
         Engine *engine;
         struct ReplyCache *replies; // NULL: none are kept
+        const Memory *memory;
         Workers *workers;
         Events *events;
         ServerFacts facts; // the fixed part

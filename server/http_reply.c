@@ -26,6 +26,7 @@ ServerFacts facts_now(Http *http, const Route *route)
         facts.n_connections = (int64_t)transport_n_connections(http->transport);
         workers_counts(http->options.workers, &facts.n_queued, &facts.n_running);
         facts.body_bytes = (int64_t)atomic_load(&http->bodies.used);
+        memory_read(http->options.memory, &facts.memory_bytes, &facts.memory_rung);
         facts.n_log_dropped = log_dropped();
         otlp_counts(http->options.otlp, &facts.n_traces_sent, &facts.n_traces_dropped);
         process_read(&http->process);

@@ -26,6 +26,7 @@
 #include "server/door.h"
 #include "server/http.h"
 #include "server/listen.h"
+#include "server/memory.h"
 #include "server/models.h"
 #include "server/log.h"
 #include "server/notify.h"
@@ -53,6 +54,7 @@ typedef struct Server {
         Usage *usage; // of the data folder
         Otlp *otlp;   // NULL: no spans are sent
         Models *models;
+        Memory *memory;
         Phase phase;
         bool forced; // requests under way were told to stop, if there were any
 } Server;
@@ -182,6 +184,7 @@ static void close_loop(Server *server)
         door_stop(&server->door);
         usage_stop(server->usage);
         models_stop(server->models);
+        memory_stop(server->memory);
 }
 
 enum { SESSION_SWEEP_MS = 1000 };
@@ -318,6 +321,16 @@ static void log_start_of(const Server *server, const Options *options, const Ser
         free(changed);
 }
 
+// The container's limit is the process's. A run that takes more than that is refused, too.
+static Status open_memory(Server *server)
+{
+        if (limits.max_memory == 0)
+                limits.max_memory = granted_memory();
+        if (limits.max_memory > 0)
+                limits.max_run_memory = MIN(limits.max_run_memory, limits.max_memory);
+        return memory_new(&server->memory);
+}
+
 static Status start(Server *server, const Options *options)
 {
         ListenAddress address;
@@ -332,6 +345,7 @@ static Status start(Server *server, const Options *options)
                 return fail(STATUS_USAGE, "--listen unix:PATH is not encrypted: leave out --tls-cert");
         TRY(otlp_start(options->otlp_endpoint, options->otlp_sample, &server->otlp));
         TRY(events_new(&server->events));
+        TRY(open_memory(server));
         TRY(open_engine(options, server));
         TRY(preload(server, options));
         TRY(listen_open(&address, &fd));
@@ -356,6 +370,7 @@ static Status start(Server *server, const Options *options)
                              .quiet = options->quiet[0] != '\0',
                              .engine = server->engine,
                              .replies = server->replies,
+                             .memory = server->memory,
                              .workers = server->workers,
                              .events = server->events,
                              .facts = version_facts(),
@@ -367,6 +382,8 @@ static Status start(Server *server, const Options *options)
         door_watch(&server->door, &server->loop);
         usage_start(server->usage, &server->loop);
         models_start(server->models, &server->loop, server->workers);
+        memory_start(server->memory, &server->loop,
+                     &(MemoryOwners){ server->engine, server->replies, server->workers });
         char url[sizeof(address.host) + 32];
         listen_url(&address, fd, server->door.tls != NULL, url, sizeof(url));
         log_start_of(server, options, &http.facts, plan.n_wide, url);
@@ -416,6 +433,7 @@ int server_main(const Options *options)
                 uv_loop_close(&server.loop);
                 workers_stop(server.workers);
                 models_free(server.models);
+                memory_free(server.memory);
                 reply_cache_close(server.replies);
                 engine_close(server.engine);
                 events_free(server.events);
@@ -432,6 +450,7 @@ int server_main(const Options *options)
         http_free(server.http);
         listen_end(&server.address);
         models_free(server.models);
+        memory_free(server.memory);
         reply_cache_close(server.replies);
         engine_close(server.engine);
         events_free(server.events);

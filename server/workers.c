@@ -33,6 +33,7 @@ struct Workers {
         uint64_t n_taken, n_taken_then; // tasks, now and when memory was given back last
         int64_t trimmed_ns;             // when that was
         int n_trims_wanted;             // workers_give_back
+        uint64_t n_shrinks;             // workers_shrink
         bool stopping, idle_running;
         int n_threads, n_ended;
         pthread_t *threads;
@@ -118,6 +119,22 @@ void workers_give_back(Workers *workers)
         pthread_mutex_lock(&workers->mutex);
         workers->n_trims_wanted = TRIMS_WANTED;
         pthread_mutex_unlock(&workers->mutex);
+}
+
+void workers_shrink(Workers *workers)
+{
+        pthread_mutex_lock(&workers->mutex);
+        workers->n_shrinks++;
+        pthread_cond_broadcast(&workers->filled);
+        pthread_mutex_unlock(&workers->mutex);
+}
+
+static void shrink(Workers *workers, Worker *worker)
+{
+        worker->n_shrunk = workers->n_shrinks;
+        pthread_mutex_unlock(&workers->mutex);
+        frame_trim(&worker->frame, 0);
+        pthread_mutex_lock(&workers->mutex);
 }
 
 // Although requests go on: after much was freed at once. By whoever ends a task.
@@ -222,6 +239,8 @@ static void *work(void *argument)
         frame_init(&worker->frame);
         pthread_mutex_lock(&workers->mutex);
         while (!workers->stopping) {
+                if (worker->n_shrunk != workers->n_shrinks)
+                        shrink(workers, worker);
                 Task *task = next_task(workers);
                 if (task != NULL) {
                         run_next(workers, worker, task);

@@ -14,6 +14,7 @@ typedef struct Worker {
         _Atomic int *stop;       // worker_stoppable; guarded by the pool
         bool is_idle_task;       // the current task is an idle task
         _Atomic int64_t beat_ns; // the current run's last poll; 0: no run
+        uint64_t n_shrunk;       // of the pool's
         uint32_t n_taken;        // tasks that are done with the current one, itself included
 } Worker;
 
@@ -83,6 +84,9 @@ void workers_counts(Workers *workers, int64_t *out_queued, int64_t *out_running)
 // Much memory was freed: the heap's free pages go back to the system soon, even while requests go
 // on. Any thread.
 void workers_give_back(Workers *workers);
+// Each worker gives back the memory that it keeps for the next run, as soon as it runs nothing. Any
+// thread.
+void workers_shrink(Workers *workers);
 // How far the run with this context is: nodes that are done, of all of its graph. False: no program
 // runs with it now. Any thread; `ctx` is only compared.
 bool workers_progress(Workers *workers, const RunContext *ctx, uint32_t *out_done, uint32_t *out_nodes);

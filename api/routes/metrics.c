@@ -8,6 +8,7 @@
 #include "api/run/reply_cache.h"
 #include <stdio.h>
 #include <string.h>
+#include "core/base/limits.h"
 
 const double metrics_bounds[METRICS_N_BOUNDS] = { 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
                                                   0.01,   0.025,   0.05,   0.1,   0.25,   0.5,
@@ -285,6 +286,13 @@ static void add_server(const ApiContext *context, Text *out)
         const ServerFacts *facts = context->facts;
         gauge(out, "fxserve_connections", "Open connections.", (double)facts->n_connections);
         gauge(out, "fxserve_body_bytes", "Request bodies being held.", (double)facts->body_bytes);
+        gauge(out, "fxserve_memory_bytes", "Memory of the process, without mapped files.",
+              (double)facts->memory_bytes);
+        gauge(out, "fxserve_memory_limit_bytes", "What it may be (--max-memory); 0: no limit.",
+              (double)limits.max_memory);
+        gauge(out, "fxserve_memory_rung",
+              "What is given up near the limit: 1 caches, 2 uploads as well, 3 runs as well.",
+              facts->memory_rung);
         gauge(out, "fxserve_queue_depth", "Requests waiting for a worker.", (double)facts->n_queued);
         gauge(out, "fxserve_running", "Requests on a worker.", (double)facts->n_running);
         gauge(out, "fxserve_workers", "Threads that run graphs.", facts->n_workers);

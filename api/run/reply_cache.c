@@ -62,6 +62,13 @@ ReplyCache *reply_cache_close(ReplyCache *cache)
         return NULL;
 }
 
+void reply_cache_clear(ReplyCache *cache)
+{
+        registry_age(cache->replies);
+        registry_age(cache->replies);
+        registry_drop_unused(cache->replies);
+}
+
 RegistryStats reply_cache_stats(ReplyCache *cache)
 {
         RegistryStats stats = registry_stats(cache->replies);

@@ -17,4 +17,5 @@ bool reply_cache_key(const ApiCall *call, const GraphVersion *version, RegistryK
 bool reply_cache_find(ReplyCache *cache, const RegistryKey *key, ApiReply *reply);
 // After the run; does nothing for one that is not to be kept.
 void reply_cache_keep(ReplyCache *cache, const RegistryKey *key, const RunCall *run, const ApiReply *reply);
+void reply_cache_clear(ReplyCache *cache);
 RegistryStats reply_cache_stats(ReplyCache *cache);

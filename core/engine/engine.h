@@ -11,6 +11,7 @@
 //     declared.h  warm-ups that graphs declare
 //     compare.h   two results against each other
 //     work.h      what has to be made so that others can go on
+//     shrink.h    memory that can be given up
 //     describe.h  what may be shown of programs and runs
 #pragma once
 #include "core/session/session.h"

@@ -121,6 +121,14 @@ KeptUse kept_ring_use(KeptRing *ring)
         return use;
 }
 
+void kept_ring_clear(KeptRing *ring)
+{
+        pthread_mutex_lock(&ring->mutex);
+        for (; ring->n > 0; ring->n_evicted++)
+                kept_run_unref(take_out(ring, ring->n - 1));
+        pthread_mutex_unlock(&ring->mutex);
+}
+
 Status engine_keep(Engine *engine, const RunTask *task)
 {
         const Value *values = task->result.fetched + task->n_fetch + task->n_watched;

@@ -8,6 +8,7 @@ typedef struct KeptRing KeptRing;
 Status kept_ring_open(KeptRing **out_ring);
 KeptRing *kept_ring_close(KeptRing *ring); // NULL-safe, returns NULL
 KeptUse kept_ring_use(KeptRing *ring);
+void kept_ring_clear(KeptRing *ring);
 
 // Any thread. Copies the task's kept tensors (run_task_keep), under the profile's id; an earlier
 // run of that id leaves. STATUS_TOO_LARGE over limits.max_kept_bytes.

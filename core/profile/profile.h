@@ -92,6 +92,7 @@ typedef struct ProfileUse {
 Status profile_ring_open(uint32_t capacity, size_t max_bytes, ProfileRing **out_ring);
 ProfileRing *profile_ring_close(ProfileRing *ring);
 ProfileUse profile_ring_use(ProfileRing *ring);
+void profile_ring_clear(ProfileRing *ring);
 // Adds (counts) a finished profile; one with the same id leaves, and the oldest ones as long as
 // bytes are short.
 void profile_ring_add(ProfileRing *ring, RunProfile *profile);
@@ -107,6 +108,8 @@ typedef struct StatsPool StatsPool;
 Status stats_pool_open(size_t max_bytes, StatsPool **out_pool);
 StatsPool *stats_pool_close(StatsPool *pool); // after the last statistics
 ProfileUse stats_pool_use(StatsPool *pool);
+// All signatures of all versions; their sums stay.
+void stats_pool_clear(StatsPool *pool);
 typedef struct ProfileStats ProfileStats;
 typedef struct TimeSummary {
         uint64_t count;

@@ -164,6 +164,16 @@ void profile_ring_add(ProfileRing *ring, RunProfile *profile)
         pthread_mutex_unlock(&ring->mutex);
 }
 
+void profile_ring_clear(ProfileRing *ring)
+{
+        pthread_mutex_lock(&ring->mutex);
+        for (uint32_t i = 0; i < ring->capacity; i++) {
+                ring->use.evictions += ring->items[i] != NULL;
+                empty(ring, &ring->items[i]);
+        }
+        pthread_mutex_unlock(&ring->mutex);
+}
+
 RunProfile *profile_ring_find(ProfileRing *ring, const char *id)
 {
         uint64_t hash = hash_bytes(id, strlen(id));

@@ -56,6 +56,25 @@ static void drop(ProfileStats *stats, uint32_t place)
         signature_free(gone);
 }
 
+// Under the pool's mutex; sums stay.
+static void drop_all(ProfileStats *stats)
+{
+        pthread_mutex_lock(&stats->mutex);
+        atomic_fetch_add(&stats->pool->evictions, stats->n);
+        while (stats->n > 0)
+                drop(stats, 0);
+        atomic_store(&stats->last_use, 0);
+        pthread_mutex_unlock(&stats->mutex);
+}
+
+void stats_pool_clear(StatsPool *pool)
+{
+        pthread_mutex_lock(&pool->mutex);
+        for (ProfileStats *stats = pool->first; stats != NULL; stats = stats->next)
+                drop_all(stats);
+        pthread_mutex_unlock(&pool->mutex);
+}
+
 // From other versions, the longest unused first; rarely, since it is asked for new signatures only.
 static void make_room(StatsPool *pool, const ProfileStats *keep, size_t n_bytes)
 {
@@ -70,12 +89,7 @@ static void make_room(StatsPool *pool, const ProfileStats *keep, size_t n_bytes)
                 }
                 if (oldest == NULL)
                         break;
-                pthread_mutex_lock(&oldest->mutex);
-                atomic_fetch_add(&pool->evictions, oldest->n);
-                while (oldest->n > 0)
-                        drop(oldest, 0);
-                atomic_store(&oldest->last_use, 0);
-                pthread_mutex_unlock(&oldest->mutex);
+                drop_all(oldest);
         }
         pthread_mutex_unlock(&pool->mutex);
 }

@@ -35,7 +35,7 @@ struct Registry {
         size_t max_bytes;
         RegistryEntry *buckets[N_BUCKETS], *groups[N_BUCKETS];
         RegistryEntry *newest, *oldest;
-        uint64_t tick;
+        uint64_t tick, aged[2]; // the tick at the last call of registry_age, and at the one before
         RegistryStats stats;
 };
 
@@ -475,6 +475,26 @@ void registry_drop_group(Registry *registry, const RegistryKey *group)
                 next = entry->next_in_group;
                 if (in_group(entry, group))
                         gone = take_out(registry, entry, gone);
+        }
+        pthread_mutex_unlock(&registry->mutex);
+        free_chain(registry, gone);
+}
+
+void registry_age(Registry *registry)
+{
+        pthread_mutex_lock(&registry->mutex);
+        registry->aged[1] = registry->aged[0];
+        registry->aged[0] = registry->tick;
+        pthread_mutex_unlock(&registry->mutex);
+}
+
+void registry_drop_unused(Registry *registry)
+{
+        RegistryEntry *gone = NULL;
+        pthread_mutex_lock(&registry->mutex);
+        while (registry->oldest != NULL && registry->oldest->used <= registry->aged[1]) {
+                gone = take_out(registry, registry->oldest, gone);
+                registry->stats.evictions++;
         }
         pthread_mutex_unlock(&registry->mutex);
         free_chain(registry, gone);

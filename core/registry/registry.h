@@ -75,6 +75,10 @@ uint32_t registry_group(Registry *registry, const RegistryKey *group, uint32_t c
 void registry_drop(Registry *registry, const RegistryKey *key);
 void registry_drop_group(Registry *registry, const RegistryKey *group);
 
+// Entries that nobody has used since the call of registry_age before the last one leave.
+void registry_age(Registry *registry);
+void registry_drop_unused(Registry *registry);
+
 typedef struct RegistryStats {
         uint64_t hits, misses, builds, evictions;
         size_t bytes;

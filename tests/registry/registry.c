@@ -279,6 +279,27 @@ Test(registry, a_dropped_build_with_waiters_is_finished_for_them)
         registry_close(registry);
 }
 
+Test(registry, what_nobody_used_for_a_while_leaves_when_that_is_asked_for)
+{
+        Registry *registry = open_registry(1000);
+        Object a = { 1, 10 }, b = { 1, 20 };
+        registry_put(registry, &key_a, &a);
+        registry_put(registry, &key_b, &b);
+        registry_age(registry);
+        registry_drop_unused(registry);
+        cr_assert_eq(registry_stats(registry).n_entries, 2, "used since the call before");
+        unref(registry_peek(registry, &key_b));
+        registry_age(registry);
+        registry_drop_unused(registry);
+        cr_assert_eq(a.n_references, 1);
+        cr_assert(registry_is_ready(registry, &key_b));
+        registry_age(registry);
+        registry_drop_unused(registry);
+        cr_assert_eq(b.n_references, 1);
+        cr_assert_eq(registry_stats(registry).bytes, 0);
+        registry_close(registry);
+}
+
 Test(registry, the_least_recently_used_of_a_group_leaves_when_the_group_is_full)
 {
         static const RegistryType crowded = {

@@ -12,6 +12,11 @@ static char mount[] = "/tmp/fxserve-cgroup-XXXXXX";
 static const char *const made[] = { "pod/box/cpu.max",
                                     "pod/cpu.max",
                                     "cpu.max",
+                                    "pod/box/memory.max",
+                                    "pod/memory.max",
+                                    "memory/slice/memory.limit_in_bytes",
+                                    "memory/slice",
+                                    "memory",
                                     "pod/box",
                                     "cpu/slice/cpu.cfs_quota_us",
                                     "cpu/slice/cpu.cfs_period_us",
@@ -22,9 +27,11 @@ static const char *const made[] = { "pod/box/cpu.max",
 static void start(void)
 {
         char path[256];
-        static const char *const folders[] = { "pod", "pod/box", "cpu", "cpu/slice" };
+        static const char *const folders[] = {
+                "pod", "pod/box", "cpu", "cpu/slice", "memory", "memory/slice"
+        };
         cr_assert_not_null(mkdtemp(mount));
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
                 snprintf(path, sizeof(path), "%s/%s", mount, folders[i]);
                 cr_assert_eq(mkdir(path, 0700), 0);
         }
@@ -89,6 +96,19 @@ Test(cores, version_one_has_its_own_files)
         cr_assert_eq(cgroup_cores("4:memory:/slice\n3:cpu,cpuacct:/slice\n0::/\n", mount), 2);
         cr_assert_eq(cgroup_cores("4:memory:/slice\n", mount), INT_MAX);
         cr_assert_eq(cgroup_cores("nonsense\n:\n::\n", mount), INT_MAX);
+}
+
+Test(cores, the_least_limit_of_memory_of_a_group_and_those_above_binds)
+{
+        cr_assert_eq(cgroup_memory("0::/pod/box\n", mount), INT64_MAX);
+        write_file("pod/box/memory.max", "max\n");
+        write_file("pod/memory.max", "8589934592\n");
+        cr_assert_eq(cgroup_memory("0::/pod/box\n", mount), 8589934592);
+        write_file("pod/box/memory.max", "536870912\n");
+        cr_assert_eq(cgroup_memory("0::/pod/box\n", mount), 536870912);
+        write_file("memory/slice/memory.limit_in_bytes", "1073741824\n");
+        cr_assert_eq(cgroup_memory("4:memory:/slice\n3:cpu,cpuacct:/slice\n0::/\n", mount), 1073741824);
+        cr_assert_eq(cgroup_memory("3:cpu,cpuacct:/slice\n", mount), INT64_MAX);
 }
 
 Test(cores, workers_and_threads_together_never_exceed_the_cores_unless_workers_were_asked_for)

@@ -36,7 +36,7 @@ SCENARIOS = {
     "drain_delay_s": "74-drain-delay", "max_graphs": "70-limits-versions",
     "max_versions": "70-limits-versions", "max_aliases": "05-aliases", "max_passes": "35-passes",
     "gzip_from": "67-gzip-from", "max_labels": "39-labels", "max_image_pixels": "39-images",
-    "max_operators": "39-operators",
+    "max_operators": "39-operators", "max_memory": "71-memory-ladder",
     "max_compare_bytes": "36-compare", "max_observed_bytes": "47-observe", "max_kept_bytes": "49-kept-values",
     "max_kept_runs": "49-kept-values", "max_sessions": "48-sessions-limits",
     "max_session_bytes": "48-sessions-limits", "max_session_queue": "48-sessions-queue",

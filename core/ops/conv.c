@@ -111,6 +111,11 @@ static Status check_channels(const ConvArgs *args, const TensorMeta *input, cons
                             "but got bias of size %s instead",
                             args->transposed ? "transposed=1, " : "", w, (long)out_channels,
                             shape_text(bias->rank, bias->size, b, sizeof(b)));
+        return STATUS_OK;
+}
+
+static Status check_dtypes(const TensorMeta *input, const TensorMeta *weight, const TensorMeta *bias)
+{
         if (input->dtype != weight->dtype)
                 return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(input->dtype),
                             dtype_words(weight->dtype));
@@ -280,6 +285,8 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         TensorMeta input = args.batched ? *given : conv_batched(given, args.spatial);
         TRY(check_positive(&args));
         TRY(check_channels(&args, &input, weight, arg_meta(call, CONV_BIAS)));
+        if (!row->mixes_dtypes)
+                TRY(check_dtypes(&input, weight, arg_meta(call, CONV_BIAS)));
         args.out_size[0] = input.size[0];
         args.out_size[1] = args.transposed ? weight->size[1] * args.groups : weight->size[0];
         if (!args.transposed && input.size[1] == 0)

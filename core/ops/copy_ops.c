@@ -228,7 +228,7 @@ const OpDef copy_ops[] = {
           .flags = OP_NUMBERS,
           .infer = to_copy_infer,
           .run = copy_run,
-          .traits = TRAIT_FRESH | TRAIT_COPIES },
+          .traits = TRAIT_FRESH | TRAIT_COPIES | TRAIT_LAYOUT },
         { .schema = "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool "
                     "copy=False, MemoryFormat? "
                     "memory_format=None) -> Tensor(a)",

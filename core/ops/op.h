@@ -93,11 +93,13 @@ typedef enum OpRole {
         ROLE_FUSED_CONV,       // convolution, then a residual, then an activation
         ROLE_FUSED_LINEAR,     // linear, then a residual, then an activation
         ROLE_QUANTIZED_LINEAR, // linear between tensors of levels (quantized_linear.c)
+        ROLE_QUANTIZED_CONV,   // likewise a convolution (quantized_conv.c)
         ROLE_QUANTIZE,         // (input, inverse, zero_point, quant_min, quant_max, dtype): 8-bit levels
         // (query, key, value, mask, scale): softmax of scaled products; key is turned already
         ROLE_FUSED_ATTENTION,
-        ROLE_PAD, // (self, pad, value): pairs of the last dimensions, the last one first
-        ROLE_ADD, // (self, other, alpha) of tensors
+        ROLE_PAD,      // (self, pad, value): pairs of the last dimensions, the last one first
+        ROLE_ADD,      // (self, other, alpha) of tensors
+        ROLE_MAX_POOL, // (self, ...): images
         // child graphs with programs of their own (control.c)
         ROLE_CHILD_COND,
         ROLE_CHILD_LOOP,

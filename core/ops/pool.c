@@ -324,7 +324,8 @@ static bool steps_in_half(const OpRun *run, const PoolRow *row, const PoolArgs *
 static bool is_channels_last(const OpRun *run, const PoolRow *row, const PoolArgs *args)
 {
         const TensorMeta *in = run->in_meta[0], *out = run->out_meta[0];
-        if (row->spatial != 2 || row->with_indices || in->rank != 4 || in->dtype != DTYPE_F32 ||
+        bool bytes = row->kind == POOL_MAX && (in->dtype == DTYPE_U8 || in->dtype == DTYPE_I8);
+        if (row->spatial != 2 || row->with_indices || in->rank != 4 || (in->dtype != DTYPE_F32 && !bytes) ||
             !meta_is_channels_last(in))
                 return false;
         int64_t window[3];
@@ -348,7 +349,11 @@ static Status pool_run(const OpRun *run)
         _cleanup_(dense_deinit) Dense in = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 }, indices = { 0 };
         TRY(set_axes(run, row, &args, &pool, &bounds));
-        if (is_channels_last(run, row, &args))
+        bool last = is_channels_last(run, row, &args);
+        if (last && run->in_meta[0]->dtype != DTYPE_F32)
+                return pool_bytes_channels_last(run->ctx, &pool, run->in_meta[0]->dtype == DTYPE_I8,
+                                                run->in_meta[0]->size[1], run->in[0], run->out[0]);
+        if (last)
                 return pool_channels_last(run->ctx, &pool,
                                           row->kind == POOL_AVERAGE || row->kind == POOL_ADAPTIVE_AVERAGE,
                                           run->in_meta[0]->size[1], run->in[0], run->out[0]);
@@ -392,10 +397,15 @@ const OpDef pool_ops[] = {
                 "int[1] dilation=[1], bool "
                 "ceil_mode=False) -> Tensor",
                 DTYPES_FLOATS, max_1d, 0),
-        POOL_OP("aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
-                "int[2] dilation=1, bool "
-                "ceil_mode=False) -> Tensor",
-                MAX_DTYPES, max_2d, TRAIT_LAYOUT),
+        { .schema = "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, "
+                    "int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+          .dtypes = MAX_DTYPES,
+          .infer = pool_infer,
+          .run = pool_run,
+          .cost = pool_cost,
+          .row = &max_2d,
+          .traits = TRAIT_FRESH | TRAIT_LAYOUT,
+          .role = ROLE_MAX_POOL },
         POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
                 "int[3] dilation=1, bool "
                 "ceil_mode=False) -> Tensor",

@@ -13,6 +13,7 @@
 #include "core/kernels/numeric_policy.h"
 #include "core/kernels/product/levels.h"
 #include "core/ops/arguments.h"
+#include "core/ops/levels_out.h"
 #include "core/ops/matmul.h"
 #include "core/ops/product.h"
 
@@ -75,16 +76,16 @@ static Status levels_infer(OpCall *call)
         return out_fresh(call, 0, &out);
 }
 
-static Status read_out(const OpCall *call, LevelsOut *out)
+Status levels_read_out(const OpCall *call, int first, LevelsOut *out)
 {
         double low, high, inverse;
         int64_t zero, least, most;
-        TRY(arg_double(call, LEVELS_LOW, &low));
-        TRY(arg_double(call, LEVELS_HIGH, &high));
-        TRY(arg_double(call, LEVELS_OUT_INVERSE, &inverse));
-        TRY(arg_int(call, LEVELS_OUT_ZERO, &zero));
-        TRY(arg_int(call, LEVELS_QUANT_MIN, &least));
-        TRY(arg_int(call, LEVELS_QUANT_MAX, &most));
+        TRY(arg_double(call, first, &low));
+        TRY(arg_double(call, first + LEVELS_HIGH - LEVELS_LOW, &high));
+        TRY(arg_double(call, first + LEVELS_OUT_INVERSE - LEVELS_LOW, &inverse));
+        TRY(arg_int(call, first + LEVELS_OUT_ZERO - LEVELS_LOW, &zero));
+        TRY(arg_int(call, first + LEVELS_QUANT_MIN - LEVELS_LOW, &least));
+        TRY(arg_int(call, first + LEVELS_QUANT_MAX - LEVELS_LOW, &most));
         *out = (LevelsOut){ .bytes = call->outs[0].meta.dtype != PACKED_DTYPE,
                             .low = (float)low,
                             .high = (float)high,
@@ -159,14 +160,13 @@ static float product_of(const Rows *rows, int64_t row, int64_t column, float col
                        : fmaf((float)sum_of(rows, row, column) * rows->scale, column_scale, bias);
 }
 
-static void store(const Rows *rows, int64_t at, float x)
+void levels_store(const LevelsOut *out, float x, int64_t at, void *to)
 {
-        const LevelsOut *out = &rows->out;
         x = x < out->low ? out->low : x > out->high ? out->high : x;
         if (out->bytes)
-                levels_quantize(&x, 1, &out->steps, (uint8_t *)rows->run->out[0] + at);
+                levels_quantize(&x, 1, &out->steps, (uint8_t *)to + at);
         else
-                ((float *)rows->run->out[0])[at] = x;
+                ((float *)to)[at] = x;
 }
 
 static void run_rows(void *argument, int64_t begin, int64_t end)
@@ -185,7 +185,7 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
                                              run->in_meta[LEVELS_BIAS] == NULL ? 0 : bias[n]);
                         if (residual != NULL)
                                 x += residual[row * n_columns + n];
-                        store(rows, row * n_columns + n, x);
+                        levels_store(&rows->out, x, row * n_columns + n, run->out[0]);
                 }
         }
 }
@@ -196,7 +196,7 @@ static Status levels_run(const OpRun *run)
                       .weight = *run->in_meta[LEVELS_WEIGHT],
                       .scale = run_scale(run),
                       .zero = run_zero(run) };
-        TRY(read_out(run->call, &rows.out));
+        TRY(levels_read_out(run->call, LEVELS_LOW, &rows.out));
         if (!product_rows(run->in_meta[SELF], &rows.input))
                 return fail(STATUS_INTERNAL, "%s: the rows of the input have moved", run->call->schema->name);
         TRY(parallel_for(run->ctx, rows.input.size[0], 1, run_rows, &rows));
@@ -247,7 +247,7 @@ static Status levels_pack(const OpCall *call, const PackContext *context, Packed
                                   .bias = has_bias ? tensor_data(bias) : NULL,
                                   .share = { context->cache, weight->storage, context->poll },
                                   .n_threads = context->n_threads };
-        TRY(read_out(call, &product.out));
+        TRY(levels_read_out(call, LEVELS_LOW, &product.out));
         TRY(levels_matmul_new(&product, &matmul));
         if (matmul != NULL)
                 *out_packed = (Packed){ .run = packed_run,
@@ -342,7 +342,7 @@ const OpDef quantized_linear_ops[] = {
           .run = quantize_run,
           .cost = quantize_cost,
           .kernel = "quantize",
-          .traits = TRAIT_FRESH,
+          .traits = TRAIT_FRESH | TRAIT_LAYOUT,
           .role = ROLE_QUANTIZE },
 };
 OP_FILE(quantized_linear_ops);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuse_quantized.c. Match: a product of dequantised levels with dequantised constant levels, with
 // a scale for each of its columns or one for all; then perhaps a tensor that is added, relu or
-// clamp, and quantising. Rewrite: one fxserve::quantized_linear, which sums levels. Dequantised
+// clamp, and quantising. Rewrite: one fxserve::quantized_linear, which sums levels. Likewise a 2-d
+// convolution with one scale for each output channel: fxserve::quantized_convolution. Dequantised
 // tensors that others read, too, stay; quantising elsewhere becomes one call. The pass comes before
 // constants are folded: dequantised weights are never made.
 #include <math.h>
@@ -9,6 +10,7 @@
 #include "core/kernels/numeric_policy.h"
 #include "core/kernels/product/levels.h"
 #include "core/ops/arguments.h"
+#include "core/ops/conv.h"
 #include "core/ops/fused_conv.h"
 #include "core/ops/matmul.h"
 #include "core/passes/levels.h"
@@ -19,6 +21,8 @@ typedef struct Product {
         RecordedCall *call;
         const Recorded *input, *weight, *bias; // bias NULL: none
         int axis;
+        bool is_conv;
+        ConvArgs conv; // of a convolution
 } Product;
 
 // What the fused call computes.
@@ -27,6 +31,7 @@ typedef struct Chain {
         Dequantized input, weight;
         double low, high;    // of a clamp; -inf and inf: none
         Recorded *residual;  // NULL: none
+        Dequantized levels;  // of a convolution's residual; levels NULL: it is no such tensor
         Quantized quantized; // levels NULL: the result is float32
         RecordedCall *calls[LEVELS_CHAIN + 3];
         uint32_t n_calls;
@@ -41,13 +46,29 @@ static bool is_bias(const Recorded *bias, const Product *product)
                                 meta->size[0] == product->weight->tensor.meta.size[product->axis]);
 }
 
+static bool read_conv(const RecordedCall *call, Product *out)
+{
+        out->is_conv = true;
+        out->axis = 0;
+        out->input = rewrite_arg(call, SELF);
+        out->weight = rewrite_arg(call, CONV_WEIGHT);
+        out->bias = rewrite_arg(call, CONV_BIAS);
+        return conv_args(&call->call, &out->conv) == STATUS_OK && out->conv.spatial == 2 &&
+               out->conv.batched && !out->conv.transposed && out->conv.groups == 1 &&
+               !recorded_buffer(call->outs[0])->written;
+}
+
 static bool read_product(RecordedCall *call, Product *out)
 {
         OpRole role = op_role(&call->call);
         *out = (Product){ .call = call, .axis = 1 };
+        if (role == ROLE_CONV && !read_conv(call, out))
+                return false;
         if (role == ROLE_LINEAR) {
-                *out = (Product){ call, rewrite_arg(call, SELF), rewrite_arg(call, LINEAR_WEIGHT),
-                                  rewrite_arg(call, LINEAR_BIAS), 0 };
+                out->input = rewrite_arg(call, SELF);
+                out->weight = rewrite_arg(call, LINEAR_WEIGHT);
+                out->bias = rewrite_arg(call, LINEAR_BIAS);
+                out->axis = 0;
         } else if (role == ROLE_ADDMM) {
                 out->input = rewrite_arg(call, ADDMM_MAT1);
                 out->weight = rewrite_arg(call, ADDMM_MAT2);
@@ -58,9 +79,9 @@ static bool read_product(RecordedCall *call, Product *out)
                 out->input = rewrite_arg(call, SELF);
                 out->weight = rewrite_arg(call, MM_OTHER);
         }
-        return out->input != NULL && out->weight != NULL && out->weight->tensor.meta.rank == 2 &&
-               out->input->tensor.meta.rank >= 1 && is_packed_type(&call->outs[0]->tensor.meta) &&
-               is_bias(out->bias, out);
+        return out->input != NULL && out->weight != NULL &&
+               out->weight->tensor.meta.rank == (out->is_conv ? 4 : 2) && out->input->tensor.meta.rank >= 1 &&
+               is_packed_type(&call->outs[0]->tensor.meta) && is_bias(out->bias, out);
 }
 
 // ---- the weight ----
@@ -82,32 +103,58 @@ static int columns_of(const Product *product, const Dequantized *weight)
                                                  : -1;
 }
 
-static int64_t level_at(const Tensor *tensor, int64_t row, int64_t column)
+// Kernels lie one behind the other, in any order of their own.
+static bool are_kernels(const Product *product, const Dequantized *weight)
 {
-        const int64_t *stride = tensor->meta.stride;
-        const uint8_t *data = tensor_data(tensor);
-        uint8_t level = data[row * stride[0] + column * stride[1]];
-        return tensor->meta.dtype == DTYPE_U8 ? level : (int8_t)level;
+        const TensorMeta *view = &product->weight->tensor.meta, *base = &weight->value->tensor.meta,
+                         *levels = &weight->levels->tensor.meta;
+        return base->rank == 4 && meta_numel(base) > 0 && meta_same_shape(view, base) &&
+               meta_same_places(view, base) &&
+               product->weight->tensor.offset == weight->value->tensor.offset &&
+               meta_is_non_overlapping_and_dense(levels) &&
+               (levels->size[0] == 1 || levels->stride[0] == meta_numel(levels) / levels->size[0]);
 }
 
-// [columns, terms] with the zero points taken off; *out_value NULL: they do not fit int8.
+// How the levels of a column lie.
+typedef struct Steps {
+        int64_t n_columns, n_terms, column, term; // bytes from one column, and term, to the next
+} Steps;
+
+static Steps steps_of(const TensorMeta *levels, int axis)
+{
+        int64_t n = meta_numel(levels) / levels->size[0];
+        return levels->rank == 4 ? (Steps){ levels->size[0], n, n, 1 }
+                                 : (Steps){ levels->size[axis], levels->size[1 - axis], levels->stride[axis],
+                                            levels->stride[1 - axis] };
+}
+
+static int64_t level_at(const Tensor *tensor, int64_t at)
+{
+        const uint8_t *data = tensor_data(tensor);
+        return tensor->meta.dtype == DTYPE_U8 ? data[at] : (int8_t)data[at];
+}
+
+// [columns, terms], or kernels that lie as they did, with the zero points taken off; *out_value
+// NULL: they do not fit int8.
 static Status shifted_weight(Recording *recording, const Dequantized *weight, int axis, Recorded **out_value)
 {
         const Tensor *levels = &weight->levels->tensor;
-        int64_t size[2] = { levels->meta.size[axis], levels->meta.size[1 - axis] };
-        TensorMeta meta;
+        Steps steps = steps_of(&levels->meta, axis);
+        TensorMeta meta = levels->meta;
         Recorded *made;
         *out_value = NULL;
-        meta_init(&meta, DTYPE_I8, 2, size);
+        meta.dtype = DTYPE_I8;
+        if (meta.rank == 2)
+                meta_init(&meta, DTYPE_I8, 2, (int64_t[]){ steps.n_columns, steps.n_terms });
         TRY(rewrite_constant(recording, &meta, &made));
         int8_t *to = (int8_t *)made->tensor.storage->data;
-        for (int64_t n = 0; n < size[0]; n++) {
+        for (int64_t n = 0; n < steps.n_columns; n++) {
                 double zero = 0;
-                if (weight->zero != NULL && (!levels_along(weight->zero, axis, 2, n, &zero) ||
+                if (weight->zero != NULL && (!levels_along(weight->zero, axis, levels->meta.rank, n, &zero) ||
                                              zero != rint(zero) || fabs(zero) > 255))
                         return STATUS_OK;
-                for (int64_t k = 0; k < size[1]; k++) {
-                        int64_t level = level_at(levels, axis == 0 ? n : k, axis == 0 ? k : n);
+                for (int64_t k = 0; k < steps.n_terms; k++) {
+                        int64_t level = level_at(levels, n * steps.column + k * steps.term);
                         level -= (int64_t)zero;
                         if (level < INT8_MIN || level > INT8_MAX)
                                 return STATUS_OK;
@@ -120,9 +167,10 @@ static Status shifted_weight(Recording *recording, const Dequantized *weight, in
 
 static bool has_zeros(const Dequantized *weight, int axis)
 {
+        const TensorMeta *levels = &weight->levels->tensor.meta;
         double zero;
-        for (int64_t n = 0; weight->zero != NULL && n < weight->levels->tensor.meta.size[axis]; n++)
-                if (!levels_along(weight->zero, axis, 2, n, &zero) || zero != 0)
+        for (int64_t n = 0; weight->zero != NULL && n < levels->size[axis]; n++)
+                if (!levels_along(weight->zero, axis, levels->rank, n, &zero) || zero != 0)
                         return false;
         return true;
 }
@@ -157,7 +205,8 @@ static Status weight_scales(Recording *recording, const Dequantized *weight, int
         TRY(rewrite_constant(recording, &meta, &made));
         for (int64_t n = 0; n < n_columns; n++) {
                 double scale;
-                if (!levels_along(weight->scale, axis, 2, n, &scale) || !(fabs(scale) <= LEVELS_MOST_SCALE))
+                if (!levels_along(weight->scale, axis, weight->levels->tensor.meta.rank, n, &scale) ||
+                    !(fabs(scale) <= LEVELS_MOST_SCALE))
                         return STATUS_OK;
                 ((float *)made->tensor.storage->data)[n] = (float)scale;
         }
@@ -197,6 +246,20 @@ static Status weight_of(Recording *recording, const Weights *weights, const Dequ
 }
 
 // ---- the input ----
+// Products of terms that small are rounded one by one.
+static bool is_plain_scale(const Value *value)
+{
+        double scale;
+        return levels_number(value, &scale) &&
+               (scale == 0 || (fabs(scale) >= LEVELS_LEAST_SCALE && fabs(scale) <= LEVELS_MOST_SCALE));
+}
+
+static bool image_fits(const Dequantized *input)
+{
+        double zero = 0;
+        return is_plain_scale(input->scale) && (input->zero == NULL || levels_number(input->zero, &zero));
+}
+
 static bool input_fits(const Dequantized *input)
 {
         double scale;
@@ -218,12 +281,17 @@ static Status input_levels(Recording *recording, const Chain *chain, Recorded **
         Recorded *levels = chain->input.levels;
         const TensorMeta *view = &given->tensor.meta;
         *out_value = NULL;
-        if (!meta_is_contiguous(&base->tensor.meta) || !meta_is_contiguous(&levels->tensor.meta))
+        bool plain = meta_is_contiguous(&base->tensor.meta) && meta_is_contiguous(&levels->tensor.meta);
+        if (!plain &&
+            (!chain->product.is_conv || !meta_same_places(&base->tensor.meta, &levels->tensor.meta)))
                 return STATUS_OK;
-        if (meta_same_shape(view, &base->tensor.meta) && meta_same_places(view, &base->tensor.meta)) {
+        if (meta_same_shape(view, &base->tensor.meta) && meta_same_places(view, &base->tensor.meta) &&
+            given->tensor.offset == base->tensor.offset) {
                 *out_value = levels;
                 return STATUS_OK;
         }
+        if (!plain)
+                return STATUS_OK;
         Value args[] = { rewrite_tensor(levels), value_none(), value_none(),
                          value_int(given->tensor.offset - base->tensor.offset + levels->tensor.offset) };
         Status status = value_ints_new(VALUE_LIST, view->size, view->rank, &args[STRIDED_SIZE]);
@@ -254,6 +322,19 @@ static RecordedCall *only_reader(const Uses *uses, const Chain *chain)
                        : NULL;
 }
 
+// A dequantised residual is never made.
+static void take_residual_levels(Chain *chain)
+{
+        Dequantized found;
+        double number;
+        if (levels_of(chain->residual, &found) && found.value == chain->residual &&
+            !recorded_is_constant(found.levels) && levels_number(found.scale, &number) &&
+            (found.zero == NULL || (levels_number(found.zero, &number) &&
+                                    levels_is_level(found.zero, found.levels->tensor.meta.dtype))) &&
+            meta_same_places(&found.levels->tensor.meta, &chain->residual->tensor.meta))
+                chain->levels = found;
+}
+
 static void take_residual(const Uses *uses, Chain *chain)
 {
         RecordedCall *add = only_reader(uses, chain);
@@ -262,10 +343,14 @@ static void take_residual(const Uses *uses, Chain *chain)
                 return;
         Recorded *other = rewrite_arg(add, rewrite_arg(add, SELF) == value ? BINARY_OTHER : SELF);
         if (other == NULL || other == value || recorded_is_constant(other) ||
-            !is_packed_type(&other->tensor.meta) || !meta_is_contiguous(&other->tensor.meta) ||
-            !meta_same_shape(&other->tensor.meta, &value->tensor.meta))
+            !is_packed_type(&other->tensor.meta) ||
+            (!chain->product.is_conv && !meta_is_contiguous(&other->tensor.meta)) ||
+            !meta_same_shape(&other->tensor.meta, &value->tensor.meta) ||
+            !meta_same_places(&other->tensor.meta, &value->tensor.meta))
                 return;
         chain->residual = other;
+        if (chain->product.is_conv)
+                take_residual_levels(chain);
         chain->calls[chain->n_calls++] = add;
 }
 
@@ -296,28 +381,59 @@ static void take_quantizing(const Uses *uses, Chain *chain)
 }
 
 // ---- the fused call ----
-static Status fill_arguments(Recording *recording, const Chain *chain, const MadeWeight *weight,
-                             Recorded *levels, Value *out)
+static double known_number(const Value *value) // NULL: 0
+{
+        double number;
+        return value != NULL && levels_number(value, &number) ? number : 0;
+}
+
+// low, high, dtype, out_inverse, out_zero, quant_min, quant_max
+static void fill_result(const Chain *chain, Value *out)
 {
         const Quantized *quantized = &chain->quantized;
-        double inverse = 0, zero = 0;
-        if (quantized->levels != NULL &&
-            (!levels_number(quantized->inverse, &inverse) || !levels_number(quantized->zero, &zero)))
-                return fail(STATUS_INTERNAL, "a scale of levels is not known any more");
+        *out++ = value_float(chain->low);
+        *out++ = value_float(chain->high);
+        *out++ = quantized->levels == NULL ? value_none() : value_dtype(quantized->levels->tensor.meta.dtype);
+        *out++ = value_float(known_number(quantized->inverse));
+        *out++ = value_int((int64_t)known_number(quantized->zero));
+        *out++ = value_int(quantized->least);
+        *out++ = value_int(quantized->most);
+}
+
+static Status fill_conv(const Chain *chain, const MadeWeight *weight, Recorded *levels, Value *out)
+{
+        const ConvArgs *conv = &chain->product.conv;
+        const int64_t padding[] = { conv->padding[0], conv->padding[1], conv->padding_after[0],
+                                    conv->padding_after[1] };
+        const Dequantized *residual = &chain->levels;
+        out[SELF] = rewrite_tensor(levels);
+        out[CONV_WEIGHT] = rewrite_tensor(weight->levels);
+        out[CONV_BIAS] = rewrite_tensor(chain->product.bias);
+        TRY(value_ints_new(VALUE_LIST, conv->stride, 2, &out[CONV_STRIDE]));
+        TRY(value_ints_new(VALUE_LIST, padding, 4, &out[CONV_PADDING]));
+        TRY(value_ints_new(VALUE_LIST, conv->dilation, 2, &out[CONV_DILATION]));
+        out[CONV_GROUPS] = value_int(conv->groups);
+        out[CONV_LEVELS_WEIGHT_SCALE] = rewrite_tensor(weight->scales);
+        out[CONV_LEVELS_SCALE] = value_float(known_number(chain->input.scale));
+        out[CONV_LEVELS_ZERO_POINT] = value_int((int64_t)known_number(chain->input.zero));
+        fill_result(chain, &out[CONV_LEVELS_LOW]);
+        out[CONV_LEVELS_RESIDUAL] =
+                rewrite_tensor(residual->levels == NULL ? chain->residual : residual->levels);
+        out[CONV_LEVELS_RESIDUAL_SCALE] = value_float(known_number(residual->scale));
+        out[CONV_LEVELS_RESIDUAL_ZERO] = value_int((int64_t)known_number(residual->zero));
+        return STATUS_OK;
+}
+
+static Status fill_linear(Recording *recording, const Chain *chain, const MadeWeight *weight,
+                          Recorded *levels, Value *out)
+{
         out[SELF] = rewrite_tensor(levels);
         TRY(levels_scalar(recording, chain->input.scale, PACKED_DTYPE, &out[LEVELS_SCALE]));
         TRY(levels_scalar(recording, chain->input.zero, DTYPE_I64, &out[LEVELS_ZERO_POINT]));
         out[LEVELS_WEIGHT] = rewrite_tensor(weight->levels);
         out[LEVELS_WEIGHT_SCALE] = rewrite_tensor(weight->scales);
         out[LEVELS_BIAS] = rewrite_tensor(chain->product.bias);
-        out[LEVELS_LOW] = value_float(chain->low);
-        out[LEVELS_HIGH] = value_float(chain->high);
-        out[LEVELS_DTYPE] =
-                quantized->levels == NULL ? value_none() : value_dtype(quantized->levels->tensor.meta.dtype);
-        out[LEVELS_OUT_INVERSE] = value_float(inverse);
-        out[LEVELS_OUT_ZERO] = value_int((int64_t)zero);
-        out[LEVELS_QUANT_MIN] = value_int(quantized->least);
-        out[LEVELS_QUANT_MAX] = value_int(quantized->most);
+        fill_result(chain, &out[LEVELS_LOW]);
         out[LEVELS_RESIDUAL] = rewrite_tensor(chain->residual);
         return STATUS_OK;
 }
@@ -326,7 +442,8 @@ static Status insert(Recording *recording, Uses *uses, const Chain *chain, Value
 {
         RecordedCall *last = chain->calls[chain->n_calls - 1], *fused;
         TRY(recording_insert(recording, last,
-                             &(NewCall){ .overload = op_for(ROLE_QUANTIZED_LINEAR),
+                             &(NewCall){ .overload = op_for(chain->product.is_conv ? ROLE_QUANTIZED_CONV
+                                                                                   : ROLE_QUANTIZED_LINEAR),
                                          .take_args = take_args,
                                          .outs = last->outs,
                                          .n_outs = 1,
@@ -336,8 +453,8 @@ static Status insert(Recording *recording, Uses *uses, const Chain *chain, Value
                              &fused));
         if (fused == NULL)
                 return STATUS_OK;
-        const Dequantized *sides[] = { &chain->input, &chain->weight };
-        for (int side = 0; side < 2; side++)
+        const Dequantized *sides[] = { &chain->input, &chain->weight, &chain->levels };
+        for (int side = 0; side < 3; side++)
                 for (uint32_t i = 0; i < sides[side]->n_calls; i++)
                         TRY(recording_add_nodes(recording, fused, sides[side]->calls[i]));
         uses_moved(uses, fused);
@@ -348,7 +465,9 @@ static Status fuse(Recording *recording, const Weights *weights, const Chain *ch
 {
         const MadeWeight *weight;
         Recorded *levels;
-        int axis = columns_of(&chain->product, &chain->weight);
+        int axis = !chain->product.is_conv ? columns_of(&chain->product, &chain->weight)
+                   : are_kernels(&chain->product, &chain->weight) ? 0
+                                                                  : -1;
         if (axis < 0)
                 return STATUS_OK;
         TRY(weight_of(recording, weights, &chain->weight, axis, &weight));
@@ -358,7 +477,8 @@ static Status fuse(Recording *recording, const Weights *weights, const Chain *ch
         if (levels == NULL)
                 return STATUS_OK;
         Value args[SCHEMA_MAX_ARGS] = { 0 };
-        Status status = fill_arguments(recording, chain, weight, levels, args);
+        Status status = chain->product.is_conv ? fill_conv(chain, weight, levels, args)
+                                               : fill_linear(recording, chain, weight, levels, args);
         if (status == STATUS_OK)
                 return insert(recording, weights->uses, chain, args);
         for (size_t i = 0; i < ARRAY_LENGTH(args); i++)
@@ -371,6 +491,7 @@ static Status try_call(Recording *recording, const Weights *weights, RecordedCal
         Chain chain = { .low = -INFINITY, .high = INFINITY, .calls = { call }, .n_calls = 1 };
         if (!read_product(call, &chain.product) || !levels_of(chain.product.input, &chain.input) ||
             !levels_of(chain.product.weight, &chain.weight) || !input_fits(&chain.input) ||
+            (chain.product.is_conv && !image_fits(&chain.input)) ||
             !recorded_is_constant(chain.weight.levels) || chain.weight.levels->tensor.storage->data == NULL)
                 return STATUS_OK;
         take_residual(weights->uses, &chain);
@@ -383,7 +504,11 @@ static Status try_call(Recording *recording, const Weights *weights, RecordedCal
 static Status try_quantizing(Recording *recording, Uses *uses, RecordedCall *first)
 {
         Quantized found;
+        bool done;
         if (!levels_made_by(uses, first, &found) || recorded_is_constant(found.input))
+                return STATUS_OK;
+        TRY(levels_pool(recording, uses, &found, &done));
+        if (done)
                 return STATUS_OK;
         Value args[] = { rewrite_tensor(found.input),
                          value_none(),

@@ -47,11 +47,12 @@ static bool is_image_conv(const RecordedCall *call)
         ConvArgs args;
         const Value *input = &call->call.args[SELF], *weight = &call->call.args[CONV_WEIGHT];
         OpRole role = op_role(&call->call);
-        if ((role != ROLE_CONV && role != ROLE_FUSED_CONV) || input->kind != VALUE_TENSOR ||
+        bool levels = role == ROLE_QUANTIZED_CONV;
+        if ((role != ROLE_CONV && role != ROLE_FUSED_CONV && !levels) || input->kind != VALUE_TENSOR ||
             weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
-        return input->tensor->meta.rank == 4 && is_packed_type(&input->tensor->meta) &&
+        return input->tensor->meta.rank == 4 && (levels || is_packed_type(&input->tensor->meta)) &&
                constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
                conv_args(&call->call, &args) == STATUS_OK && !args.transposed && args.batched;
 }
@@ -317,6 +318,8 @@ static Status goes_along(Operands *operands, const RecordedCall *call, bool *out
 static Status ask_for_image(const Layout *layout, const RecordedCall *call)
 {
         Recorded *image = rewrite_arg(call, SELF);
+        if (op_role(&call->call) == ROLE_QUANTIZED_CONV && rewrite_arg(call, CONV_LEVELS_RESIDUAL) != NULL)
+                TRY(ask_for_twin(layout, rewrite_arg(call, CONV_LEVELS_RESIDUAL)));
         bool reads = is_image_conv(call) ||
                      (follows_layout(call) && (call->call.op->flags & OP_ELEMENTWISE) == 0 &&
                       can_have_twin(layout, image) && !meta_is_contiguous(&image->tensor.meta) &&
@@ -350,6 +353,8 @@ static bool is_worth_it(const Recording *recording)
         int64_t flops = 0;
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 const RecordedCall *call = recording->calls[i];
+                if (!call->removed && op_role(&call->call) == ROLE_QUANTIZED_CONV)
+                        return true; // its kernel knows that layout alone
                 if (!call->removed && is_image_conv(call) &&
                     !meta_is_channels_last(&call->call.args[SELF].tensor->meta))
                         flops += call->call.op->cost(&call->call).flops /

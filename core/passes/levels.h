@@ -31,6 +31,9 @@ typedef struct Quantized {
 // `first` begins the chain.
 bool levels_made_by(const Uses *uses, RecordedCall *first, Quantized *out);
 
+// Pools levels instead of what they are dequantised to; *out_done false: nothing has changed.
+Status levels_pool(Recording *recording, Uses *uses, const Quantized *quantized, bool *out_done);
+
 // A number, or a tensor of one number that is known now.
 bool levels_number(const Value *value, double *out);
 // `value` stands along `axis` of a tensor of `rank` dimensions, and is known: *out is number i.

@@ -4,13 +4,14 @@
     .venv/bin/python tests/live/quantized.py build/fxserve [--cases N] [--seed N]
 
 Random linear layers between quantize and dequantize: scales per tensor, of the run or per channel,
-levels of uint8 and int8, zero points, levels of fewer values than their type has, weights transposed
-or flattened inputs, dequantised tensors read elsewhere, biases, residuals, relu and clamps; float32
-results or levels. A float32 result must be PyTorch's by assert_close, or as close to the exact one as
-PyTorch's. A level may be another than PyTorch's by one, where the exact value lies no further from the
-border of two levels than the rounding of a float32 sum. A sample must have the same bits alone and in
-its batch, unless the run chooses the scale. Then a network of three layers whose levels were
-calibrated. Needs torch 2.13 and numpy. The last line is `N passed, N failed`.
+levels of uint8 and int8, zero points, levels of fewer values than their type has, weights transposed or
+flattened inputs, dequantised tensors read elsewhere, biases, residuals, relu and clamps; float32
+results or levels. And 2-d convolutions with any stride, padding and dilation, pooled or not. A float32
+result must be PyTorch's by assert_close, or as close to the exact one as PyTorch's. A level may be
+another than PyTorch's by one, where the exact value lies no further from the border of two levels than
+the rounding of a float32 sum. A sample must have the same bits alone and in its batch, unless the run
+chooses the scale. Then a network of three layers whose levels were calibrated. Needs torch 2.13 and
+numpy. The last line is `N passed, N failed`.
 """
 
 import argparse
@@ -113,6 +114,14 @@ class Layer(nn.Module):
             return nn.functional.linear(x.flatten(0, -2), matrix, bias).view(*x.shape[:-1], -1)
         return nn.functional.linear(x, matrix, bias)
 
+    def sizes(self, rows, matrix):
+        """sums of what the terms are worth without their signs"""
+        return rows.abs() @ matrix.abs().t()
+
+    def place(self, values):
+        """of each column, as results have them"""
+        return values
+
     def finish(self, y, other):
         if self.after.startswith("residual"):
             y = y + other.to(y.dtype)
@@ -129,14 +138,67 @@ class Layer(nn.Module):
         return (y, rows) if self.elsewhere else (y,)
 
 
+class Convolution(Layer):
+    """relu, clamp, residuals of floats or of levels, then perhaps max pooling between levels"""
+
+    def __init__(self, chance, n_in, n_out):
+        super().__init__(chance, n_in, n_out)
+        self.kind = chance.choice(("conv2d", "no bias"))
+        self.chosen, self.elsewhere = False, chance.random() < 0.2
+        self.kernel = [chance.randrange(1, 5), chance.randrange(1, 5)]
+        self.windows = [[chance.randrange(1, 4) for _ in range(2)], [chance.randrange(4) for _ in range(2)],
+                        [chance.choice((1, 1, 2, 3)) for _ in range(2)]]
+        self.groups = chance.choice((1, 1, 1, 1, n_in))
+        if self.groups > 1:
+            n_out = n_in * chance.randrange(1, 3)
+        self.last = chance.random() < 0.3
+        shape = (n_out, n_in // self.groups, *self.kernel)
+        weight = torch.randint(*RANGES[self.stored], shape).to(self.stored)
+        self.weight = weight.contiguous(memory_format=torch.channels_last) if self.last else weight
+        self.scales, self.points = torch.rand(n_out) * 0.01 + 1e-4, self.points[:1].expand(n_out).clone()
+        self.bias = None if self.kind == "no bias" else nn.Parameter(torch.randn(n_out))
+        self.added = levels(chance, chance.choice(tuple(RANGES))) if chance.random() < 0.5 else None
+        self.pools = self.made is not None and chance.random() < 0.3
+
+    def product(self, x, matrix):
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return nn.functional.conv2d(x, matrix, bias, *self.windows, self.groups)
+
+    def sizes(self, rows, matrix):
+        return nn.functional.conv2d(rows.abs(), matrix.abs(), None, *self.windows, self.groups)
+
+    def place(self, values):
+        return values[:, None, None]
+
+    def finish(self, y, other):
+        if self.added is not None:
+            scale, point, least, most, dtype = self.added
+            other = Q.quantize_per_tensor(other, scale, point, least, most, dtype)
+            other = Q.dequantize_per_tensor(other, scale, point, least, most, dtype)
+        return super().finish(y, other)
+
+    def forward(self, x, other):
+        y, *rows = super().forward(x, other)
+        if self.pools:
+            scale, point, least, most, dtype = self.made
+            y = Q.dequantize_per_tensor(y, scale, point, least, most, dtype)
+            y = nn.functional.max_pool2d(y, 2, 1, 1)
+            y = Q.quantize_per_tensor(y, scale, point, least, most, dtype)
+        return (y, *rows)
+
+
 def check_levels(layer, x, other, got, want):
     """By how much a level may be off: see the head of this file."""
     scale, point, least, most, _ = layer.made
     rows, matrix = layer.rounded(x).double(), layer.matrix().double()
     exact = layer.finish(layer.product(rows, matrix), other)
-    size = rows.abs() @ matrix.abs().t() + other.abs() + (0 if layer.bias is None else layer.bias.abs())
+    bias = 0 if layer.bias is None else layer.place(layer.bias.abs())
+    size = layer.sizes(rows, matrix) + other.abs() + bias
     border = (exact / scale - torch.floor(exact / scale) - 0.5).abs()
-    near = border <= (rows.shape[-1] + 8) * 2.0 ** -24 * size / scale + exact.abs() / scale * 2.0 ** -22
+    n_terms = matrix[0].numel()
+    near = border <= (n_terms + 8) * 2.0 ** -24 * size / scale + exact.abs() / scale * 2.0 ** -22
+    if getattr(layer, "pools", False):  # one that is near may be the largest
+        near = nn.functional.max_pool2d(near.float(), 2, 1, 1) > 0
     away = (got.int() - want.int()).abs()
     if int(away.max()) > 1 or bool((away[~near] != 0).any()):
         raise Failed(f"levels are {int(away.max())} away, {int((away[~near] != 0).sum())} far from a border")
@@ -178,6 +240,38 @@ def check_layer(server, chance):
             alone, _ = run(server, "layer", (x[at:at + 1].contiguous(), other[at:at + 1].contiguous()))
             if not all(torch.equal(one[0], many[at]) for one, many in zip(alone, got)):
                 raise Failed("a sample has other bits in its batch")
+    except (Failed, AssertionError) as problem:
+        raise Failed(f"{words}: {problem}") from problem
+
+
+def check_convolution(server, chance):
+    n_in, n_out, batch = chance.randrange(1, 40), chance.randrange(1, 80), chance.choice((2, 3, 5))
+    layer = Convolution(chance, n_in, n_out).eval()
+    reach = [dilation * (kernel - 1) + 1 for dilation, kernel in zip(layer.windows[2], layer.kernel)]
+    x = torch.randn(batch, n_in, reach[0] + chance.randrange(12), reach[1] + chance.randrange(20))
+    if chance.random() < 0.3:
+        x = x.contiguous(memory_format=torch.channels_last)
+    with torch.no_grad():
+        other = torch.randn_like(layer.product(x, layer.matrix()))
+        want = layer(x, other)
+    words = (f"{layer.kind}, {layer.after}, {list(x.shape)} {list(layer.weight.shape)} {layer.windows}, "
+             f"groups {layer.groups}, levels {layer.given}, added {layer.added}, results {layer.made}, "
+             f"pools {layer.pools}")
+    put(server, "conv", layer, (x, other), dynamic=True)
+    try:
+        got, kernels = run(server, "conv", (x, other))
+        names = ("levels:conv", "quantized_conv")
+        if layer.groups == 1 and not any(kernel.startswith(names) for kernel in kernels):
+            raise Failed(f"no convolution of levels among {kernels}")
+        for mine, theirs in zip(got[1:], want[1:]):
+            torch.testing.assert_close(mine, theirs)
+        with torch.no_grad():
+            check = check_floats if got[0].dtype.is_floating_point else check_levels
+            check(layer, x, other, got[0], want[0])
+        at = chance.randrange(batch)
+        alone, _ = run(server, "conv", (x[at:at + 1].contiguous(), other[at:at + 1].contiguous()))
+        if not all(torch.equal(one[0], many[at]) for one, many in zip(alone, got)):
+            raise Failed("a sample has other bits in its batch")
     except (Failed, AssertionError) as problem:
         raise Failed(f"{words}: {problem}") from problem
 
@@ -239,6 +333,7 @@ def main():
     torch.manual_seed(args.seed)
     with serving(args.program) as (server, tally):
         checks = [(f"case {n}", lambda: check_layer(server, chance)) for n in range(args.cases)]
+        checks += [(f"convolution {n}", lambda: check_convolution(server, chance)) for n in range(args.cases)]
         for name, check in [*checks, ("network", lambda: check_network(server))]:
             try:
                 check()

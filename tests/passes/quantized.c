@@ -33,9 +33,10 @@ static void count(const Program *program, uint32_t *out_products, uint32_t *out_
         for (uint32_t i = 0; i < program->n_code; i++) {
                 const RecordedCall *call = program->code[i].call;
                 const char *name = call == NULL ? "" : call->call.schema->name;
-                *out_products += strstr(name, "quantized_linear") != NULL;
-                *out_floats += strstr(name, "linear") != NULL && strstr(name, "quantized_linear") == NULL;
-                *out_floats += strstr(name, "mm") != NULL;
+                bool quantized = strstr(name, "quantized_") != NULL;
+                *out_products += quantized;
+                *out_floats += !quantized && (strstr(name, "linear") != NULL || strstr(name, "mm") != NULL ||
+                                              strstr(name, "conv") != NULL);
         }
 }
 
@@ -287,4 +288,95 @@ Test(quantized, products_share_what_is_made_of_a_weight)
         cr_expect(n == 2 && weights[0] == weights[1]);
         program_unref(program);
         made_deinit(&made);
+}
+
+// ---- convolutions ----
+#define CONV(name, x, more)  CALL(name, "conv2d.default", "\"%" x "\", \"%w\", \"%b\"" more)
+#define KERNELS              "levels:6,4,3,3", "var:6", "b:6"
+#define LEVELS_POOL(name, x) CALL(name, "max_pool2d.default", "\"%" x "\", [3, 3], [2, 2], [1, 1]")
+
+static uint32_t count_named(const char *const *inputs, const char *const *states, const char *nodes,
+                            const char *name)
+{
+        Made made = made_graph(inputs, states, nodes);
+        ValueSpan span = { made.inputs, made.n_inputs };
+        CompileOptions options = { .n_threads = 1 };
+        Program *program;
+        uint32_t n = 0;
+        cr_assert_eq(compile_graph(made.graph, span, &options, NULL, &program), STATUS_OK);
+        for (uint32_t i = 0; i < program->n_code; i++) {
+                const RecordedCall *call = program->code[i].call;
+                n += call != NULL && strcmp(call->call.schema->name, name) == 0;
+        }
+        program_unref(program);
+        made_deinit(&made);
+        return n;
+}
+
+Test(quantized, convolutions_between_levels_hand_on_levels)
+{
+        try_graph("two convolutions", LIST("2,4,9,8"), LIST(KERNELS, "levels2:5,6,1,1", "var2:5", "b2:5"),
+                  BEGIN CONV("y", "d", ", [2, 1], [1, 2]") CALL("r", "relu.default", "\"%y\"") Q("q2", "r")
+                          DQ("d2", "q2") QUANT("w2", "dequantize_per_channel.default",
+                                               "\"%levels2\", \"%var2\", null, 0, " INT8)
+                                  CALL("z", "conv2d.default", "\"%d2\", \"%w2\", \"%b2\"") OUTPUT("\"%z\""),
+                  (Want){ 0, 2, 0 });
+        try_graph("a residual of floats, a clamp", LIST("2,4,9,8", "2,6,9,8"), LIST(KERNELS),
+                  BEGIN CONV("y", "d", ", [1, 1], [1, 1]") CALL("s", "add.Tensor", "\"%x1\", \"%y\"")
+                          CALL("c", "hardtanh.default", "\"%s\", -0.5, 0.7") OUTPUT("\"%c\""),
+                  (Want){ 0, 1, 0 });
+        try_graph("a residual of levels", LIST("2,4,9,8", "2,6,9,8"), LIST(KERNELS),
+                  BEGIN Q("p", "x1") DQ("e", "p") CONV("y", "d", ", [1, 1], [1, 1]")
+                          CALL("s", "add.Tensor", "\"%y\", \"%e\"") CALL("r", "relu.default", "\"%s\"")
+                                  Q("q2", "r") OUTPUT("\"%q2\""),
+                  (Want){ 0, 1, 0 });
+        try_graph("one scale, padding named", LIST("1,4,5,8"), LIST("levels:6,4,3,3", "b:6"),
+                  Q("q", "x0") DQ("d", "q")
+                          QUANT("w", "dequantize_per_tensor.default", "\"%levels\", 0.02, 0, " INT8)
+                                  CALL("y", "conv2d.padding", "\"%d\", \"%w\", \"%b\", [1, 1], \"same\"")
+                                          OUTPUT("\"%y\""),
+                  (Want){ 0, 1, 0 });
+}
+
+Test(quantized, levels_are_pooled_as_levels)
+{
+        const char *nodes = BEGIN CONV("y", "d", "") CALL("r", "relu.default", "\"%y\"") Q("q2", "r")
+                DQ("d2", "q2") LEVELS_POOL("m", "d2") Q("q3", "m") OUTPUT("\"%q3\"");
+        try_graph("a pool between levels", LIST("2,4,9,8"), LIST(KERNELS), nodes, (Want){ 0, 1, 0 });
+        cr_expect_eq(count_named(LIST("2,4,9,8"), LIST(KERNELS), nodes, "max_pool2d"), 1);
+        // the input, and nothing behind the pool
+        cr_expect_eq(count_named(LIST("2,4,9,8"), LIST(KERNELS), nodes, "quantize"), 1);
+        // other levels come out
+        try_graph("a pool to other levels", LIST("2,4,9,8"), LIST(KERNELS),
+                  BEGIN LEVELS_POOL("m", "d") QUANT("q3", "quantize_per_tensor.default",
+                                                    "\"%m\", 0.013, 100, " UINT8) OUTPUT("\"%q3\""),
+                  (Want){ 0, 0, 0 });
+        try_graph("a pool of a negative scale", LIST("2,4,9,8"), LIST(KERNELS),
+                  Q("q", "x0") QUANT("d", "dequantize_per_tensor.default", "\"%q\", -0.01, 120, " UINT8)
+                          LEVELS_POOL("m", "d") QUANT("q3", "quantize_per_tensor.default",
+                                                      "\"%m\", -0.01, 120, " UINT8) OUTPUT("\"%q3\""),
+                  (Want){ 0, 0, 0 });
+}
+
+Test(quantized, convolutions_that_sums_of_levels_do_not_mean_stay_in_floats)
+{
+        try_graph("groups", LIST("1,8,5,8"), LIST(KERNELS),
+                  BEGIN CONV("y", "d", ", [1, 1], [1, 1], [1, 1], 2") OUTPUT("\"%y\""), (Want){ 0, 0, 1 });
+        try_graph("a scale for each input channel", LIST("1,4,5,8"), LIST(KERNELS, "var4:4"),
+                  Q("q", "x0") DQ("d", "q") QUANT("w", "dequantize_per_channel.default",
+                                                  "\"%levels\", \"%var4\", null, 1, " INT8) CONV("y", "d", "")
+                          OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("a scale that is not finite", LIST("1,4,5,8"), LIST(KERNELS),
+                  Q("q", "x0") OTHER_DQ("1e39", "0") WEIGHT("w", "levels") CONV("y", "d", "")
+                          OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("a scale whose terms round to nothing", LIST("1,4,5,8"), LIST(KERNELS),
+                  Q("q", "x0") OTHER_DQ("1e-39", "0") WEIGHT("w", "levels") CONV("y", "d", "")
+                          OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
+        try_graph("a zero point that is no level", LIST("1,4,5,8"), LIST(KERNELS),
+                  Q("q", "x0") OTHER_DQ("0.01", "300") WEIGHT("w", "levels") CONV("y", "d", "")
+                          OUTPUT("\"%y\""),
+                  (Want){ 0, 0, 1 });
 }

@@ -45,6 +45,9 @@ enum { POOL_LAST_WINDOW = 1 << 16 };
 extern const KernelFamily pool_last_family;
 Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels,
                           const float *in, float *out);
+// Maximum of channels_last images of bytes, int8 (`is_signed`) or uint8.
+Status pool_bytes_channels_last(const RunContext *ctx, const Pool *pool, bool is_signed, int64_t channels,
+                                const void *in, void *out);
 // Averages of half values (held as float32), rounded to `half` after every addition and after each
 // of the divisions by depth, height and width, as PyTorch's three-dimensional adaptive pooling
 // does.

@@ -3,6 +3,7 @@
 // channels, so that the inner loop is a vector loop; the order of additions is that of pool.c (down
 // the rows of a column, then along the columns), and so are the bits.
 #include <math.h>
+#include <string.h>
 #include "core/kernels/pool/pool.h"
 
 typedef struct Row {
@@ -65,6 +66,76 @@ typedef void RowKernel(const Row *row);
 #include "core/kernels/pool/pool_last.inc"
 #endif
 
+// ---- bytes ----
+typedef struct ByteRun {
+        const RunContext *ctx;
+        const Pool *pool;
+        int64_t channels;
+        const uint8_t *in;
+        uint8_t *out;
+        // out[c] = max(out[c], from[c])
+        void (*larger)(const void *from, int64_t n, void *out);
+        uint8_t lowest;
+} ByteRun;
+
+#define LARGER_BYTES(name, type, target)                                                                     \
+        target static void name(const void *from, int64_t n, void *out)                                      \
+        {                                                                                                    \
+                const type *restrict value = from;                                                           \
+                type *restrict best = out;                                                                   \
+                for (int64_t c = 0; c < n; c++)                                                              \
+                        best[c] = value[c] > best[c] ? value[c] : best[c];                                   \
+        }
+LARGER_BYTES(plain_larger_signed, int8_t, )
+LARGER_BYTES(plain_larger_unsigned, uint8_t, )
+#if defined(__x86_64__)
+LARGER_BYTES(avx2_larger_signed, int8_t, TARGET_AVX2)
+LARGER_BYTES(avx2_larger_unsigned, uint8_t, TARGET_AVX2)
+#endif
+
+static void byte_rows(void *argument, int64_t begin, int64_t end)
+{
+        const ByteRun *run = argument;
+        const PoolAxis *rows = &run->pool->axis[1], *columns = &run->pool->axis[2];
+        int64_t channels = run->channels, row_step = columns->in_size * channels;
+        Work work = { .ctx = run->ctx };
+        for (int64_t r = begin; r < end; r++) {
+                int64_t o = r % rows->out_size;
+                const uint8_t *image = run->in + r / rows->out_size * rows->in_size * row_step;
+                uint8_t *out = run->out + r * columns->out_size * channels;
+                for (int64_t i = 0; i < columns->out_size; i++, out += channels) {
+                        memset(out, run->lowest, (size_t)channels);
+                        for (int64_t y = rows->low[o]; y < rows->high[o]; y += rows->step)
+                                for (int64_t x = columns->low[i]; x < columns->high[i]; x += columns->step) {
+                                        if (work_stops(&work, 2 + channels / 16))
+                                                return;
+                                        run->larger(image + y * row_step + x * channels, channels, out);
+                                }
+                }
+        }
+}
+
+Status pool_bytes_channels_last(const RunContext *ctx, const Pool *pool, bool is_signed, int64_t channels,
+                                const void *in, void *out)
+{
+        ByteRun run = { .ctx = ctx,
+                        .pool = pool,
+                        .channels = channels,
+                        .in = in,
+                        .out = out,
+                        .larger = is_signed ? plain_larger_signed : plain_larger_unsigned,
+                        .lowest = is_signed ? (uint8_t)INT8_MIN : 0 };
+#if defined(__x86_64__)
+        if (isa_level() >= ISA_AVX2)
+                run.larger = is_signed ? avx2_larger_signed : avx2_larger_unsigned;
+#endif
+        int64_t n_rows = pool->planes / channels * pool->axis[1].out_size,
+                work = pool->axis[2].in_size * channels;
+        TRY(parallel_for(ctx, n_rows, MAX((int64_t)1, 200000 / MAX(work, (int64_t)1)), byte_rows, &run));
+        return run_poll(ctx);
+}
+
+// ---- floats ----
 typedef struct RowKernels {
         RowKernel *max, *average;
 } RowKernels;

@@ -36,6 +36,8 @@ enum { LEVELS_MOST_TERMS = 65536 };
 
 // Where neither scale is larger, no product of them with a sum is infinite.
 #define LEVELS_MOST_SCALE 0x1p40
+// Where neither is smaller, no product of terms is too small for float32's bits.
+#define LEVELS_LEAST_SCALE 0x1p-40
 
 // *out_matmul stays NULL (STATUS_OK) where the CPU lacks the instructions, and for sums that do not
 // fit.

@@ -4,51 +4,45 @@
 
 #include <string.h>
 #include "core/base/memory.h"
+#include "core/kernels/product/narrow_tile.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-// Row i of six that begin at `base`, `step` bytes apart; `three` and `five` are multiples of it.
-#define LEVELS_ROW(base, i)                                                                                  \
-        ((base) + ((i) == 0   ? 0                                                                            \
-                   : (i) == 1 ? step                                                                         \
-                   : (i) == 2 ? step * 2                                                                     \
-                   : (i) == 3 ? three                                                                        \
-                   : (i) == 4 ? step * 4                                                                     \
-                              : five))
-
 // ---- AVX-512 with VNNI ----
 // Compiled with the features of the set above it, as narrow_dot.c's tiles are: nothing here can
 // become an instruction for bfloat16.
-#define LEVELS(x)                    avx512_##x
-#define LEVELS_NAME                  "avx512_vnni"
-#define LEVELS_TARGET                TARGET_512(ISA_AVX512_BF16_FEATURES)
-#define LEVELS_LANES                 16
-#define LEVELS_ROWS                  12
-#define LEVELS_TERMS                 4
-#define LEVELS_CELL                  4
-#define LEVELS_REGISTER              "v"
-#define LEVELS_INTS                  __m512i
-#define LEVELS_FLOATS                __m512
-#define LEVELS_ZERO()                _mm512_setzero_si512()
-#define LEVELS_SAME(x)               _mm512_set1_ps(x)
-#define LEVELS_SAME_INT(x)           _mm512_set1_epi32(x)
-#define LEVELS_LOAD(from)            _mm512_loadu_ps(from)
-#define LEVELS_LOAD_INTS(from)       _mm512_loadu_si512(from)
-#define LEVELS_PANEL(from)           _mm512_loadu_si512(from)
-#define LEVELS_DOT(sum, row, panel)  _mm512_dpbusd_epi32((sum), (row), (panel))
-#define LEVELS_SUB(a, b)             _mm512_sub_epi32((a), (b))
-#define LEVELS_MUL(a, b)             _mm512_mullo_epi32((a), (b))
-#define LEVELS_TO_FLOATS(x)          _mm512_cvtepi32_ps(x)
-#define LEVELS_TO_INTS(x)            _mm512_cvttps_epi32(x)
-#define LEVELS_FMA(x, y, z)          _mm512_fmadd_ps((x), (y), (z))
-#define LEVELS_MAX(low, x)           _mm512_max_ps((low), (x))
-#define LEVELS_MIN(high, x)          _mm512_min_ps((high), (x))
-#define LEVELS_ROUND(x)              _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define LEVELS_MASK(n)               ((__mmask16)((1u << (n)) - 1))
-#define LEVELS_LOAD_PART(from, n)    _mm512_maskz_loadu_ps(LEVELS_MASK(n), (from))
-#define LEVELS_STORE_PART(to, n, x)  _mm512_mask_storeu_ps((to), LEVELS_MASK(n), (x))
-#define LEVELS_STORE_BYTES(to, n, x) _mm512_mask_cvtepi32_storeu_epi8((to), LEVELS_MASK(n), (x))
+#define LEVELS(x)                     avx512_##x
+#define LEVELS_NAME                   "avx512_vnni"
+#define LEVELS_TARGET                 TARGET_512(ISA_AVX512_BF16_FEATURES)
+#define LEVELS_LANES                  16
+#define LEVELS_ROWS                   14
+#define LEVELS_TERMS                  4
+#define LEVELS_CELL                   4
+#define LEVELS_REGISTER               "v"
+#define LEVELS_INTS                   __m512i
+#define LEVELS_FLOATS                 __m512
+#define LEVELS_ZERO()                 _mm512_setzero_si512()
+#define LEVELS_SAME(x)                _mm512_set1_ps(x)
+#define LEVELS_SAME_INT(x)            _mm512_set1_epi32(x)
+#define LEVELS_LOAD(from)             _mm512_loadu_ps(from)
+#define LEVELS_LOAD_INTS(from)        _mm512_loadu_si512(from)
+#define LEVELS_PANEL(from)            _mm512_loadu_si512(from)
+#define LEVELS_DOT(sum, row, panel)   _mm512_dpbusd_epi32((sum), (row), (panel))
+#define LEVELS_SUB(a, b)              _mm512_sub_epi32((a), (b))
+#define LEVELS_MUL(a, b)              _mm512_mullo_epi32((a), (b))
+#define LEVELS_TO_FLOATS(x)           _mm512_cvtepi32_ps(x)
+#define LEVELS_TO_INTS(x)             _mm512_cvttps_epi32(x)
+#define LEVELS_FMA(x, y, z)           _mm512_fmadd_ps((x), (y), (z))
+#define LEVELS_MAX(low, x)            _mm512_max_ps((low), (x))
+#define LEVELS_MIN(high, x)           _mm512_min_ps((high), (x))
+#define LEVELS_ROUND(x)               _mm512_roundscale_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define LEVELS_MASK(n)                ((__mmask16)((1u << (n)) - 1))
+#define LEVELS_LOAD_PART(from, n)     _mm512_maskz_loadu_ps(LEVELS_MASK(n), (from))
+#define LEVELS_STORE_PART(to, n, x)   _mm512_mask_storeu_ps((to), LEVELS_MASK(n), (x))
+#define LEVELS_SIGNED_PART(from, n)   _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(LEVELS_MASK(n), (from)))
+#define LEVELS_UNSIGNED_PART(from, n) _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(LEVELS_MASK(n), (from)))
+#define LEVELS_STORE_BYTES(to, n, x)  _mm512_mask_cvtepi32_storeu_epi8((to), LEVELS_MASK(n), (x))
 
 LEVELS_TARGET static void avx512_widen(const uint8_t *from, int64_t n, bool is_signed, void *to)
 {
@@ -87,41 +81,53 @@ LEVELS_TARGET static void avx512_widen(const uint8_t *from, int64_t n, bool is_s
 #undef LEVELS_LOAD_PART
 #undef LEVELS_STORE_PART
 #undef LEVELS_STORE_BYTES
+#undef LEVELS_SIGNED_PART
+#undef LEVELS_UNSIGNED_PART
 
 // ---- AVX2 ----
-#define LEVELS(x)                    avx2_##x
-#define LEVELS_NAME                  "avx2"
-#define LEVELS_TARGET                TARGET_AVX2
-#define LEVELS_LANES                 8
-#define LEVELS_ROWS                  6
-#define LEVELS_TERMS                 2
-#define LEVELS_CELL                  2
-#define LEVELS_REGISTER              "x"
-#define LEVELS_INTS                  __m256i
-#define LEVELS_FLOATS                __m256
-#define LEVELS_ZERO()                _mm256_setzero_si256()
-#define LEVELS_SAME(x)               _mm256_set1_ps(x)
-#define LEVELS_SAME_INT(x)           _mm256_set1_epi32(x)
-#define LEVELS_LOAD(from)            _mm256_loadu_ps(from)
-#define LEVELS_LOAD_INTS(from)       _mm256_loadu_si256((const __m256i *)(const void *)(from))
-#define LEVELS_PANEL(from)           avx2_panel(from)
-#define LEVELS_DOT(sum, row, panel)  _mm256_add_epi32((sum), _mm256_madd_epi16((row), (panel)))
-#define LEVELS_SUB(a, b)             _mm256_sub_epi32((a), (b))
-#define LEVELS_MUL(a, b)             _mm256_mullo_epi32((a), (b))
-#define LEVELS_TO_FLOATS(x)          _mm256_cvtepi32_ps(x)
-#define LEVELS_TO_INTS(x)            _mm256_cvttps_epi32(x)
-#define LEVELS_FMA(x, y, z)          _mm256_fmadd_ps((x), (y), (z))
-#define LEVELS_MAX(low, x)           _mm256_max_ps((low), (x))
-#define LEVELS_MIN(high, x)          _mm256_min_ps((high), (x))
-#define LEVELS_ROUND(x)              _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define LEVELS_LOAD_PART(from, n)    _mm256_maskload_ps((from), avx2_below(n))
-#define LEVELS_STORE_PART(to, n, x)  _mm256_maskstore_ps((to), avx2_below(n), (x))
-#define LEVELS_STORE_BYTES(to, n, x) avx2_store_bytes((to), (n), (x))
+#define LEVELS(x)                     avx2_##x
+#define LEVELS_NAME                   "avx2"
+#define LEVELS_TARGET                 TARGET_AVX2
+#define LEVELS_LANES                  8
+#define LEVELS_ROWS                   6
+#define LEVELS_TERMS                  2
+#define LEVELS_CELL                   2
+#define LEVELS_REGISTER               "x"
+#define LEVELS_INTS                   __m256i
+#define LEVELS_FLOATS                 __m256
+#define LEVELS_ZERO()                 _mm256_setzero_si256()
+#define LEVELS_SAME(x)                _mm256_set1_ps(x)
+#define LEVELS_SAME_INT(x)            _mm256_set1_epi32(x)
+#define LEVELS_LOAD(from)             _mm256_loadu_ps(from)
+#define LEVELS_LOAD_INTS(from)        _mm256_loadu_si256((const __m256i *)(const void *)(from))
+#define LEVELS_PANEL(from)            avx2_panel(from)
+#define LEVELS_DOT(sum, row, panel)   _mm256_add_epi32((sum), _mm256_madd_epi16((row), (panel)))
+#define LEVELS_SUB(a, b)              _mm256_sub_epi32((a), (b))
+#define LEVELS_MUL(a, b)              _mm256_mullo_epi32((a), (b))
+#define LEVELS_TO_FLOATS(x)           _mm256_cvtepi32_ps(x)
+#define LEVELS_TO_INTS(x)             _mm256_cvttps_epi32(x)
+#define LEVELS_FMA(x, y, z)           _mm256_fmadd_ps((x), (y), (z))
+#define LEVELS_MAX(low, x)            _mm256_max_ps((low), (x))
+#define LEVELS_MIN(high, x)           _mm256_min_ps((high), (x))
+#define LEVELS_ROUND(x)               _mm256_round_ps((x), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+#define LEVELS_LOAD_PART(from, n)     _mm256_maskload_ps((from), avx2_below(n))
+#define LEVELS_STORE_PART(to, n, x)   _mm256_maskstore_ps((to), avx2_below(n), (x))
+#define LEVELS_SIGNED_PART(from, n)   _mm256_cvtepi8_epi32(avx2_bytes((from), (n)))
+#define LEVELS_UNSIGNED_PART(from, n) _mm256_cvtepu8_epi32(avx2_bytes((from), (n)))
+#define LEVELS_STORE_BYTES(to, n, x)  avx2_store_bytes((to), (n), (x))
 
 #define AVX2_INLINE TARGET_AVX2 static inline __attribute__((always_inline))
 AVX2_INLINE __m256i avx2_panel(const uint8_t *from)
 {
         return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)from));
+}
+
+// The first n of eight bytes.
+AVX2_INLINE __m128i avx2_bytes(const uint8_t *from, int n)
+{
+        int64_t bytes = 0;
+        memcpy(&bytes, from, (size_t)n);
+        return _mm_cvtsi64_si128(bytes);
 }
 
 // The first n of eight lanes.

@@ -7,32 +7,45 @@
 //   AVX2               two levels as int16     vpmaddwd with levels of the panel widened to int16
 //   AVX-512 with VNNI  four levels as uint8    vpdpbusd
 #pragma once
-#include "core/kernels/isa.h"
+#include "core/kernels/conv/direct_tile.h"
 
-enum { LEVELS_VECTORS = 2, LEVELS_MAX_ROWS = 12 };
+enum { LEVELS_VECTORS = 2, LEVELS_MAX_ROWS = 14 };
 
 // How floats become levels.
 typedef struct LevelsSteps {
         float inverse, zero, least, most;
 } LevelsSteps;
 
+// Levels that are added to results.
+typedef struct LevelsResidual {
+        const uint8_t *levels;
+        bool is_signed; // int8, else uint8
+        int32_t zero;
+        float scale;
+} LevelsResidual;
+
 // The result of row i and column j, rounded where an operator is written but for the addition:
 //     x = float(sum - row_zero * column_sum[j]) * row_scale * column_scale[j] + bias[j]
 //     x = min(max(x + residual, low), high); NaN stays
+// A residual of levels is worth float(level - zero) * scale.
 //     bytes: min(max(round(x * steps.inverse) + steps.zero, steps.least), steps.most)
 typedef struct LevelsTile {
-        const char *in;         // of the first row
-        int64_t in_step;        // bytes between rows
-        int64_t n_steps;        // of four bytes
+        const char *in;        // of the first row
+        int64_t in_step;       // bytes between rows
+        const DirectRun *runs; // of the sum: bytes from the first one of a row, steps of four bytes
+        uint32_t n_runs;
         const uint8_t *weights; // int8: [step][column][term]
+        const uint8_t *ahead;   // weights that are needed soon ...
+        int64_t ahead_step;     // ... and bytes of them in each step; 0: none
         const int32_t *column_sum;
         const float *column_scale, *bias;
         float row_scale; // of all rows
         int32_t row_zero;
-        char *out;             // of the first row: floats or bytes
-        const float *residual; // the same places; NULL: none
-        int64_t out_step;      // elements between rows
-        int n_valid;           // columns of the panel that exist; the others are not written
+        char *out;                    // of the first row: floats or bytes
+        const float *residual;        // the same places; NULL: none
+        const LevelsResidual *levels; // the same places of levels; NULL: none
+        int64_t out_step;             // elements between rows
+        int n_valid;                  // columns of the panel that exist; the others are not written
         bool bytes;
         float low, high;
         LevelsSteps steps; // bytes: what they become

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// What rows that sum levels do with their results: the arguments low, high, dtype, out_inverse,
+// out_zero, quant_min and quant_max, which follow each other.
+#pragma once
+#include "core/kernels/product/levels.h"
+#include "core/ops/op.h"
+
+// `first`: the position of low. The results of the call are known.
+Status levels_read_out(const OpCall *call, int first, LevelsOut *out);
+// Puts `x` at element `at` of `to`, clamped, as a float or as a level.
+void levels_store(const LevelsOut *out, float x, int64_t at, void *to);

@@ -154,12 +154,12 @@ static Status verify(const Answer *answer, const Upload *upload, Graph *graph)
         return STATUS_OK;
 }
 
-static bool has_part(const Upload *upload, const char *name)
+static Storage *part_of(const Upload *upload, const char *name) // borrowed; NULL: there is none
 {
         for (uint32_t i = 0; i < upload->n_parts; i++)
                 if (strcmp(upload->parts[i].name, name) == 0)
-                        return true;
-        return false;
+                        return upload->parts[i].bytes;
+        return NULL;
 }
 
 static Status check_labels(const Upload *upload)
@@ -181,7 +181,7 @@ static Status store_with_operators(const Answer *answer, const Upload *upload, c
         uint64_t content[4];
         RunContext bounds;
         bool created;
-        if (has_part(upload, "labels") || upload->image != NULL)
+        if (part_of(upload, "labels") != NULL || upload->image != NULL)
                 return fail(
                         STATUS_INPUT,
                         "labels and image settings do not come along with operators; upload the graph that "
@@ -199,6 +199,7 @@ static Status store_with_operators(const Answer *answer, const Upload *upload, c
                            .content = content,
                            .recipe = { (const uint8_t *)recipe.data, recipe.n },
                            .owner = answer->call->caller,
+                           .samples = part_of(upload, "samples"),
                            .only_if = answer_is_conditional(answer) ? &condition : NULL };
         TRY(engine_put_derived(answer->context->engine, &put, &version, &created));
         return answer_put(answer, version, graph, created);
@@ -219,7 +220,7 @@ static Status store_upload(const Answer *answer, const Upload *upload)
                 return store_with_operators(answer, upload, &identified);
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));
-        if (has_part(upload, "samples"))
+        if (part_of(upload, "samples") != NULL)
                 TRY(upload_decode_to_run(upload, model, true, &runs));
         TRY(verify(answer, upload, runs));
         if (upload->image != NULL)

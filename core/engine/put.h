@@ -71,6 +71,7 @@ typedef struct DerivedPut {
         GraphVersion *const *called; // graphs that the recipe names beside the base, in its order
         uint32_t n_called;
         const char *owner; // as in PutRequest
+        Storage *samples;  // to come along; NULL: none
         const char *diff;  // of the printed code, to be shown; NULL: none
         const PutCondition *only_if;
 } DerivedPut;

@@ -25,17 +25,18 @@ typedef struct Derived {
         bool *seen;     // of the storages
         size_t n_bytes; // of the weights file
         Pieces pieces[N_PARTS];
-        UploadPart parts[N_PARTS];
+        UploadPart parts[N_PARTS + 1]; // samples come last
+        uint32_t n_parts;
 } Derived;
 
 static void derived_deinit(Derived *derived)
 {
         for (uint32_t i = 0; i < derived->n; i++)
                 tensor_unref(derived->tensors[i]);
-        for (uint32_t i = 0; i < N_PARTS; i++) {
+        for (uint32_t i = 0; i < ARRAY_LENGTH(derived->parts); i++)
                 storage_unref(derived->parts[i].bytes);
+        for (uint32_t i = 0; i < N_PARTS; i++)
                 pieces_deinit(&derived->pieces[i]);
-        }
         free(derived->names);
         free(derived->tensors);
         free(derived->begins);
@@ -221,6 +222,12 @@ static Status make_parts(const Engine *engine, const DerivedPut *put, Derived *d
         TRY(recipe_part(put, &derived->parts[PART_RECIPE]));
         for (int i = 0; i < N_PARTS; i++)
                 derived->parts[i].pieces = &derived->pieces[i];
+        derived->n_parts = N_PARTS;
+        if (put->samples != NULL)
+                derived->parts[derived->n_parts++] =
+                        (UploadPart){ .name = store_role_names[STORE_SAMPLES],
+                                      .bytes = storage_ref(put->samples),
+                                      .digest = sha256_of(put->samples->data, put->samples->n_bytes) };
         return STATUS_OK;
 }
 
@@ -252,10 +259,10 @@ static Status identify(const DerivedPut *put, const Derived *derived, StoreVersi
 {
         uint64_t content[4];
         TRY(derived_content(put, content));
-        StoreVersion version = { .created_ms = clock_wall_ms(), .n_parts = N_PARTS, .format = "fx" };
+        StoreVersion version = { .created_ms = clock_wall_ms(), .n_parts = derived->n_parts, .format = "fx" };
         for (int i = 0; i < 4; i++)
                 snprintf(version.id.hex + 16 * i, 17, "%016llx", (unsigned long long)content[i]);
-        for (int i = 0; i < N_PARTS; i++) {
+        for (uint32_t i = 0; i < derived->n_parts; i++) {
                 version.parts[i].role = upload_role(derived->parts[i].name);
                 version.parts[i].digest = derived->parts[i].digest;
                 version.parts[i].n_bytes = derived->parts[i].bytes->n_bytes;
@@ -286,7 +293,7 @@ static Status put_derived(Engine *engine, const DerivedPut *put, Derived *derive
         TRY(engine->loader.load(engine->loader.context, derived->parts, N_PARTS, NULL, &graph));
         const PutRequest request = { .name = put->name,
                                      .parts = derived->parts,
-                                     .n_parts = N_PARTS,
+                                     .n_parts = derived->n_parts,
                                      .identified = &identified,
                                      .graph = graph,
                                      .only_if = put->only_if,

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from service import Server, Tally, Tensor, multipart, write_safetensors
+from service import HERE, Server, Tally, Tensor, multipart, write_safetensors
 
 WIDTH, WITHIN = 384, 0.02
 RECORD_LINES = 65536  # TUNE_MAX_LINES of core/ops/tune.h
@@ -255,6 +255,27 @@ def samples_come_later(server, xs):
         expect(profile["tolerance"]["chose"] == 3, f"after a restart {profile['tolerance']}")
 
 
+def operators_bring_samples(server, xs):
+    """An upload with an operator of its own keeps its samples, and takes others in their place."""
+    def file(name):
+        with open(os.path.join(HERE, "operators", name), "rb") as content:
+            return content.read()
+
+    def send(n):
+        samples = write_safetensors({f"{i}.inputs.x": floats([1, 2], [i, -i]) for i in range(n)})
+        body, content_type = multipart([("graph", file("base.fx.json")),
+                                        ("op:mylib.scaled", file("scaled.fx.json")), ("samples", samples)])
+        reply = server.call("PUT", "/v1/graphs/own", body, [("Content-Type", content_type)])
+        expect(reply.status in (200, 201) and reply.json()["version"] == 1, reply.short())
+
+    sides = {"a": {"graph": "own"}, "b": {"samples": 99}}
+    for n in (3, 5):
+        send(n)
+        reply = server.call("POST", "/v1/compare", json.dumps(sides).encode())
+        expect(f"there are {n} samples" in reply.json()["error"], f"{n} samples: {reply.short()}")
+    server.call("DELETE", "/v1/graphs/own")
+
+
 def those_who_leave(server, xs):
     """A search whose run has left is none; the next run starts one anew."""
     reply = asked(server, "m", xs[0], tolerance=0.05, deadline_ms=1)
@@ -428,7 +449,8 @@ def main():
 
         put(server, "m", len(xs))
         attempt(one_search)
-        checks = [none_is_float32, too_few_samples, those_who_leave, defaults, refusals, elsewhere]
+        checks = [none_is_float32, too_few_samples, operators_bring_samples,
+                  those_who_leave, defaults, refusals, elsewhere]
         if has_forms(server, xs):
             checks[:0] = [by_sensitivity, cheapest_by_sensitivity, error_is_true, together]
         for check in checks:

@@ -22,6 +22,7 @@
 #include "api/run/reply_cache.h"
 #include "api/run/samples.h"
 #include "core/base/limits.h"
+#include "core/engine/declared.h"
 #include "server/cores.h"
 #include "server/door.h"
 #include "server/http.h"
@@ -348,6 +349,7 @@ static Status start(Server *server, const Options *options)
         TRY(open_memory(server));
         TRY(open_engine(options, server));
         TRY(preload(server, options));
+        (void)engine_is_warm(server->engine); // what is declared from now on is not waited for
         TRY(listen_open(&address, &fd));
         server->address = address;
         int cores = granted_cores();

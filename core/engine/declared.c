@@ -18,8 +18,9 @@ static void set_state(Engine *engine, GraphVersion *version, WarmUpState state)
         int old = atomic_exchange(&version->warming, (int)state);
         if (old != WARM_UP_WAITING && state == WARM_UP_WAITING)
                 atomic_fetch_add(&engine->n_warming, 1u);
-        if (old == WARM_UP_WAITING && state != WARM_UP_WAITING)
-                atomic_fetch_sub(&engine->n_warming, 1u);
+        if (old == WARM_UP_WAITING && state != WARM_UP_WAITING &&
+            atomic_fetch_sub(&engine->n_warming, 1u) == 1)
+                atomic_store(&engine->was_warm, true);
 }
 
 bool engine_is_warm(Engine *engine)

@@ -217,6 +217,7 @@ STEPS = [
     ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
     ("batching", "runs that are run as one have their own bits", python("tests/service/batching.py", SERVER)),
     ("fairness", "graphs take turns, beside a saturated one", python("tests/service/fairness.py", SERVER)),
+    ("warming", "readiness waits for declared warm-ups", python("tests/service/warming.py", SERVER)),
     ("memory-ladder", "near the memory limit: caches, then uploads, then runs",
      python("tests/service/memory.py", SERVER)),
     ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),

@@ -66,7 +66,6 @@ KNOWN = {
     r"layers differ.*is nan, PyTorch has -?inf": "the order of sums of infinities",
     r"differs.*isin\.Scalar_Tensor": "a number that the dtype cannot hold: PyTorch cuts it among few "
     "elements, and not among ten",
-    r"differs.*aten\.special_(spherical_)?bessel_.*is -?\d\.\d+e-0[4-9]": "the phase of a huge argument",
     r"accepted, .*quantize_per_tensor.*converted to Scalar": "bounds of the other direction",
     r"accepted, .*conv_tbc.*view size is not compatible": "PyTorch views what it may not",
     r"accepted, .*(pinverse|linalg_pinv).*\{\[0, ": "halves without elements",
@@ -252,10 +251,10 @@ def difference(got, want, loose=1.0):
             f"({int(wrong.sum())} differ)")
 
 
-def as_doubles(value):
+def as_doubles(value, integers=False):
     def double(leaf):
         if isinstance(leaf, torch.Tensor):
-            return leaf.double() if leaf.is_floating_point() else leaf
+            return leaf.double() if leaf.is_floating_point() or integers else leaf
         return torch.float64 if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
 
     return map_leaves(double, value)
@@ -265,9 +264,10 @@ def no_worse(call, env, pick, got, want):
     """Whether `got` is about as near to the result of float64 operands as PyTorch's `want`."""
     if not want.is_floating_point() or got.dtype != want.dtype or got.shape != want.shape:
         return False
+    bessel = re.search(r"special_bessel_[jy][01]\.", str(call.overload)) is not None
     try:
         wide = Call(call.name, call.overload, as_doubles(call.args), as_doubles(call.kwargs))
-        exact = pick(wide.run({name: as_doubles(value) for name, value in env.items()})).double()
+        exact = pick(wide.run({name: as_doubles(value, bessel) for name, value in env.items()})).double()
         if exact.shape != got.shape:
             return False
     except Exception:  # an operator that takes no float64 here
@@ -281,6 +281,8 @@ def no_worse(call, env, pick, got, want):
         rtol_atol = (rtol_atol[0], rtol_atol[1] + rtol_atol[0] * max(
             (float(tensor.max()) for tensor in finite if tensor.numel()), default=0.0))
     slack = times * (rtol_atol[1] + rtol_atol[0] * exact.abs()) + 4 * (y - exact).abs()
+    if bessel:
+        slack = slack + 9e-7  # PyTorch's series, also in float64; ours are exact: tests/ops/pointwise.c
     fine = (x == exact) | (x == y) | (x.isnan() & (y.isnan() | exact.isnan())) | ((x - exact).abs() <= slack)
     over = exact.abs() >= torch.finfo(want.dtype).max  # sums that leave the range on the way
     return bool((fine | over & ~x.isfinite()).all())

@@ -22,13 +22,14 @@ static double to_element(double x, int64_t size, bool corners)
         return corners ? (x + 1) / 2 * (double)(size - 1) : ((x + 1) * (double)size - 1) / 2;
 }
 
-// The same in float32 with PyTorch's roundings: which element is nearest depends on them.
+// The same in float32 with PyTorch's roundings: which element is nearest depends on them, and where a
+// position far outside is reflected to. Its kernel of volumes has no fused multiplications.
 static float to_element_f(float x, int64_t size, const GridSample *task)
 {
         const float n = (float)(task->corners ? size - 1 : size);
         if (task->rank == 2)
                 return task->corners ? (x + 1) * (n / 2) : fmaf(x + 1, n / 2, -0.5F);
-        return task->corners ? (x + 1) / 2 * n : fmaf(x + 1, n, -1) / 2;
+        return task->corners ? (x + 1) / 2 * n : ((x + 1) * n - 1) / 2;
 }
 
 // NaN becomes the first element of images and the last of volumes: PyTorch has two kernels.

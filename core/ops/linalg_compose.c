@@ -201,6 +201,8 @@ static Status matrix_rank_expand(Emitter *emitter, const OpCall *call, Value *ou
         Value self = NAMED(&c, "self");
         TRY(spectral_check(&c, "torch.linalg.matrix_rank"));
         const TensorMeta *a = compose_meta(&c, self);
+        if (!compose_has(&c, "rtol") && (dtype_is_int(a->dtype) || DTYPES_HALFS >> a->dtype & 1))
+                return fail(STATUS_DTYPE, "This function doesn't handle types other than float and double");
         if (dtype_is_int(a->dtype) && meta_numel(a) != 0)
                 return fail(STATUS_DTYPE,
                             "linalg.matrix_rank: expected floats or complex numbers, but got %s",

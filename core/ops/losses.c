@@ -9,14 +9,10 @@ enum { REDUCTION_NONE, REDUCTION_MEAN, REDUCTION_SUM };
 // The loss of each element -> the result, by the argument `reduction`.
 static Value reduced(Compose *c, Value loss)
 {
-        switch (compose_int(c, "reduction")) {
-        case REDUCTION_MEAN:
+        int64_t reduction = compose_int(c, "reduction");
+        if (reduction == REDUCTION_MEAN)
                 return OP(c, "aten::mean", loss);
-        case REDUCTION_SUM:
-                return OP(c, "aten::sum", loss);
-        default:
-                return loss;
-        }
+        return reduction == REDUCTION_SUM ? OP(c, "aten::sum", loss) : loss;
 }
 
 // Of rows, or of one row. The kernels of margins take any other number for a sum.
@@ -631,16 +627,19 @@ static Status cross_entropy_loss_expand(Emitter *emitter, const OpCall *call, Va
         Value logs = OP(&c, "aten::log_softmax.int", compose_wide(&c, self), value_int(class_dim(meta)));
         if (meta_same_shape(meta, compose_meta(&c, target))) {
                 Value soft = soft_cross_entropy(&c, logs, target, smoothing);
-                return compose_end(&c, compose_cast(&c, soft, meta->dtype), out);
+                Dtype dtype = meta->dtype;
+                TRY(dtype_promote(dtype, compose_meta(&c, target)->dtype, &dtype));
+                if (compose_has(&c, "weight"))
+                        TRY(dtype_promote(dtype, compose_meta(&c, NAMED(&c, "weight"))->dtype, &dtype));
+                return compose_end(&c, compose_cast(&c, soft, dtype), out);
         }
         ClassLoss hard = class_loss(&c, logs, &ignored);
         Value result = class_loss_reduced(&c, hard, compose_int(&c, "reduction"));
         if (smoothing > 0) {
-                double part = smoothing / (double)meta->size[class_dim(meta)];
-                result = OP(
-                        &c, "aten::add.Tensor",
-                        OP(&c, "aten::mul.Scalar", result, value_float(1 - smoothing)),
-                        OP(&c, "aten::mul.Scalar", uniform_loss(&c, logs, hard, ignored), value_float(part)));
+                Value part = value_float(smoothing / (double)meta->size[class_dim(meta)]);
+                result = OP(&c, "aten::mul.Scalar", result, value_float(1 - smoothing));
+                result = OP(&c, "aten::add.Tensor", result,
+                            OP(&c, "aten::mul.Scalar", uniform_loss(&c, logs, hard, ignored), part));
         }
         return compose_end(&c, compose_cast(&c, result, meta->dtype), out);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pointwise.c: result dtypes and refusals of pointwise calls, against tables that PyTorch wrote,
-// and what in-place twins leave behind. Values are the business of the golden cases, but for those of
-// Bessel functions: PyTorch's are off by up to 8.1e-7 between 2.6 and 15.3.
+// and what in-place twins leave behind. Values are the business of the golden cases, but for those
+// of Bessel functions: PyTorch's are off by up to 8.1e-7 between 2.6 and 15.3.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -22,8 +22,8 @@ static double to_element(double x, int64_t size, bool corners)
         return corners ? (x + 1) / 2 * (double)(size - 1) : ((x + 1) * (double)size - 1) / 2;
 }
 
-// The same in float32 with PyTorch's roundings: which element is nearest depends on them, and where a
-// position far outside is reflected to. Its kernel of volumes has no fused multiplications.
+// The same in float32 with PyTorch's roundings: which element is nearest depends on them, and where
+// a position far outside is reflected to. Its kernel of volumes has no fused multiplications.
 static float to_element_f(float x, int64_t size, const GridSample *task)
 {
         const float n = (float)(task->corners ? size - 1 : size);

@@ -64,30 +64,127 @@ static Value on_part(Compose *c, const Value *args, const char *part)
         return emit_row(c, parts);
 }
 
-// The result's dtype is the operand's: the cast comes first.
-static Status linear_form(Emitter *emitter, const OpCall *call, Value *out)
+// The call's arguments; the dtype of the result, if given, is the operand's: the cast comes first.
+static void cast_first(Compose *c, Value *args)
 {
-        Compose c;
-        Value args[SCHEMA_MAX_ARGS];
-        compose_begin(&c, emitter, call);
-        compose_check(&c, check_first(call));
+        const OpCall *call = c->call;
+        compose_check(c, check_first(call));
         memcpy(args, call->args, call->n_args * sizeof(*args));
         for (uint32_t i = 1; i < call->n_args; i++) {
                 if (args[i].kind != VALUE_DTYPE)
                         continue;
                 if (call->inplace && args[i].dtype != args[SELF].tensor->meta.dtype)
-                        compose_check(&c, fail(STATUS_DTYPE,
-                                               "Bad in-place call: input tensor dtype %s and output tensor "
-                                               "dtype %s should match",
-                                               dtype_c_name(args[SELF].tensor->meta.dtype),
-                                               dtype_c_name(args[i].dtype)));
-                args[SELF] = compose_cast(&c, args[SELF], args[i].dtype);
+                        compose_check(c, fail(STATUS_DTYPE,
+                                              "Bad in-place call: input tensor dtype %s and output tensor "
+                                              "dtype %s should match",
+                                              dtype_c_name(args[SELF].tensor->meta.dtype),
+                                              dtype_c_name(args[i].dtype)));
+                args[SELF] = compose_cast(c, args[SELF], args[i].dtype);
                 args[i] = value_none();
         }
+}
+
+static Status linear_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        Value args[SCHEMA_MAX_ARGS];
+        compose_begin(&c, emitter, call);
+        cast_first(&c, args);
         if (!compose_failed(&c) && !is_complex(args[SELF]))
                 return compose_end(&c, emit_row(&c, args), out);
         Value real = on_part(&c, args, "aten::real"), imag = on_part(&c, args, "aten::imag");
         return compose_end(&c, OP(&c, "aten::complex", real, imag), out);
+}
+
+// PyTorch divides the sum by a complex number: an infinite part makes the other one NaN.
+static Status mean_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const bool all = call->schema->n_args == 2; // self, dtype
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = call->args[SELF], dtype = NAMED(&c, "dtype");
+        Value sum =
+                all ? OP(&c, "aten::sum", self, dtype)
+                    : OP(&c, "aten::sum.dim_IntList", self, NAMED(&c, "dim"), NAMED(&c, "keepdim"), dtype);
+        const int64_t n_in = meta_numel(&self.tensor->meta), n_out = meta_numel(compose_meta(&c, sum));
+        return compose_end(&c, OP(&c, "aten::div.Scalar", sum, value_int(n_out == 0 ? 1 : n_in / n_out)),
+                           out);
+}
+
+// A sum at chosen places is linear. Products and PyTorch's division by counts are not.
+static Status sum_at_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const char *name = arg_text(call, SCATTER_REDUCE);
+        if (name != NULL && strcmp(name, "add") != 0 && strcmp(name, "sum") != 0)
+                return fail(STATUS_DTYPE, "%s of complex numbers with reduce='%s' is not implemented",
+                            call->schema->name, name);
+        return linear_form(emitter, call, out);
+}
+
+// dtype= leaves the imaginary parts out. Without it PyTorch has no kernel.
+static Status softmax_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value args[SCHEMA_MAX_ARGS];
+        memcpy(args, call->args, call->n_args * sizeof(*args));
+        Dtype dtype = arg_dtype(call, SOFTMAX_INT_DTYPE, args[SELF].tensor->meta.dtype);
+        if ((DTYPES_COMPLEX & DTYPE_BIT(dtype)) != 0)
+                return fail(STATUS_DTYPE, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'",
+                            dtype_words(dtype));
+        args[SELF] = compose_cast(&c, args[SELF], dtype);
+        return compose_end(&c, emit_row(&c, args), out);
+}
+
+// ---- products of elements ----
+static Value running_products(Compose *c, Value x, int64_t dim, bool single)
+{
+        Value pairs = OP(c, "aten::view_as_real", OP(c, "aten::resolve_conj", x));
+        pairs = OP(c, "fxserve::pair_products", pairs, value_int(dim), value_bool(single));
+        return OP(c, "aten::view_as_complex", pairs);
+}
+
+static Status cumprod_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        Value args[SCHEMA_MAX_ARGS];
+        compose_begin(&c, emitter, call);
+        cast_first(&c, args);
+        if (!compose_failed(&c) && !is_complex(args[SELF]))
+                return compose_end(&c, emit_row(&c, args), out);
+        const int rank = compose_meta(&c, args[SELF])->rank, dim = compose_dim(&c, "dim", rank);
+        if (rank == 0) // 1 * x could be NaN
+                return compose_end(&c, OP(&c, "aten::clone", args[SELF]), out);
+        return compose_end(&c, running_products(&c, args[SELF], dim, false), out);
+}
+
+// The last of the running products; of nothing it is 1.
+static Status prod_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        Value args[SCHEMA_MAX_ARGS];
+        compose_begin(&c, emitter, call);
+        cast_first(&c, args);
+        if (!compose_failed(&c) && !is_complex(args[SELF]))
+                return compose_end(&c, emit_row(&c, args), out);
+        const bool all = call->schema->n_args == 2; // self, dtype
+        Value x = all ? OP(&c, "aten::reshape", args[SELF], INTS(&c, -1)) : args[SELF];
+        const TensorMeta meta = *compose_meta(&c, x);
+        const int dim = all ? 0 : compose_dim(&c, "dim", meta.rank);
+        Value keepdim = value_bool(!all && compose_bool(&c, "keepdim"));
+        if (meta.rank == 0)
+                return compose_end(&c, OP(&c, "aten::clone", x), out);
+        if (meta.size[dim] == 0)
+                return compose_end(
+                        &c,
+                        OP(&c, "aten::ones_like", OP(&c, "aten::sum.dim_IntList", x, INTS(&c, dim), keepdim)),
+                        out);
+        x = running_products(&c, x, dim, true);
+        Value last = value_int(meta.size[dim] - 1);
+        x = keepdim.b ? OP(&c, "aten::narrow", x, value_int(dim), last, value_int(1))
+                      : OP(&c, "aten::select.int", x, value_int(dim), last);
+        Value format = { .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS };
+        return compose_end(&c, OP(&c, "aten::clone", x, format), out);
 }
 
 // ---- products ----
@@ -136,19 +233,32 @@ static Status linear_layer_form(Emitter *emitter, const OpCall *call, Value *out
         return compose_end(&c, product, out);
 }
 
-// beta self + alpha (a b); self does not count where beta is 0.
+static bool is_number(Value value, int number)
+{
+        return (value.kind == VALUE_INT && value.i == number) ||
+               (value.kind == VALUE_FLOAT && value.f == number);
+}
+
+// A factor of 1 leaves infinite parts what they are, as in BLAS.
+static Value scaled(Compose *c, Value x, Value factor)
+{
+        return is_number(factor, 1) ? x : OP(c, "aten::mul.Scalar", x, factor);
+}
+
+// beta self + alpha product; self does not count where beta is 0.
+static Value added(Compose *c, Value product)
+{
+        Value sum = scaled(c, product, NAMED(c, "alpha")), beta = NAMED(c, "beta");
+        return is_number(beta, 0) ? sum
+                                  : OP(c, "aten::add.Tensor", sum, scaled(c, c->call->args[SELF], beta));
+}
+
 static Status added_product(Emitter *emitter, const OpCall *call, const char *name, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value alpha = NAMED(&c, "alpha"), beta = NAMED(&c, "beta");
-        Value sum = four_products(&c, name, call->args[PRODUCT_LEFT], call->args[PRODUCT_RIGHT]);
-        bool plain = alpha.kind == VALUE_INT && alpha.i == 1;
-        if (!plain)
-                sum = OP(&c, "aten::mul.Scalar", sum, alpha);
-        if (!((beta.kind == VALUE_INT && beta.i == 0) || (beta.kind == VALUE_FLOAT && beta.f == 0)))
-                sum = OP(&c, "aten::add.Tensor", sum, OP(&c, "aten::mul.Scalar", call->args[SELF], beta));
-        return compose_end(&c, sum, out);
+        Value product = four_products(&c, name, call->args[PRODUCT_LEFT], call->args[PRODUCT_RIGHT]);
+        return compose_end(&c, added(&c, product), out);
 }
 
 static Status addmm_form(Emitter *emitter, const OpCall *call, Value *out)
@@ -161,9 +271,72 @@ static Status baddbmm_form(Emitter *emitter, const OpCall *call, Value *out)
         return added_product(emitter, call, "aten::bmm", out);
 }
 
+static Status addbmm_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value products = four_products(&c, "aten::bmm", NAMED(&c, "batch1"), NAMED(&c, "batch2"));
+        return compose_end(&c, added(&c, OP(&c, "aten::sum.dim_IntList", products, INTS(&c, 0))), out);
+}
+
 static Status addmv_form(Emitter *emitter, const OpCall *call, Value *out)
 {
         return added_product(emitter, call, "aten::mv", out);
+}
+
+// ---- convolutions ----
+static Status check_conv_types(const OpCall *call)
+{
+        const Value *input = &call->args[SELF], *weight = &call->args[CONV_WEIGHT],
+                    *bias = &call->args[CONV_BIAS];
+        const Dtype dtype = input->tensor->meta.dtype;
+        if (weight->tensor->meta.dtype != dtype)
+                return fail(STATUS_DTYPE, "Input type (%s) and weight type (%s) should be the same",
+                            dtype_words(dtype), dtype_words(weight->tensor->meta.dtype));
+        if (bias->kind == VALUE_TENSOR && bias->tensor->meta.dtype != dtype)
+                return fail(STATUS_DTYPE, "Input type (%s) and bias type (%s) should be the same",
+                            dtype_words(dtype), dtype_words(bias->tensor->meta.dtype));
+        return STATUS_OK;
+}
+
+// The call's row with these operands.
+static Value convolved(Compose *c, Value input, Value weight, Value bias)
+{
+        Value args[SCHEMA_MAX_ARGS];
+        memcpy(args, c->call->args, c->call->n_args * sizeof(*args));
+        args[SELF] = input;
+        args[CONV_WEIGHT] = weight;
+        args[CONV_BIAS] = bias;
+        return emit_row(c, args);
+}
+
+static Value part_sum(Compose *c, Value real, Value imag)
+{
+        return real.kind == VALUE_TENSOR ? OP(c, "aten::add.Tensor", real, imag) : real;
+}
+
+// Three convolutions, as in PyTorch: a of the real parts, b of the imaginary ones, s of the sums of
+// both; the result is a - b + i (s - a - b).
+static Status conv_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        compose_check(&c, check_conv_types(call));
+        Value real[3], imag[3];
+        for (int i = 0; i < 3; i++) {
+                const Value operand = call->args[SELF + i];
+                const bool given = operand.kind == VALUE_TENSOR;
+                real[i] = given ? OP(&c, "aten::real", operand) : operand;
+                imag[i] = given ? OP(&c, "aten::imag", operand) : operand;
+        }
+        Value a = convolved(&c, real[0], real[1], real[2]), b = convolved(&c, imag[0], imag[1], value_none()),
+              s = convolved(&c, part_sum(&c, real[0], imag[0]), part_sum(&c, real[1], imag[1]),
+                            part_sum(&c, real[2], imag[2]));
+        const Value i = { .kind = VALUE_COMPLEX, .c = { .re = 0, .im = 1 } };
+        Value turned = OP(&c, "aten::sub.Tensor", OP(&c, "aten::sub.Tensor", s, a), b);
+        Value sum = OP(&c, "aten::add.Tensor", OP(&c, "aten::sub.Tensor", a, b),
+                       OP(&c, "aten::mul.Scalar", turned, i));
+        return compose_end(&c, sum, out);
 }
 
 // ---- truth, norms ----
@@ -188,11 +361,33 @@ static Status truth_form(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, with_self(&c, OP(&c, "aten::ne.Scalar", call->args[SELF], value_int(0))), out);
 }
 
+// dtype= is the operand's, before its absolute values are taken.
 static Status norm_form(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        return compose_end(&c, with_self(&c, OP(&c, "aten::abs", call->args[SELF])), out);
+        Value args[SCHEMA_MAX_ARGS];
+        compose_check(&c, check_first(call));
+        memcpy(args, call->args, call->n_args * sizeof(*args));
+        for (uint32_t i = 1; i < call->n_args; i++) {
+                if (args[i].kind != VALUE_DTYPE)
+                        continue;
+                if (!point_is_complex(args[i].dtype))
+                        compose_check(&c, fail(STATUS_DTYPE,
+                                               "linalg.vector_norm: dtype should be complex for complex "
+                                               "inputs, but got %s",
+                                               dtype_words(args[i].dtype)));
+                else if (args[i].dtype < args[SELF].tensor->meta.dtype)
+                        compose_check(&c, fail(STATUS_DTYPE,
+                                               "linalg.vector_norm: the dtype of the input (%s) should be "
+                                               "convertible without narrowing to the specified dtype (%s)",
+                                               dtype_words(args[SELF].tensor->meta.dtype),
+                                               dtype_words(args[i].dtype)));
+                args[SELF] = compose_cast(&c, args[SELF], args[i].dtype);
+                args[i] = value_none();
+        }
+        args[SELF] = OP(&c, "aten::abs", args[SELF]);
+        return compose_end(&c, emit_row(&c, args), out);
 }
 
 // The variances of both parts add up.
@@ -214,6 +409,48 @@ static Status std_form(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, OP(&c, "aten::hypot", real, imag), out);
 }
 
+// The row's spreads and means of both parts, which `join` makes one spread of.
+static Status spread_mean(Emitter *emitter, const OpCall *call, const char *join, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value real = with_self(&c, OP(&c, "aten::real", call->args[SELF])),
+              imag = with_self(&c, OP(&c, "aten::imag", call->args[SELF]));
+        Value both[] = { OP(&c, join, compose_item(&c, real, 0), compose_item(&c, imag, 0)),
+                         OP(&c, "aten::complex", compose_item(&c, real, 1), compose_item(&c, imag, 1)) };
+        Value pair = compose_list(&c, both, 2);
+        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
+        return compose_end(&c, pair, out);
+}
+
+static Status var_mean_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return spread_mean(emitter, call, "aten::add.Tensor", out);
+}
+
+static Status std_mean_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return spread_mean(emitter, call, "aten::hypot", out);
+}
+
+// log sum exp(x - m) + m, where m is the largest real part.
+static Status logsumexp_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value x = call->args[SELF], dim = NAMED(&c, "dim"), keepdim = NAMED(&c, "keepdim");
+        if (meta_numel(&x.tensor->meta) == 0)
+                return compose_end(&c, OP(&c, "aten::log", OP(&c, "aten::sum.dim_IntList", x, dim, keepdim)),
+                                   out);
+        Value top = OP(&c, "aten::amax", OP(&c, "aten::real", x), dim, value_bool(true));
+        top = OP(&c, "aten::masked_fill.Scalar", top, OP(&c, "aten::isinf", top), value_int(0));
+        Value powers = OP(&c, "aten::exp", OP(&c, "aten::sub.Tensor", x, top));
+        Value sum = OP(&c, "aten::sum.dim_IntList", powers, dim, keepdim);
+        if (!compose_bool(&c, "keepdim")) // of one element each
+                top = OP(&c, "aten::sum.dim_IntList", top, dim, keepdim);
+        return compose_end(&c, OP(&c, "aten::add.Tensor", OP(&c, "aten::log", sum), top), out);
+}
+
 // ---- the table ----
 static const struct {
         const char *row;
@@ -221,12 +458,20 @@ static const struct {
 } forms[] = {
         { "aten::sum", linear_form },
         { "aten::sum.dim_IntList", linear_form },
-        { "aten::mean", linear_form },
-        { "aten::mean.dim", linear_form },
+        { "aten::mean", mean_form },
+        { "aten::mean.dim", mean_form },
         { "aten::cumsum", linear_form },
+        { "aten::prod", prod_form },
+        { "aten::prod.dim_int", prod_form },
+        { "aten::cumprod", cumprod_form },
         { "aten::index_add", linear_form },
         { "aten::index_put", linear_form },
+        { "aten::_unsafe_index_put", linear_form },
         { "aten::scatter_add", linear_form },
+        { "aten::scatter.reduce", sum_at_form },
+        { "aten::scatter_reduce.two", sum_at_form },
+        { "aten::softmax.int", softmax_form },
+        { "aten::log_softmax.int", softmax_form },
         { "aten::im2col", linear_form },
         { "aten::col2im", linear_form },
         { "aten::mm", product_form },
@@ -239,6 +484,16 @@ static const struct {
         { "aten::addmm", addmm_form },
         { "aten::baddbmm", baddbmm_form },
         { "aten::addmv", addmv_form },
+        { "aten::addbmm", addbmm_form },
+        { "aten::conv1d", conv_form },
+        { "aten::conv1d.padding", conv_form },
+        { "aten::conv2d", conv_form },
+        { "aten::conv2d.padding", conv_form },
+        { "aten::conv3d", conv_form },
+        { "aten::conv3d.padding", conv_form },
+        { "aten::conv_transpose1d", conv_form },
+        { "aten::conv_transpose2d.input", conv_form },
+        { "aten::conv_transpose3d.input", conv_form },
         { "aten::all", truth_form },
         { "aten::all.dim", truth_form },
         { "aten::all.dims", truth_form },
@@ -256,6 +511,13 @@ static const struct {
         { "aten::std", std_form },
         { "aten::std.dim", std_form },
         { "aten::std.correction", std_form },
+        { "aten::var_mean", var_mean_form },
+        { "aten::var_mean.dim", var_mean_form },
+        { "aten::var_mean.correction", var_mean_form },
+        { "aten::std_mean", std_mean_form },
+        { "aten::std_mean.dim", std_mean_form },
+        { "aten::std_mean.correction", std_mean_form },
+        { "aten::logsumexp", logsumexp_form },
 };
 
 static bool has_complex(const OpCall *call)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/ops/compose.h"
+#include "core/ops/pointwise.h"
 
 // The p-norm along the last dimension.
 static Value last_norm(Compose *c, Value x, Value p, bool keepdim)
@@ -320,7 +321,7 @@ static Status matrix_dims(Compose *c, const TensorMeta *meta, const int64_t give
         if (meta->rank < 2)
                 return fail(STATUS_SHAPE,
                             "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
-        if (!dtype_is_float(meta->dtype))
+        if (!dtype_is_float(meta->dtype) && !point_is_complex(meta->dtype))
                 return fail(STATUS_DTYPE,
                             "linalg.matrix_norm: Expected a floating point or complex tensor as "
                             "input. Got %s",
@@ -344,7 +345,13 @@ static Value norm_of_matrices(Compose *c, Value self, const int64_t given[MAX_RA
         const char *name = order.kind == VALUE_STR ? order.str->text : NULL;
         Value x = with_dtype(c, self);
         const Dtype from = compose_meta(c, self)->dtype, as = compose_meta(c, x)->dtype;
-        if (!compose_failed(c) && dtype_is_float(from) && dtype_is_float(as) &&
+        const bool of_complex = point_is_complex(from);
+        if (!compose_failed(c) && of_complex && !point_is_complex(as))
+                compose_check(c, fail(STATUS_DTYPE,
+                                      "linalg.matrix_norm: dtype should be complex for complex inputs, but "
+                                      "got %s",
+                                      dtype_words(as)));
+        if (!compose_failed(c) && (dtype_is_float(from) || of_complex) && !dtype_is_int(as) &&
             dtype_info[from].bytes > dtype_info[as].bytes)
                 compose_check(c, fail(STATUS_DTYPE,
                                       "linalg.matrix_norm: the dtype of the input (%s) should be convertible "
@@ -399,15 +406,18 @@ static Status linalg_norm_expand(Emitter *emitter, const OpCall *call, Value *ou
         return compose_end(&c, norm, out);
 }
 
-#define DISTANCE(schema, function)                                                                           \
+#define DISTANCE_OF(dtypes, schema, function)                                                                \
         {                                                                                                    \
-                "aten::" schema, DTYPES_REAL, .expand = function##_expand, .traits = TRAIT_FRESH             \
+                "aten::" schema, dtypes, .expand = function##_expand, .traits = TRAIT_FRESH                  \
         }
+#define DISTANCE(schema, function)   DISTANCE_OF(DTYPES_REAL, schema, function)
+#define OF_COMPLEX(schema, function) DISTANCE_OF(DTYPES_REAL | DTYPES_COMPLEX, schema, function)
 const OpDef distances_ops[] = {
-        DISTANCE("pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
-                 "keepdim=False) -> Tensor",
-                 pairwise_distance),
-        DISTANCE("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist),
+        OF_COMPLEX(
+                "pairwise_distance(Tensor x1, Tensor x2, float p=2., float eps=9.9999999999999995e-07, bool "
+                "keepdim=False) -> Tensor",
+                pairwise_distance),
+        OF_COMPLEX("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist),
         DISTANCE("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
                  cosine_similarity),
         DISTANCE("pdist(Tensor self, float p=2.) -> Tensor", pdist),
@@ -415,22 +425,22 @@ const OpDef distances_ops[] = {
         DISTANCE("cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist),
         DISTANCE("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist),
         DISTANCE("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist),
-        DISTANCE("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim),
+        OF_COMPLEX("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim),
         DISTANCE("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor", weight_norm),
         DISTANCE("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)", weight_norm),
-        { "aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", DTYPES_REAL,
-          .flags = OP_INPLACE, .expand = renorm_expand, .traits = TRAIT_FRESH },
-        DISTANCE("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
-                 "ScalarType? dtype=None) -> Tensor",
-                 linalg_norm),
-        DISTANCE("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "
-                 "ScalarType? dtype=None) -> Tensor",
-                 linalg_norm),
-        DISTANCE("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
-                 "ScalarType? dtype=None) -> Tensor",
-                 linalg_matrix_norm),
-        DISTANCE("linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool "
-                 "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-                 linalg_matrix_norm),
+        { "aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor",
+          DTYPES_REAL | DTYPES_COMPLEX, .flags = OP_INPLACE, .expand = renorm_expand, .traits = TRAIT_FRESH },
+        OF_COMPLEX("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
+                   "ScalarType? dtype=None) -> Tensor",
+                   linalg_norm),
+        OF_COMPLEX("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, "
+                   "ScalarType? dtype=None) -> Tensor",
+                   linalg_norm),
+        OF_COMPLEX("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, "
+                   "ScalarType? dtype=None) -> Tensor",
+                   linalg_matrix_norm),
+        OF_COMPLEX("linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1], bool "
+                   "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+                   linalg_matrix_norm),
 };
 OP_FILE(distances_ops);

@@ -83,6 +83,9 @@ static Status conv_tbc_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "have 3 dims: kernel_width, in_channels, out_channels.");
         if (compose_meta(&c, bias)->rank != 1)
                 return fail(STATUS_SHAPE, "Bias must be 1-D");
+        const Dtype dtype = compose_meta(&c, self)->dtype;
+        if ((DTYPES_COMPLEX & DTYPE_BIT(dtype)) != 0) // PyTorch multiplies matrices: other roundings
+                return fail(STATUS_DTYPE, "\"conv_tbc\" not implemented for '%s'", dtype_words(dtype));
         const int64_t n = compose_meta(&c, self)->size[0], n_taps = compose_meta(&c, weight)->size[0];
         int64_t pad = compose_int(&c, "pad");
         if (pad < 0) {

@@ -9,6 +9,7 @@
 #include "core/ops/emitter.h"
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
+#include "core/ops/view.h"
 #include <string.h>
 
 typedef struct ScatterRow {
@@ -159,7 +160,11 @@ static Status scatter_infer(OpCall *call)
                 TRY(check_reduced_lines(call, self, src));
         if (row->value) {
                 double value; // known now, be it a number or a tensor
-                TRY(arg_double(call, SCATTER_SOURCE, &value));
+                if (arg_number(call, SCATTER_SOURCE).kind != VALUE_COMPLEX)
+                        TRY(arg_double(call, SCATTER_SOURCE, &value));
+                else if (row->lines && !point_is_complex(self->dtype))
+                        return fail(STATUS_VALUE, "index_fill_(): Converting complex Scalar to non-complex "
+                                                  "type is not supported");
                 if (row->lines || meta_numel(index) != 0)
                         TRY(number_check_fits(arg_number(call, SCATTER_SOURCE), self->dtype));
         }
@@ -205,14 +210,6 @@ static Status forget_self(const OpRun *run, IndexWalk *walk, ScatterKind kind, v
         return index_scatter(run->ctx, &fill, SCATTER_COPY, out, neutral);
 }
 
-static void element_of_number(Value number, Dtype dtype, void *out)
-{
-        if (number.kind == VALUE_FLOAT)
-                element_from_f64(dtype, out, number.f);
-        else
-                element_from_i64(dtype, out, number.kind == VALUE_BOOL ? number.b : number.i);
-}
-
 // Describes the walk over index positions. The vector of index_* is expanded over the other
 // dimensions by stride 0.
 static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWalk *walk, Dense *index)
@@ -249,7 +246,7 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
 {
         // index_add(alpha=): source * alpha, both in the dtype of self.
         uint64_t element = 0;
-        element_of_number(arg_number(run->call, INDEX_ADD_ALPHA), meta->dtype, &element);
+        TRY(value_element(arg_number(run->call, INDEX_ADD_ALPHA), meta->dtype, &element));
         double alpha = element_as_f64(meta->dtype, &element);
         if (alpha == 1)
                 return STATUS_OK;
@@ -323,7 +320,7 @@ static Status scatter_run(const OpRun *run)
         _Alignas(16) char value[16] = { 0 };
         const void *src = value;
         if (row->value) {
-                element_of_number(arg_number(run->call, SCATTER_SOURCE), self->dtype, value);
+                TRY(value_element(arg_number(run->call, SCATTER_SOURCE), self->dtype, value));
         } else {
                 TensorMeta src_meta = *run->in_meta[2];
                 src = run->in[2];
@@ -358,7 +355,7 @@ const OpDef index_scatter_ops[] = {
         SCATTER("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_ALL,
                 copy_row),
         SCATTER("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-                DTYPES_REAL, value_row),
+                DTYPES_REAL | DTYPES_COMPLEX, value_row),
         SCATTER("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "
                 "Tensor",
                 DTYPES_REAL, named_row),
@@ -376,7 +373,7 @@ const OpDef index_scatter_ops[] = {
         SCATTER("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", DTYPES_ALL,
                 lines_copy_row),
         SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-                DTYPES_REAL, lines_value_row),
+                DTYPES_REAL | DTYPES_COMPLEX, lines_value_row),
         SCATTER("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                 "include_self=True) -> Tensor",
                 DTYPES_REAL, lines_named_row),

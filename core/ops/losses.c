@@ -173,8 +173,7 @@ static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Valu
         check_reduction(&c);
         Value product =
                 in_place(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
-        Value loss = OP(&c, "aten::log1p", OP(&c, "aten::exp", product));
-        return compose_end(&c, reduced(&c, loss), out);
+        return compose_end(&c, reduced(&c, OP(&c, "aten::log1p", OP(&c, "aten::exp", product))), out);
 }
 
 static Status poisson_nll_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -651,7 +650,8 @@ static Status cross_entropy_loss_expand(Emitter *emitter, const OpCall *call, Va
 #define BY_CLASS "Tensor? weight=None, int reduction=1, SymInt ignore_index=-100"
 const OpDef losses_ops[] = {
         LOSS("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", mse_loss),
-        LOSS("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", l1_loss),
+        { "aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+          DTYPES_REAL | DTYPES_COMPLEX, .expand = l1_loss_expand, .traits = TRAIT_FRESH },
         LOSS("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
              smooth_l1_loss),
         LOSS("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", huber_loss),

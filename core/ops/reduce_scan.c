@@ -77,6 +77,35 @@ static Status scan_op_run(const OpRun *run)
         return STATUS_OK;
 }
 
+// ---- products of complex numbers ----
+// Of pairs along `dim`; the last dimension is the pair's. `single`: float32 is multiplied as such.
+static Status pairs_infer(OpCall *call)
+{
+        TensorMeta meta = *arg_meta(call, SELF);
+        meta_set_contiguous(&meta);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status pairs_run(const OpRun *run)
+{
+        const TensorMeta *self = run->in_meta[0];
+        const int last = self->rank - 1;
+        int dim;
+        TRY(arg_dim(run->call, SCAN_DIM, MAX(last, 1), &dim));
+        if (meta_numel(self) == 0)
+                return STATUS_OK;
+        RowPlan plan;
+        row_plan(&plan, self, 1u << last | 1u << dim, true);
+        Scan scan = { .dtype = self->dtype,
+                      .kind = SCAN_PAIR_PROD,
+                      .single = arg_bool(run->call, SCAN_SINGLE, false),
+                      .inner = 1,
+                      .out = run->out[0] };
+        for (int d = dim + 1; d < last; d++)
+                scan.inner *= self->size[d];
+        return scan_run(run->ctx, &plan, &scan, run->in[0]);
+}
+
 const OpDef reduce_scan_ops[] = {
         { "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", DTYPES_REAL, OP_INPLACE,
           .infer = scan_infer, .run = scan_op_run, .row = &sum_row, .traits = TRAIT_FRESH },
@@ -88,5 +117,8 @@ const OpDef reduce_scan_ops[] = {
           .infer = scan_infer, .run = scan_op_run, .row = &min_row, .traits = TRAIT_FRESH },
         { "aten::logcumsumexp(Tensor self, int dim) -> Tensor", DTYPES_FLOATS, .infer = scan_infer,
           .run = scan_op_run, .row = &log_row, .traits = TRAIT_FRESH },
+        { "fxserve::pair_products(Tensor self, int dim, bool single) -> Tensor",
+          DTYPE_BIT(DTYPE_F32) | DTYPE_BIT(DTYPE_F64), OP_HIDDEN | OP_INTERNAL, .infer = pairs_infer,
+          .run = pairs_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(reduce_scan_ops);

@@ -2,6 +2,7 @@
 // samples.c: quantiles, covariances, combinations and powers of samples, after PyTorch's own
 // definitions, step by step.
 #include "core/ops/compose.h"
+#include "core/ops/pointwise.h"
 #include <string.h>
 
 // ---- quantile, nanquantile ----
@@ -175,7 +176,7 @@ static Status cov_expand(Emitter *emitter, const OpCall *call, Value *out)
         }
         x = OP(&c, "aten::sub.Tensor", x, OP(&c, "aten::unsqueeze", mean, value_int(1)));
         Value other = weighted ? OP(&c, "aten::mul.Tensor", x, weights) : x;
-        Value product = OP(&c, "aten::mm", x, OP(&c, "aten::t", other));
+        Value product = OP(&c, "aten::mm", x, OP(&c, "aten::conj", OP(&c, "aten::t", other)));
         norm = OP(&c, "aten::clamp_min", norm, value_int(0));
         return compose_end(&c, OP(&c, "aten::squeeze", OP(&c, "aten::div.Tensor", product, norm)), out);
 }
@@ -187,10 +188,15 @@ static Status corrcoef_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value cov = OP(&c, "aten::cov", NAMED(&c, "self"));
         if (compose_meta(&c, cov)->rank == 0)
                 return compose_end(&c, OP(&c, "aten::div.Tensor", cov, cov), out);
-        Value spread = OP(&c, "aten::sqrt", OP(&c, "aten::diagonal", cov));
+        Value spread = OP(&c, "aten::sqrt", OP(&c, "aten::real", OP(&c, "aten::diagonal", cov)));
         cov = OP(&c, "aten::div.Tensor", cov, OP(&c, "aten::unsqueeze", spread, value_int(1)));
         cov = OP(&c, "aten::div.Tensor", cov, OP(&c, "aten::unsqueeze", spread, value_int(0)));
-        return compose_end(&c, OP(&c, "aten::clamp", cov, value_int(-1), value_int(1)), out);
+        const Value low = value_int(-1), high = value_int(1);
+        if (compose_failed(&c) || !point_is_complex(compose_meta(&c, cov)->dtype))
+                return compose_end(&c, OP(&c, "aten::clamp", cov, low, high), out);
+        Value real = OP(&c, "aten::clamp", OP(&c, "aten::real", cov), low, high),
+              imag = OP(&c, "aten::clamp", OP(&c, "aten::imag", cov), low, high);
+        return compose_end(&c, OP(&c, "aten::complex", real, imag), out);
 }
 
 // ---- combinations, vander ----
@@ -265,11 +271,11 @@ const OpDef samples_ops[] = {
         QUANTILE("nanquantile"),
         COMPOSED("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> "
                  "Tensor",
-                 DTYPES_REAL, cov_expand),
-        COMPOSED("corrcoef(Tensor self) -> Tensor", DTYPES_REAL, corrcoef_expand),
+                 DTYPES_REAL | DTYPES_COMPLEX, cov_expand),
+        COMPOSED("corrcoef(Tensor self) -> Tensor", DTYPES_REAL | DTYPES_COMPLEX, corrcoef_expand),
         COMPOSED("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", 0,
                  combinations_expand),
-        COMPOSED("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", DTYPES_REAL,
-                 vander_expand),
+        COMPOSED("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
+                 DTYPES_REAL | DTYPES_COMPLEX, vander_expand),
 };
 OP_FILE(samples_ops);

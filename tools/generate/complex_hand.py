@@ -36,6 +36,10 @@ def hand_cases():
     yield from mixed()
     yield from transforms()
     yield from windows()
+    yield from products()
+    yield from norms()
+    yield from places()
+    yield from convolutions()
 
 
 def views():
@@ -199,3 +203,103 @@ def windows():
     yield "aten.einsum.default", ["bix,iox->box", [spiral(2, 3, 4), spiral(3, 5, 4)]], {}
     yield "aten.sum.dim_IntList", [spiral(3, 4, 5), [0, -1], True], {}
     yield "aten.mean.dim", [spiral(3, 4, 5, dtype=c128), [1]], {}
+
+
+def products():
+    for dtype in (c64, c128):
+        x = spiral(3, 4, dtype=dtype)
+        for y in (x, x.t(), spiral(2, 3, 2, dtype=dtype), x[:, ::2], torch.conj(x).clone(), x[:, :1]):
+            for dim in range(-1, y.dim() - 1):
+                yield "aten.cumprod.default", [y, dim], {}
+                yield "aten.prod.dim_int", [y, dim, dim == 0], {}
+            yield "aten.prod.default", [y], {}
+        yield "aten.cumprod.default", [x[0, 0], 0], {}
+        yield "aten.cumprod_.default", [x, 1], {}
+        yield "aten.prod.default", [x[:0]], {}
+        yield "aten.prod.dim_int", [x[:0], 0], {}
+        yield "aten.vander.default", [x[0], 3, True], {}
+        yield "aten.linalg_vander.default", [x], {"N": 5}
+        for exponent in (2, 0.5, -1.5, 1 - 2j):
+            yield "aten.pow_.Scalar", [x, exponent], {}
+        yield "aten.pow_.Tensor", [x, spiral(4, dtype=dtype, seed=5)], {}
+        yield "aten.addbmm.default", [spiral(3, 2, dtype=dtype), spiral(2, 3, 4, dtype=dtype),
+                                      spiral(2, 4, 2, dtype=dtype)], {"beta": 0.5, "alpha": 1j}
+    edges = z([complex(inf, 1), complex(2, 3), complex(0, -inf), complex(nan, 0), complex(0, 0)])
+    for n in range(1, 6):
+        yield "aten.cumprod.default", [edges[:n].clone(), 0], {}
+    yield "aten.cumprod.default", [z(EDGES), 0], {}
+    yield "aten.cumprod.default", [z(complex(nan, 1)), 0], {}
+    yield "aten.prod.default", [spiral(5)], {"dtype": c128}
+    yield "aten.prod.default", [spiral(5)], {"dtype": f32}
+    yield "aten.cumprod.default", [spiral(5), 0], {"dtype": f64}
+
+
+def norms():
+    edges = z(EDGES).reshape(3, 4)
+    for x in (spiral(3, 4), spiral(4, 3, dtype=c128).t(), edges):
+        for order in (1, -1, inf, -inf):
+            yield "aten.linalg_norm.default", [x, order], {}
+            yield "aten.linalg_norm.default", [x, order, [1]], {}
+            yield "aten.linalg_matrix_norm.default", [x, order], {}
+        yield "aten.linalg_norm.default", [x], {"dtype": c128}
+        yield "aten.linalg_norm.ord_str", [x, "fro"], {}
+        yield "aten.linalg_matrix_norm.str_ord", [x], {}
+        other = spiral(4, dtype=x.dtype, seed=7)
+        for p in (0.0, 1.0, 2.0, 2.5, inf):
+            yield "aten.dist.default", [x, other, p], {}
+            yield "aten.pairwise_distance.default", [x, other, p], {}
+            yield "aten.renorm.default", [x, p or 3.0, 0, 1.5], {}
+        for n in range(3):
+            yield "aten.l1_loss.default", [x, other.expand(3, 4), n], {}
+            yield "aten.norm_except_dim.default", [x, 2, n - 1], {}
+        yield "aten.logsumexp.default", [x, [1]], {}
+        yield "aten.logsumexp.default", [x, [0, 1], True], {}
+        yield "aten.mean.default", [x], {}
+        yield "aten.mean.dim", [x, [0], True], {}
+        yield "aten.softmax.int", [x, 1, f32], {}
+        yield "aten.log_softmax.int", [x, 0, f64], {}
+        for name in ("std_mean", "var_mean"):
+            yield f"aten.{name}.default", [x], {}
+            yield f"aten.{name}.dim", [x, [1], False, True], {}
+            yield f"aten.{name}.correction", [x, [0]], {"correction": 2}
+    for x in (spiral(3, 4), spiral(2, 5, dtype=c128), spiral(6)):
+        yield "aten.cov.default", [x], {}
+        yield "aten.cov.default", [x], {"correction": 0}
+        yield "aten.corrcoef.default", [x], {}
+
+
+def places():
+    at, rows = t([[0, 2, 1, 0], [2, 2, 0, 1]], dtype=torch.int64), t([2, -3], dtype=torch.int64)
+    for x in (spiral(3, 4), spiral(4, 3, dtype=c128).t()):
+        for value in (2.5, True, 1 - 2j, inf):
+            yield "aten.index_fill.int_Scalar", [x, 0, rows, value], {}
+            yield "aten.index_fill_.int_Scalar", [x, 1, rows, value], {}
+            yield "aten.scatter.value", [x, 0, at, value], {}
+            yield "aten.scatter_.value", [x, 0, at, value], {}
+        src = spiral(2, 4, dtype=x.dtype, seed=5)
+        for twin in ("", "_"):
+            yield f"aten.scatter{twin}.reduce", [x, 0, at, src], {"reduce": "add"}
+            yield f"aten.scatter_reduce{twin}.two", [x, 0, at, src, "sum"], {}
+            yield f"aten.scatter_reduce{twin}.two", [x, 0, at, src, "sum"], {"include_self": False}
+        yield "aten._unsafe_index_put.default", [x, [t([0, 2], dtype=torch.int64)], src], {}
+        yield "aten._unsafe_index_put.default", [x, [t([0, 0], dtype=torch.int64)], src, True], {}
+
+
+def convolutions():
+    for dtype in (c64, c128):
+        def x(*shape, seed=3, dtype=dtype):
+            return spiral(*shape, dtype=dtype, seed=seed)
+
+        for bias in (None, x(4, seed=5)):
+            for given in ([], [[2], [1]], [[1], [2], [2]]):
+                yield "aten.conv1d.default", [x(2, 3, 7), x(4, 3, 3), bias, *given], {}
+            yield "aten.conv1d.default", [x(4, 7), x(4, 2, 3), bias, [1], [0], [1], 2], {}
+            yield "aten.conv1d.padding", [x(1, 3, 7), x(4, 3, 3), bias, [1], "same"], {}
+            yield "aten.conv2d.default", [x(1, 2, 5, 4), x(4, 2, 3, 2), bias, [2, 1], [1, 0]], {}
+            yield "aten.conv2d.default", [x(1, 2, 4, 4), x(4, 2, 1, 1), bias], {}
+            yield "aten.conv2d.padding", [x(1, 2, 5, 4), x(4, 2, 3, 3), bias, [1, 1], "same"], {}
+            yield "aten.conv3d.default", [x(1, 1, 3, 3, 3), x(4, 1, 2, 2, 2), bias], {}
+            yield "aten.conv3d.padding", [x(1, 1, 3, 3, 3), x(4, 1, 2, 2, 2), bias, [1, 1, 1], "valid"], {}
+            yield "aten.conv_transpose1d.default", [x(1, 3, 5), x(3, 4, 3), bias, [2], [1], [1]], {}
+            yield "aten.conv_transpose2d.input", [x(1, 2, 3, 3), x(2, 4, 2, 2), bias, [2, 1]], {}
+            yield "aten.conv_transpose3d.input", [x(1, 1, 2, 2, 2), x(1, 4, 2, 2, 2), bias], {}

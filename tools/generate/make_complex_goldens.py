@@ -7,6 +7,7 @@ come from PyTorch's operator tests and from complex_hand.py.
 """
 
 import argparse
+import json
 import pathlib
 import warnings
 
@@ -53,6 +54,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=9, help="cases per overload (default: 9)")
     parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--new", action="store_true",
+                        help="add the hand-written cases of overloads that have no cases yet")
     options = parser.parse_args()
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -62,6 +65,11 @@ def main():
     targets = {name: find_overload(name) for name in names}
     if unknown := [name for name, overload in targets.items() if overload is None]:
         raise SystemExit(f"PyTorch has no {', '.join(unknown)}")
+    if options.new:
+        lines = (FOLDER / "complex.jsonl").read_text(encoding="utf-8").splitlines()
+        have = {json.loads(line)["op"] for line in lines}
+        names = [name for name in names if name not in have]
+        targets = {name: targets[name] for name in names}
     make_goldens.TAKEN |= {*COMPLEX, *REAL}
     collector = Collector(targets, {"complex": names})
     for name, args, kwargs in hand_cases():
@@ -69,10 +77,11 @@ def main():
             print(f"PyTorch refuses a hand-written case of {name}")
     make_goldens.DTYPES = (*COMPLEX, torch.float32, torch.int64)
     make_goldens.SKIPPED_OPINFOS = tuple(start for start in make_goldens.SKIPPED_OPINFOS if start != "fft.")
-    for opinfo in op_db:
+    for opinfo in () if options.new else op_db:
         if not opinfo.name.startswith(make_goldens.SKIPPED_OPINFOS):
             collect_opinfo(collector, opinfo, options)
-    collect_in_place(collector)
+    if not options.new:
+        collect_in_place(collector)
     chosen, few = [], []
     for name in names:
         found = [candidate for candidate in collector.found[name].values()
@@ -81,7 +90,7 @@ def main():
         chosen.extend(cases)
         if len(cases) < 8:
             few.append(f"{name} {len(cases)}")
-    size = write_group(FOLDER, "complex", chosen, {}, False)
+    size = write_group(FOLDER, "complex", chosen, {}, options.new)
     print(f"{len(names)} overloads, {len(chosen)} cases, {size / 1e6:.1f} MB")
     print("fewer than 8 cases: " + (", ".join(few) or "none"))
     TABLE.write_text(table(counted()), encoding="utf-8")

@@ -9,6 +9,7 @@
 #define SCAN_SUM_T  float
 #define SCAN_NAN(x) ((x) != (x))
 #include "core/kernels/reduce/reduce_scan.inc"
+#include "core/kernels/reduce/reduce_scan_pairs.inc"
 #undef SCAN
 #undef SCAN_SUM_T
 #undef SCAN_NAN
@@ -18,11 +19,13 @@
 #define SCAN_SUM_T  double
 #define SCAN_NAN(x) ((x) != (x))
 #include "core/kernels/reduce/reduce_scan.inc"
+#include "core/kernels/reduce/reduce_scan_pairs.inc"
 #undef SCAN
 #undef SCAN_T
 #define SCAN(x) x##_f64
 #define SCAN_T  double
 #include "core/kernels/reduce/reduce_scan.inc"
+#include "core/kernels/reduce/reduce_scan_pairs.inc"
 #undef SCAN
 #undef SCAN_T
 #undef SCAN_SUM_T
@@ -60,6 +63,8 @@ Status scan_run(const RunContext *ctx, const RowPlan *plan, const Scan *scan, co
         RowFunction visit = scan->dtype == DTYPE_F32   ? (scan->single ? scan_single : scan_f32)
                             : scan->dtype == DTYPE_F64 ? scan_f64
                                                        : scan_i64;
+        if (scan->kind == SCAN_PAIR_PROD)
+                visit = scan->dtype == DTYPE_F64 ? pairs_f64 : scan->single ? pairs_single : pairs_f32;
         if (scan->kind == SCAN_LOGSUMEXP && scan->dtype != DTYPE_F64)
                 return fail(STATUS_INTERNAL, "logcumsumexp runs in float64");
         if (scan->kind == SCAN_LOGSUMEXP)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// written.c: which graphs may write to their state. One pass in node order carries two bits per
-// node: "may share bytes with state" and "may be a container of such values". Operators that claim
-// fresh results clear them (op_alias), all others pass them on. A write to a value that shares
-// marks the whole state of the graph; runs then see it through copy-on-write shells. An unneeded
-// mark costs a little time, a missing one would let a run change the model: unknown means yes.
+// written.c: which state a graph may write. One pass in node order carries two bits per node: "may
+// share bytes with state" and "may be a container of such values". Operators that claim fresh
+// results clear them (op_alias), all others pass them on. From each write to a value that shares,
+// a walk back over such values finds the entries that are marked; runs see these through
+// copy-on-write shells. Writes within child graphs mark the whole state. An unneeded mark costs
+// time, a missing one would let programs take what changes for constant: unknown means yes.
 #include "core/targets/resolve.h"
 
 #include <string.h>
@@ -12,8 +13,13 @@
 enum { SHARES = 1, CONTAINER = 2 };
 
 typedef struct Writes {
-        uint8_t *flags; // per node of the graph
-        bool found;     // a node writes to a value that shares
+        uint8_t *flags;     // per node of the graph
+        bool found;         // a node writes to a value that shares
+        const Node **nodes; // such values, to be walked back from; each once
+        bool *seen;         // per node: it is one of them
+        uint32_t n;
+        const char *module; // state below this path is written; NULL: none
+        bool all;           // more than that
 } Writes;
 
 // Whether no overload's result shares bytes with its arguments. `in_containers`: tensors of state
@@ -145,13 +151,50 @@ static bool module_in_place(const Module *module)
         return false;
 }
 
+// ---- what is written ----
+static void note_value(Writes *writes, const Node *node)
+{
+        if (writes->seen[node->index])
+                return;
+        writes->seen[node->index] = true;
+        writes->nodes[writes->n++] = node;
+}
+
+static Status note_shared_input(void *context, Node *input)
+{
+        Writes *writes = context;
+        if ((writes->flags[input->index] & SHARES) != 0)
+                note_value(writes, input);
+        return STATUS_OK;
+}
+
+// A call that writes its first argument only leaves the others as they are.
+static void note_write(Writes *writes, const Node *node)
+{
+        const Target *target = node->resolved;
+        const Value *first = node->args.seq->n == 0 ? NULL : &node->args.seq->items[0];
+        bool only_first = target != NULL && target_writes(node, target) == NODE_WRITES_FIRST &&
+                          first != NULL && first->kind == VALUE_NODE &&
+                          (writes->flags[first->node->index] & SHARES) != 0;
+        if (only_first)
+                note_value(writes, first->node);
+        else
+                (void)node_visit_inputs(node, note_shared_input, writes);
+}
+
 static void visit_module(const Graph *graph, const Node *node, uint8_t reads, Writes *writes)
 {
         const Module *module = graph_module(graph, node->target);
         const ResolvedModule *resolved = module == NULL ? NULL : module->resolved;
         bool has_state = resolved != NULL && resolved->n_state > 0;
         bool counts = resolved != NULL && module->training && resolved->entry->class->updates_state;
-        writes->found |= counts || (resolved != NULL && (reads & SHARES) != 0 && module_in_place(module));
+        bool in_place = resolved != NULL && (reads & SHARES) != 0 && module_in_place(module);
+        writes->found |= counts || in_place;
+        writes->all |= counts && writes->module != NULL && strcmp(writes->module, node->target) != 0;
+        if (counts)
+                writes->module = node->target;
+        if (in_place)
+                note_value(writes, node);
         // A layer with weights computes a new tensor; one without may return its input.
         writes->flags[node->index] = resolved == NULL ? SHARES | CONTAINER : has_state ? 0 : reads;
 }
@@ -162,6 +205,8 @@ static void visit_call(const Node *node, uint8_t reads, Writes *writes)
         if (target == NULL || target_writes(node, target) != 0) {
                 writes->found |= (reads & SHARES) != 0;
                 writes->flags[node->index] = reads;
+                if ((reads & SHARES) != 0)
+                        note_write(writes, node);
                 return;
         }
         if ((reads & SHARES) != 0 && !returns_fresh(target, (reads & CONTAINER) != 0))
@@ -399,26 +444,74 @@ static void start_inputs(const Graph *graph, Writes *writes)
         }
 }
 
-static Status graph_writes(const Graph *graph, int depth, bool *out_found)
+static bool is_below(const char *path, const char *module)
 {
-        Writes writes = { .flags = new_array(graph->n_nodes, 1) };
-        if (writes.flags == NULL)
-                return fail_memory();
-        Status status = STATUS_OK;
-        start_inputs(graph, &writes);
-        for (uint32_t i = 0; i < graph->n_nodes && status == STATUS_OK && !writes.found; i++) {
+        size_t n = strlen(module);
+        return strncmp(path, module, n) == 0 && path[n] == '.';
+}
+
+static const char *path_of_input(const Graph *graph, const Node *placeholder)
+{
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                if (input->placeholder == placeholder)
+                        return input->kind == INPUT_STATE ? input->path : NULL;
+        }
+        return NULL;
+}
+
+// Walks back from what is written to where it comes from, and marks these entries.
+static void mark_sources(const Graph *graph, Writes *writes)
+{
+        for (uint32_t at = 0; at < writes->n && !writes->all; at++) {
+                const Node *node = writes->nodes[at];
+                const char *path = node->op == OP_GET_ATTR      ? node->target
+                                   : node->op == OP_PLACEHOLDER ? path_of_input(graph, node)
+                                                                : NULL;
+                State *state = path == NULL ? NULL : (State *)(uintptr_t)graph_state(graph, path);
+                if (state != NULL)
+                        state->written = true;
+                else if (!node_is_call(node)) // a child graph, or an argument that nobody describes
+                        writes->all = true;
+                else
+                        (void)node_visit_inputs(node, note_shared_input, writes);
+        }
+        for (uint32_t i = 0; i < graph->n_state && writes->module != NULL; i++)
+                graph->state[i].written |= is_below(graph->state[i].path, writes->module);
+}
+
+static Status look_at_nodes(const Graph *graph, int depth, Writes *writes)
+{
+        start_inputs(graph, writes);
+        for (uint32_t i = 0; i < graph->n_nodes && !(depth > 0 && writes->found); i++) {
                 bool user_input = graph->nodes[i]->op == OP_PLACEHOLDER && depth == 0;
                 if (!user_input)
-                        status = visit_node(graph, graph->nodes[i], &writes);
+                        TRY(visit_node(graph, graph->nodes[i], writes));
         }
+        if (depth == 0)
+                mark_sources(graph, writes);
+        return STATUS_OK;
+}
+
+// *out_all: some child graph writes, or it is not known what this one writes.
+static Status graph_writes(const Graph *graph, int depth, bool *out_all)
+{
+        Writes writes = { .flags = new_array(graph->n_nodes, 1),
+                          .nodes = new_array(graph->n_nodes, sizeof(*writes.nodes)),
+                          .seen = new_array(graph->n_nodes, sizeof(*writes.seen)) };
+        Status status = writes.flags == NULL || writes.nodes == NULL || writes.seen == NULL
+                                ? fail_memory()
+                                : look_at_nodes(graph, depth, &writes);
         free(writes.flags);
-        *out_found = writes.found;
+        free(writes.nodes);
+        free(writes.seen);
+        *out_all = writes.all || (writes.found && depth > 0);
         for (uint32_t i = 0;
-             i < graph->n_modules && status == STATUS_OK && !*out_found && depth < limits.max_child_graphs;
+             i < graph->n_modules && status == STATUS_OK && !*out_all && depth < limits.max_child_graphs;
              i++) {
                 if (graph->modules[i]->graph != NULL)
                         // depth: limits.max_child_graphs
-                        status = graph_writes(graph->modules[i]->graph, depth + 1, out_found);
+                        status = graph_writes(graph->modules[i]->graph, depth + 1, out_all);
         }
         return status;
 }
@@ -433,11 +526,43 @@ static void mark_all(Graph *graph, int depth)
         }
 }
 
+// ---- entries on one storage ----
+static int by_address(const void *a, const void *b)
+{
+        uintptr_t left = (uintptr_t) * (Storage *const *)a, right = (uintptr_t) * (Storage *const *)b;
+        return (left > right) - (left < right);
+}
+
+static void mark_tied(Graph *graph, Storage *const *written, size_t n, int depth)
+{
+        for (uint32_t i = 0; i < graph->n_state; i++) {
+                State *state = &graph->state[i];
+                state->written = state->written || bsearch(&state->tensor->storage, written, n,
+                                                           sizeof(*written), by_address) != NULL;
+        }
+        for (uint32_t i = 0; i < graph->n_modules && depth < limits.max_child_graphs; i++) {
+                if (graph->modules[i]->graph != NULL) // depth: limits.max_child_graphs
+                        mark_tied(graph->modules[i]->graph, written, n, depth + 1);
+        }
+}
+
 Status mark_written(Graph *graph)
 {
-        bool found = false;
-        TRY(graph_writes(graph, 0, &found));
-        if (found)
+        bool all = false;
+        size_t n = 0;
+        TRY(graph_writes(graph, 0, &all));
+        if (all) {
                 mark_all(graph, 0);
+                return STATUS_OK;
+        }
+        _cleanup_(freep) Storage **written = new_array(graph->n_state, sizeof(*written));
+        if (written == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < graph->n_state; i++)
+                if (graph->state[i].written)
+                        written[n++] = graph->state[i].tensor->storage;
+        qsort(written, n, sizeof(*written), by_address);
+        if (n > 0)
+                mark_tied(graph, written, n, 0);
         return STATUS_OK;
 }

@@ -478,6 +478,33 @@ Test(writes, reading_state_does_not_mark_it)
         cr_expect_not(written_after(&build));
 }
 
+// Programs hold what is not marked as constant: weights stay packed beside a buffer that changes.
+Test(writes, only_what_a_write_can_reach_is_marked)
+{
+        Build build;
+        start(&build);
+        for (int i = 0; i < 4; i++)
+                add_state(&build, (const char *[]){ "b", "w", "tied", "viewed" }[i], 1,
+                          (const int64_t[]){ 3 });
+        Graph *graph = build.graph;
+        storage_unref(graph->state[2].tensor->storage);
+        graph->state[2].tensor->storage = storage_ref(graph->state[0].tensor->storage);
+        add(&build, OP_GET_ATTR, "b", "b", "[]");
+        add(&build, OP_GET_ATTR, "w", "w", "[]");
+        add(&build, OP_GET_ATTR, "viewed", "viewed", "[]");
+        add(&build, OP_CALL_METHOD, "copy_", "copy_", "[\"%b\", \"%w\"]");
+        add(&build, OP_CALL_METHOD, "view", "view", "[\"%viewed\", 3, 1]");
+        add(&build, OP_CALL_FUNCTION, "item", "_operator.getitem", "[\"%view\", 0]");
+        add(&build, OP_CALL_METHOD, "add_", "add_", "[\"%item\", \"%w\"]");
+        finish(&build);
+        cr_assert_eq(resolve(&build), STATUS_OK, "%s", failure_current()->message);
+        cr_expect(graph->state[0].written);
+        cr_expect_not(graph->state[1].written, "it is only read");
+        cr_expect(graph->state[2].written, "it lies where b lies");
+        cr_expect(graph->state[3].written, "through a view of a view");
+        graph_unref(graph);
+}
+
 Test(writes, lists_of_state_stay_state)
 {
         Build build;

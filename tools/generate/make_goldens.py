@@ -309,15 +309,17 @@ def is_ill_conditioned(candidate, group):
 
 def refuse_unfair_matrices(candidate):
     """What has no one result, or is refused: halves, hermitian=True, infinities, matrices that are
-    not positive definite, bases of matrices of less than full rank."""
+    not positive definite, bases of matrices of less than full rank, and their smallest singular value:
+    a rounding error of some size, or zero."""
     name, first = candidate.overload._schema.name, tensors_in(candidate.args)[0]
     if first.dtype in (torch.float16, torch.bfloat16) or candidate.kwargs.get("hermitian"):
         raise Skip("refused by fxserve")
     if candidate.tag == "special" or (name == "aten::linalg_cholesky_ex" and candidate.outs[1][1].any()):
         raise Skip("not finite, or not positive definite")
-    if (name in ("aten::linalg_qr", "aten::qr") and first.numel()
+    by_singular_values = name == "aten::linalg_cond" and candidate.args[1:] in ([], [None], [2], [-2])
+    if ((name in ("aten::linalg_qr", "aten::qr") or by_singular_values) and first.numel()
         and (torch.linalg.matrix_rank(first, rtol=1e-4) < min(first.shape[-2:])).any()):
-        raise Skip("a basis that is free")
+        raise Skip("a basis that is free, or a quotient of a rounding error")
 
 
 def refuse_unfair(candidate, group):

@@ -6,9 +6,7 @@
 int main(int argc, char **argv)
 {
         int64_t shape[] = { 1, 1, 8, 8 };
-        float image[64] = {
-                [3] = 9, [4] = 13, [11] = 13, [19] = 15, [27] = 16, [35] = 15, [43] = 14, [51] = 13
-        };
+        float image[64] = { [3] = 9, [11] = 13, [19] = 15, [27] = 16, [35] = 15, [43] = 14, [51] = 13 };
         DLTensor x = { image, { kDLCPU, 0 }, 4, { kDLFloat, 32, 1 }, shape, NULL, 0 };
         const DLTensor *inputs[] = { &x };
         fxserve_model *model = fxserve_open(argc > 1 ? argv[1] : "digits.pt2");

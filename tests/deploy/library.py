@@ -32,7 +32,7 @@ except ImportError:
     numpy = None
 DIGITS = os.path.join(MODELS, "digits.pt2")
 IMAGE = [0.0] * 64
-for place, ink in {3: 9, 4: 13, 11: 13, 19: 15, 27: 16, 35: 15, 43: 14, 51: 13}.items():
+for place, ink in {3: 9, 11: 13, 19: 15, 27: 16, 35: 15, 43: 14, 51: 13}.items():
     IMAGE[place] = float(ink)
 
 
@@ -100,7 +100,7 @@ def check_c(installed):
 def check_cpp(installed):
     text = output(installed.build("c++", "library/example.cpp"), DIGITS, env=installed.environment)
     head, profile = text.split("\n", 1)
-    expect("first line", head, "x -> 1 output")
+    expect("first line", head, "x")
     profile = json.loads(profile)
     if not profile.get("program") or not profile.get("nodes"):
         raise Failed(f"the profile has {list(profile)}")

@@ -232,6 +232,24 @@ Test(levels_conv, the_largest_sums_do_not_saturate)
         }
 }
 
+Test(levels_conv, strides_of_dimensions_of_size_1_are_arbitrary)
+{
+        Sample sample = { 64 };
+        Shape mask = { 2, 4, 1, { 6, 6 }, { 1, 1 }, true }, pixels = { 3, 8, 8, { 1, 1 }, { 1, 1 }, true };
+        FOR_EACH_ISA(isa)
+        {
+                Case made = make_case(&sample, &mask);
+                meta_set_contiguous(&made.images.out);
+                run_case(&made);
+                free_case(&made);
+                made = make_case(&sample, &pixels);
+                meta_set_contiguous(&made.images.input);
+                meta_set_contiguous(&made.images.out);
+                run_case(&made);
+                free_case(&made);
+        }
+}
+
 static void expect_declined(const LevelsImages *images)
 {
         LevelsConv *conv = (void *)(uintptr_t)images;

@@ -37,6 +37,7 @@ from service import serving
 
 Q = torch.ops.quantized_decomposed
 RANGES = {torch.uint8: (0, 255), torch.int8: (-128, 127)}
+HAS_KERNELS = " avx2 " in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")  # of levels
 
 
 class Failed(Exception):
@@ -260,8 +261,8 @@ def check_convolution(server, chance):
     put(server, "conv", layer, (x, other), dynamic=True)
     try:
         got, kernels = run(server, "conv", (x, other))
-        names = ("levels:conv", "quantized_conv")
-        if layer.groups == 1 and not any(kernel.startswith(names) for kernel in kernels):
+        name = "levels:conv" if HAS_KERNELS else "quantized_conv"
+        if layer.groups == 1 and not any(kernel.startswith(name) for kernel in kernels):
             raise Failed(f"no convolution of levels among {kernels}")
         for mine, theirs in zip(got[1:], want[1:]):
             torch.testing.assert_close(mine, theirs)

@@ -9,7 +9,8 @@
 #include <string.h>
 #include "core/kernels/product/levels_panels.h"
 
-enum { SMALL_FRAME = 1 << 16, FRAME_SLACK = 64 };
+// A frame of up to SMALL_FRAME levels is cheap, however small the input is.
+enum { SMALL_FRAME = 1 << 22, FRAME_SLACK = 64, MOST_RUNS = 1024 };
 
 struct LevelsConv {
         LevelsPanels panels;
@@ -39,13 +40,31 @@ static bool frame_fits(const LevelsImages *images, int64_t frame[2])
                levels <= MAX(4 * in->size[1] * in->size[2] * in->size[3], (int64_t)SMALL_FRAME);
 }
 
+// Strides of dimensions of size 1 are arbitrary.
+static bool is_by_pixels(const TensorMeta *meta)
+{
+        TensorMeta image = *meta;
+        meta_set_channels_last(&image);
+        return meta_same_places(&image, meta);
+}
+
+static bool joins_pixels(const LevelsImages *images)
+{
+        return images->dilation[1] == 1 || images->weight.size[3] == 1;
+}
+
+static int64_t runs_of(const LevelsImages *images)
+{
+        return images->weight.size[2] * (joins_pixels(images) ? 1 : images->weight.size[3]);
+}
+
 static bool fits(const LevelsImages *images, int64_t frame[2])
 {
         return images->input.rank == 4 && meta_numel(&images->out) > 0 && meta_numel(&images->input) > 0 &&
-               meta_is_channels_last(&images->input) && meta_is_channels_last(&images->out) &&
+               is_by_pixels(&images->input) && is_by_pixels(&images->out) &&
                images->weight.size[1] == images->input.size[1] &&
                meta_numel(&images->weight) / images->weight.size[0] <= LEVELS_MOST_TERMS &&
-               frame_fits(images, frame);
+               runs_of(images) <= MOST_RUNS && frame_fits(images, frame);
 }
 
 // ---- planning ----
@@ -56,10 +75,9 @@ static void plan_input(const LevelsImages *images, LevelsConv *conv)
         bool pads = false;
         for (int i = 0; i < 2; i++)
                 pads |= images->padding[i] > 0 || conv->frame[i] > in->size[2 + i];
-        bool joined = images->dilation[1] == 1 || images->weight.size[3] == 1;
-        conv->run_terms = (joined ? images->weight.size[3] : 1) * channels;
+        conv->run_terms = (joins_pixels(images) ? images->weight.size[3] : 1) * channels;
         conv->run_steps = (conv->run_terms + conv->panels.isa->terms - 1) / conv->panels.isa->terms;
-        conv->n_runs = (uint32_t)(images->weight.size[2] * (joined ? 1 : images->weight.size[3]));
+        conv->n_runs = (uint32_t)runs_of(images);
         conv->copies = pads || conv->panels.isa->terms != 4 || in->dtype == DTYPE_I8 ||
                        conv->run_terms % conv->panels.isa->terms != 0;
         conv->element = 4 / conv->panels.isa->terms;

@@ -177,5 +177,5 @@ Status memory_admit(const Memory *memory, const Route *route)
 void memory_read(const Memory *memory, int64_t *out_bytes, int *out_rung)
 {
         *out_bytes = held_bytes(memory);
-        *out_rung = memory->rung;
+        *out_rung = (int)memory->rung;
 }

@@ -26,15 +26,19 @@ void model_name_of(const char *path, char out_name[65])
         }
 }
 
-// A version of the name with this content, counted; NULL: there is none.
+// A version of the name with this content, counted; NULL: there is none, or it is the latest and
+// has other labels.
 static Status find_content(Engine *engine, const char *name, const StoreVersion *wanted, GraphVersion **out)
 {
         VersionList list = { .n = 0 };
         Status status = engine_versions(engine, name, &list);
         *out = NULL;
-        for (uint32_t i = 0; status == STATUS_OK && i < list.n && *out == NULL; i++)
-                if (strcmp(list.versions[i]->stored.id.hex, wanted->id.hex) == 0)
+        for (uint32_t i = 0; status == STATUS_OK && i < list.n && *out == NULL; i++) {
+                const StoreVersion *stored = &list.versions[i]->stored;
+                if (strcmp(stored->id.hex, wanted->id.hex) == 0 &&
+                    !(i + 1 == list.n && engine_brings_others(wanted, stored)))
                         *out = graph_version_ref(list.versions[i]);
+        }
         version_list_deinit(&list);
         return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }

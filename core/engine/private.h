@@ -103,8 +103,6 @@ Status engine_use_content(Engine *engine, const RegistryKey *key);
 // after the version was written, always.
 Status engine_hold_parts(Engine *engine, const UploadPart *parts, StoreVersion *version);
 void engine_release_parts(Engine *engine, const StoreVersion *version);
-// Whether the upload has samples or labels that `latest` does not have.
-bool engine_brings_others(const StoreVersion *sent, const StoreVersion *latest);
 // Gives a fresh version those that `latest` has, unless it is damaged, and that were not sent.
 void engine_keep_along(const GraphVersion *latest, GraphVersion *version);
 // The bytes of one part of a version, without its holes' contents.

@@ -11,6 +11,9 @@ StoreRole upload_role(const char *name);
 Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *model, const char *format,
                        StoreVersion *out_version);
 
+// Whether the upload has samples or labels that `latest` does not have: engine_put gives it those.
+bool engine_brings_others(const StoreVersion *sent, const StoreVersion *latest);
+
 // Before the parts of an upload are decoded to be put: makes the loader note the weights in
 // pieces[i] (caller's, zeroed; pieces_deinit after engine_put), so that they are stored by content.
 // Does nothing without a data folder.

@@ -120,7 +120,7 @@ def counted(command, seconds=None):
 
 def tested(program):
     """(passed, failed, what went wrong) of a program of Criterion's."""
-    code, out = run([program, "--jobs=1"], 900)
+    code, out = run([program, "--jobs=2"], 900)
     summary = re.findall(r"Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", out)
     if not summary:
         return 0, 1, f"{os.path.basename(program)}: no summary (exit {code})\n{out[-4000:]}"

@@ -25,10 +25,27 @@ static Status as_dtype(Emitter *emitter, Value tensor, Dtype dtype, Value *out)
 
 // Running statistics are read in the weight's dtype, without a weight in the input's, and written
 // back in their own.
-static Status repeated_stats(Emitter *emitter, const OpCall *call, Value times, Value out_stats[2])
+static Dtype dtype_of_stats(const OpCall *call)
 {
         const TensorMeta *weight = arg_meta(call, INSTANCE_NORM_WEIGHT);
-        const Dtype dtype = weight != NULL ? weight->dtype : arg_meta(call, SELF)->dtype;
+        return weight != NULL ? weight->dtype : arg_meta(call, SELF)->dtype;
+}
+
+// PyTorch looks at the mean only to see whether there is anything to be converted.
+static Status check_stats(const OpCall *call)
+{
+        const TensorMeta *mean = arg_meta(call, INSTANCE_NORM_RUNNING_MEAN),
+                         *var = arg_meta(call, INSTANCE_NORM_RUNNING_MEAN + 1);
+        Dtype dtype = dtype_of_stats(call);
+        if (mean != NULL && var != NULL && mean->dtype == dtype && var->dtype != dtype)
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(dtype),
+                            dtype_words(var->dtype));
+        return STATUS_OK;
+}
+
+static Status repeated_stats(Emitter *emitter, const OpCall *call, Value times, Value out_stats[2])
+{
+        Dtype dtype = dtype_of_stats(call);
         for (int i = 0; i < 2; i++) {
                 _cleanup_(value_clear) Value stats = value_none();
                 TRY(as_dtype(emitter, arg_value(call, INSTANCE_NORM_RUNNING_MEAN + i), dtype, &stats));
@@ -99,6 +116,7 @@ static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (input->rank < 2)
                 return fail(STATUS_SHAPE, "instance_norm: expected 2D or higher input (got %dD input)",
                             input->rank);
+        TRY(check_stats(call));
         int64_t size[MAX_RANK], channels;
         memcpy(size, input->size, sizeof(size));
         if (!mul_i64(input->size[0], input->size[1], &channels))

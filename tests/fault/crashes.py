@@ -9,6 +9,7 @@ itself. A server then starts on every such state. It must show what was acknowle
 change that was under way all or nothing: versions, default, aliases, and what each version answers.
 Nothing may be left in tmp/ or quarantine/.
 """
+import concurrent.futures
 import hashlib
 import itertools
 import json
@@ -316,12 +317,15 @@ def main():
     if len(sys.argv) not in (3, 4) or (len(sys.argv) == 4 and sys.argv[3] not in SCENARIOS):
         print(f"usage: crashes.py FXSERVE LIBRECORD [{' | '.join(SCENARIOS)}]")
         return 2
-    tally = Tally()
-    with tempfile.TemporaryDirectory(prefix="fxserve-", dir=quick_folder()) as folder:
-        bench = Bench(sys.argv[1], sys.argv[2], os.path.realpath(folder))
-        for name in SCENARIOS:
-            if len(sys.argv) == 3 or sys.argv[3] == name:
-                run(bench, name, tally)
+    tally, names = Tally(), sys.argv[3:] or list(SCENARIOS)
+    with tempfile.TemporaryDirectory(prefix="fxserve-", dir=quick_folder()) as folder, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        def run_apart(name):
+            own = os.path.join(os.path.realpath(folder), str(names.index(name)))
+            os.mkdir(own)
+            run(Bench(sys.argv[1], sys.argv[2], own), name, tally)
+
+        list(pool.map(run_apart, names))
     return tally.end()
 
 

@@ -9,6 +9,7 @@ changed; graphs that were loaded run as before, the next request works, and afte
 faults everything is there, with nothing left in tmp/ or quarantine/. A short count and EINTR of
 reads and writes must not be noticed at all. --long restarts after every single fault.
 """
+import concurrent.futures
 import os
 import sys
 import tempfile
@@ -221,28 +222,35 @@ def sweep_start(bench, name, how, always, tally):
     return calls - first + 1
 
 
+def sweeps(arguments, only, way, tally, long):
+    """Calls of every scenario fail in this way, on a server and a folder of their own; how many did."""
+    scenarios = {"upload": Change(GONE, NEW), "replace": Change(OLD, NEW), "delete": Change(OLD, GONE)}
+    total = 0
+    with tempfile.TemporaryDirectory(prefix="fxserve-", dir=quick_folder()) as folder:
+        bench = Bench(arguments[0], arguments[1], folder)
+        bench.start()
+        if bench.put("other", OTHER).status != 201:
+            raise Failed("the first upload failed")
+        for name, scenario in scenarios.items():
+            if only in (None, name):
+                total += sweep(bench, name, scenario, *way, tally, long)
+        for name in ("start", "run"):
+            if only in (None, name):
+                total += sweep_start(bench, name, *way, tally)
+        tally.check(f"the server's end, {way[0]}", "\n".join(bench.process.stop()))
+    return total
+
+
 def main():
     arguments = [word for word in sys.argv[1:] if word != "--long"]
     if len(arguments) not in (2, 3):
         print("usage: files.py FXSERVE LIBFAULT [--long] [SCENARIO]")
         return 2
     long, only = "--long" in sys.argv, arguments[2] if len(arguments) > 2 else None
-    scenarios = {"upload": Change(GONE, NEW), "replace": Change(OLD, NEW), "delete": Change(OLD, GONE)}
-    tally, total = Tally(), 0
-    with tempfile.TemporaryDirectory(prefix="fxserve-", dir=quick_folder()) as folder:
-        bench = Bench(arguments[0], arguments[1], folder)
-        bench.start()
-        if bench.put("other", OTHER).status != 201:
-            raise Failed("the first upload failed")
-        for how, always in WAYS:
-            for name, scenario in scenarios.items():
-                if only in (None, name):
-                    total += sweep(bench, name, scenario, how, always, tally, long)
-            for name in ("start", "run"):
-                if only in (None, name):
-                    total += sweep_start(bench, name, how, always, tally)
-        tally.check("the server's end", "\n".join(bench.process.stop()))
-    print(f"{total} calls failed, one at a time")
+    tally = Tally()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        total = sum(pool.map(lambda way: sweeps(arguments, only, way, tally, long), WAYS))
+    print(f"{total} calls failed, one at a time on each of {len(WAYS)} servers")
     return tally.end()
 
 

@@ -34,6 +34,7 @@ SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=
 THREADS = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Dopenmp=false",
            "-Dtests=disabled", "-Dc_args=-g1"]
 STEP_SECONDS, LONG_SECONDS = 1500, 4 * 3600
+LONGEST_TEST = "test_ops_deadlines"
 STRESS_SECONDS, STRESS_LONG_SECONDS = 20, 300
 RESULTS = os.path.join(ROOT, "build", "results.jsonl")  # figures of the long run; tests/report.py reads them
 LONG = False
@@ -120,7 +121,7 @@ def counted(command, seconds=None):
 
 def tested(program):
     """(passed, failed, what went wrong) of a program of Criterion's."""
-    code, out = run([program, "--jobs=2"], 900)
+    code, out = run([program, "--jobs=1"], 900)
     summary = re.findall(r"Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", out)
     if not summary:
         return 0, 1, f"{os.path.basename(program)}: no summary (exit {code})\n{out[-4000:]}"
@@ -130,10 +131,11 @@ def tested(program):
 
 
 def criterion():
-    """As many programs at a time as there are cores: some of them have one long test."""
-    programs = sorted(path
-                      for path in glob.glob(os.path.join(ROOT, "build-asan/tests/**/test_*"), recursive=True)
-                      if os.access(path, os.X_OK) and os.path.isfile(path))
+    """As many programs at a time as there are cores, the one that takes longest first."""
+    programs = sorted((path
+                       for path in glob.glob(os.path.join(ROOT, "build-asan/tests/**/test_*"), recursive=True)
+                       if os.access(path, os.X_OK) and os.path.isfile(path)),
+                      key=lambda path: (not path.endswith(LONGEST_TEST), path))
     if not programs:
         return 0, 1, "no test programs were built"
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -19,19 +19,9 @@
 // Tensors of a run.
 enum { IN_INPUT, IN_WEIGHT, IN_BIAS, IN_WEIGHT_SCALE, IN_RESIDUAL };
 
-static Status refuse(const OpCall *call, const char *why)
-{
-        return fail(STATUS_SHAPE, "%s: %s", call->schema->name, why);
-}
-
 static bool is_levels(const TensorMeta *meta)
 {
         return meta->dtype == DTYPE_U8 || meta->dtype == DTYPE_I8;
-}
-
-static bool is_floats(const TensorMeta *meta, int64_t n)
-{
-        return meta->rank == 1 && meta->size[0] == n && is_packed_type(meta) && meta_is_contiguous(meta);
 }
 
 // ---- infer ----
@@ -40,14 +30,14 @@ static Status check_operands(const OpCall *call)
         const TensorMeta *input = arg_meta(call, SELF), *weight = arg_meta(call, CONV_WEIGHT),
                          *bias = arg_meta(call, CONV_BIAS);
         if (!is_levels(input) || weight->dtype != DTYPE_I8)
-                return refuse(call, "expected levels of 8 bits");
+                return levels_refuse(call, "expected levels of 8 bits");
         if (input->rank != 4 || weight->rank != 4 || meta_numel(input) == 0 || meta_numel(weight) == 0)
-                return refuse(call, "expected images and kernels");
+                return levels_refuse(call, "expected images and kernels");
         if (meta_numel(weight) / weight->size[0] > LEVELS_MOST_TERMS)
-                return refuse(call, "sums of so many levels do not fit 32 bits");
-        if (!is_floats(arg_meta(call, CONV_LEVELS_WEIGHT_SCALE), weight->size[0]) ||
-            (bias != NULL && !is_floats(bias, weight->size[0])))
-                return refuse(call, "expected a scale, and a bias, for each kernel");
+                return levels_refuse(call, "sums of so many levels do not fit 32 bits");
+        if (!levels_are_floats(arg_meta(call, CONV_LEVELS_WEIGHT_SCALE), weight->size[0]) ||
+            (bias != NULL && !levels_are_floats(bias, weight->size[0])))
+                return levels_refuse(call, "expected a scale, and a bias, for each kernel");
         return STATUS_OK;
 }
 
@@ -62,13 +52,13 @@ static Status conv_levels_infer(OpCall *call)
         TRY(conv_args(call, &args));
         TRY(shape_numel(4, args.out_size, &numel));
         if (dtype != PACKED_DTYPE && dtype != DTYPE_U8 && dtype != DTYPE_I8)
-                return refuse(call, "the result is float32 or levels of 8 bits");
+                return levels_refuse(call, "the result is float32 or levels of 8 bits");
         meta_init(&out, dtype, 4, args.out_size);
         if (args.channels_last)
                 meta_set_channels_last(&out);
         if (residual != NULL && ((!is_packed_type(residual) && !is_levels(residual)) ||
                                  !meta_same_shape(residual, &out) || !meta_same_places(residual, &out)))
-                return refuse(call, "the residual must be laid out as the result");
+                return levels_refuse(call, "the residual must be laid out as the result");
         return out_fresh(call, 0, &out);
 }
 

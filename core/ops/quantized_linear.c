@@ -21,19 +21,19 @@
 enum { LEVELS_RESIDUAL_OPERAND = 6, QUANTIZE_PIECE = 4096 };
 
 // ---- arguments ----
-static Status refuse(const OpCall *call, const char *why)
+Status levels_refuse(const OpCall *call, const char *why)
 {
         return fail(STATUS_SHAPE, "%s: %s", call->schema->name, why);
+}
+
+bool levels_are_floats(const TensorMeta *meta, int64_t n)
+{
+        return meta->rank == 1 && meta->size[0] == n && is_packed_type(meta) && meta_is_contiguous(meta);
 }
 
 static bool is_scalar(const TensorMeta *meta)
 {
         return meta->rank == 0;
-}
-
-static bool is_floats(const TensorMeta *meta, int64_t n)
-{
-        return meta->rank == 1 && meta->size[0] == n && is_packed_type(meta) && meta_is_contiguous(meta);
 }
 
 static Status check_operands(const OpCall *call)
@@ -42,18 +42,18 @@ static Status check_operands(const OpCall *call)
                          *bias = arg_meta(call, LEVELS_BIAS);
         TensorMeta rows;
         if ((input->dtype != DTYPE_U8 && input->dtype != DTYPE_I8) || weight->dtype != DTYPE_I8)
-                return refuse(call, "expected levels of 8 bits");
+                return levels_refuse(call, "expected levels of 8 bits");
         if (input->rank < 1 || weight->rank != 2 || input->size[input->rank - 1] != weight->size[1])
-                return refuse(call, "the input and the weight do not fit");
+                return levels_refuse(call, "the input and the weight do not fit");
         if (weight->size[1] < 1 || weight->size[1] > LEVELS_MOST_TERMS)
-                return refuse(call, "sums of so many levels do not fit 32 bits");
+                return levels_refuse(call, "sums of so many levels do not fit 32 bits");
         if (!product_rows(input, &rows) || (rows.stride[1] != 1 && rows.size[1] != 1))
-                return refuse(call, "the rows of the input are not equally spaced");
+                return levels_refuse(call, "the rows of the input are not equally spaced");
         if (!is_scalar(arg_meta(call, LEVELS_SCALE)) || !is_scalar(arg_meta(call, LEVELS_ZERO_POINT)))
-                return refuse(call, "expected one scale and one zero point");
-        if (!is_floats(arg_meta(call, LEVELS_WEIGHT_SCALE), weight->size[0]) ||
-            (bias != NULL && !is_floats(bias, weight->size[0])))
-                return refuse(call, "expected a scale, and a bias, for each row of the weight");
+                return levels_refuse(call, "expected one scale and one zero point");
+        if (!levels_are_floats(arg_meta(call, LEVELS_WEIGHT_SCALE), weight->size[0]) ||
+            (bias != NULL && !levels_are_floats(bias, weight->size[0])))
+                return levels_refuse(call, "expected a scale, and a bias, for each row of the weight");
         return STATUS_OK;
 }
 
@@ -66,13 +66,13 @@ static Status levels_infer(OpCall *call)
         int64_t size[MAX_RANK];
         TRY(check_operands(call));
         if (dtype != PACKED_DTYPE && dtype != DTYPE_U8 && dtype != DTYPE_I8)
-                return refuse(call, "the result is float32 or levels of 8 bits");
+                return levels_refuse(call, "the result is float32 or levels of 8 bits");
         memcpy(size, input->size, sizeof(size));
         size[input->rank - 1] = weight->size[0];
         meta_init(&out, dtype, input->rank, size);
         if (residual != NULL &&
             (!is_packed_type(residual) || !meta_same_shape(residual, &out) || !meta_is_contiguous(residual)))
-                return refuse(call, "the residual must be laid out as the result");
+                return levels_refuse(call, "the residual must be laid out as the result");
         return out_fresh(call, 0, &out);
 }
 
@@ -277,9 +277,9 @@ static Status quantize_infer(OpCall *call)
         TensorMeta out = *input;
         if (!is_packed_type(input) || !meta_is_non_overlapping_and_dense(input) ||
             (dtype != DTYPE_U8 && dtype != DTYPE_I8))
-                return refuse(call, "expected dense float32, and levels of 8 bits");
+                return levels_refuse(call, "expected dense float32, and levels of 8 bits");
         if (!is_scalar(arg_meta(call, QUANTIZE_INVERSE)) || !is_scalar(arg_meta(call, QUANTIZE_ZERO_POINT)))
-                return refuse(call, "expected one scale and one zero point");
+                return levels_refuse(call, "expected one scale and one zero point");
         out.dtype = dtype;
         return out_fresh(call, 0, &out);
 }

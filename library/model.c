@@ -2,9 +2,6 @@
 #include "library/model.h"
 #include <string.h>
 #include "api/readers/file.h"
-#include "core/base/isa.h"
-#include "core/ops/op.h"
-#include "core/targets/targets.h"
 #include "library/tensors.h"
 
 const char *fxserve_version(void)
@@ -93,7 +90,7 @@ static Status model_new(Graph *take_graph, fxserve_model **out_model)
 static Failure tables_failure;
 static void init_tables(void)
 {
-        if (isa_check() != STATUS_OK || ops_init() != STATUS_OK || targets_init() != STATUS_OK)
+        if (engine_init() != STATUS_OK)
                 tables_failure = *failure_current();
 }
 

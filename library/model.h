@@ -3,8 +3,8 @@
 #pragma once
 #include <pthread.h>
 #include "api/run/outputs.h"
+#include "core/engine/frame.h"
 #include "core/engine/task.h"
-#include "core/interp/interp.h"
 #include "library/fxserve.h"
 
 typedef struct IdleFrame IdleFrame;

@@ -2,7 +2,6 @@
 // One run on the calling thread: the server's steps (core/engine/task.h) without queues.
 #include <stdio.h>
 #include "api/formats/profile_text.h"
-#include "core/kernels/caller_threads.h"
 #include "library/model.h"
 #include "library/tensors.h"
 

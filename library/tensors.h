@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DLPack's tensors <-> core's.
 #pragma once
-#include "core/tensor/tensor.h"
+#include "core/engine/task.h"
 #include "library/fxserve.h"
 
 DLDataType dtype_to_dl(Dtype dtype); // DTYPE_NONE: zeroed

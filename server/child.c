@@ -9,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/memory.h"
-#include "core/ops/op.h"
-#include "core/targets/targets.h"
+#include "core/engine/engine.h"
 #include "server/command_line.h"
 #include "server/server.h"
 
@@ -50,7 +49,7 @@ static int serve(const char *listen, const char *file, int out_fd, pid_t parent)
                 return 1;
         close(out_fd);
         forget_settings();
-        bool ok = ops_init() == STATUS_OK && targets_init() == STATUS_OK &&
+        bool ok = engine_init() == STATUS_OK &&
                   options_read((int)ARRAY_LENGTH(flags) - (file == NULL), flags, 0, &options) == STATUS_OK;
         return ok ? server_main(&options) : command_report(STATUS_USAGE);
 }

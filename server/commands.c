@@ -10,7 +10,7 @@
 #include "api/formats/profile_text.h"
 #include "api/run/codec.h"
 #include "api/formats/tensor_json.h"
-#include "core/graph/print.h"
+#include "core/engine/describe.h"
 #include "server/command_line.h"
 #include "server/preload.h"
 

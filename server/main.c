@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/base/isa.h"
-#include "core/ops/op.h"
-#include "core/targets/targets.h"
+#include "core/engine/engine.h"
 #include "server/command_line.h"
 #include "server/server.h"
 #include "server/version.h"
@@ -86,7 +85,7 @@ static int serve(int argc, char **argv, int from)
 
 static int init_tables(void)
 {
-        if (ops_init() == STATUS_OK && targets_init() == STATUS_OK)
+        if (engine_init() == STATUS_OK)
                 return 0;
         fprintf(stderr, "fxserve: %s\n", failure_current()->message);
         return 1;

@@ -4,7 +4,7 @@
 // ever waits for the collector: what finds no room is dropped and counted.
 #pragma once
 #include "core/base/text.h"
-#include "core/profile/profile.h"
+#include "core/engine/engine.h"
 
 typedef struct Otlp Otlp;
 

@@ -5,12 +5,10 @@
 // Closing a large file takes the kernel long. So freeing a spool that has one, or that the thread
 // is using, makes it an orphan; the thread frees it later, without the mutex.
 #include "server/spool.h"
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/engine/put.h"
-#include "core/store/folder.h"
 
 struct Spool {
         Spools *spools;
@@ -71,12 +69,7 @@ static Status write_buffer(Spool *spool, const uint8_t *data, size_t n)
 {
         if (spool->fd < 0)
                 TRY(engine_temporary(spool->spools->engine, &spool->fd));
-        for (size_t done = 0; done < n;) {
-                ssize_t written = write(spool->fd, data + done, n - done);
-                if (written < 0 && errno != EINTR)
-                        return folder_fail("the upload", errno);
-                done += (size_t)MAX(written, 0);
-        }
+        TRY(engine_write_temporary(spool->fd, (ByteSpan){ data, n }, spool->n_written));
         sha256_add(&spool->sha, data, n);
         spool->n_written += n;
         return STATUS_OK;

@@ -5,7 +5,7 @@
 #include <uv.h>
 #include "api/routes/summary.h"
 #include "core/base/isa.h"
-#include "core/kernels/platform.h"
+#include "core/engine/describe.h"
 #include "server/http.h"
 #include "server/transport.h"
 #include "revision.h"

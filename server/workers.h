@@ -2,7 +2,7 @@
 // The worker pool: threads that run tasks, fed by one bounded queue (fair.h). A task is a request's
 // job, a program build, or idle work.
 #pragma once
-#include "core/interp/interp.h"
+#include "core/engine/frame.h"
 
 typedef struct Workers Workers;
 

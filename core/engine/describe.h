@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may be shown of programs and runs.
+// What may be shown of programs, of runs, and of what computes them (platform.h).
 #pragma once
 #include "core/engine/engine.h"
 #include "core/graph/print.h"
+#include "core/kernels/platform.h"
 #include "core/ops/choice.h"
 
 enum { ENGINE_MAX_PROGRAMS = 64 }; // of one graph

@@ -5,11 +5,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/base/isa.h"
 #include "core/base/limits.h"
 #include "core/compile/check.h"
 #include "core/engine/kept.h"
 #include "core/engine/private.h"
 #include "core/graph/footprint.h"
+#include "core/targets/targets.h"
 
 const char *const graph_state_names[] = { "ready", "ready", "damaged" };
 
@@ -191,6 +193,12 @@ void engine_begin_change(Engine *engine)
 void engine_end_change(Engine *engine)
 {
         pthread_mutex_unlock(&engine->writing);
+}
+
+Status engine_init(void)
+{
+        TRY(isa_check());
+        return targets_init();
 }
 
 Status engine_open(const EngineOptions *options, Engine **out_engine)

@@ -13,6 +13,9 @@
 //     work.h      what has to be made so that others can go on
 //     shrink.h    memory that can be given up
 //     describe.h  what may be shown of programs and runs
+//     frame.h     what a thread brings that executes tasks
+// The server, its commands and libfxserve see core through these headers and core/base alone
+// (tests/layering/house.py).
 #pragma once
 #include "core/session/session.h"
 #include "core/base/hash.h"
@@ -96,6 +99,9 @@ typedef struct GraphVersion {
         char latest_program[65]; // id of the last one that ran; guarded by the engine
 } GraphVersion;
 
+// Before the first engine and before threads: which instruction set, operators, names. Further
+// calls do nothing. STATUS_USAGE: FXSERVE_ISA names no set that this machine has.
+Status engine_init(void);
 Status engine_open(const EngineOptions *options, Engine **out_engine);
 Engine *engine_close(Engine *engine);
 DEFINE_CLEANUP(Engine, engine_close)

@@ -6,7 +6,7 @@
 #include "core/engine/work.h"
 #include "core/eval/bind.h"
 
-typedef struct Frame Frame; // core/interp/interp.h
+typedef struct Frame Frame; // frame.h
 
 // ---- decoded graphs ----
 // *out_graph counted; or, when *out_wait says so, the ticket is parked and comes back with the

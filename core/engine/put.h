@@ -23,6 +23,8 @@ Status engine_part(Engine *engine, const GraphVersion *version, StoreRole role, 
 // An unnamed file in the data folder, for bytes that are too many for memory. STATUS_NOT_FOUND:
 // there is no data folder.
 Status engine_temporary(Engine *engine, int *out_fd);
+// Puts bytes into it at an offset. STATUS_DISK_FULL, STATUS_IO.
+Status engine_write_temporary(int fd, ByteSpan bytes, uint64_t offset);
 // Its bytes, read only; the descriptor may be closed then.
 Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage);
 // If it does not return STATUS_OK, nothing is put and its failure is the put's. Called with changes

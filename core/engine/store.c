@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "core/base/limits.h"
 #include "core/engine/private.h"
+#include "core/store/folder.h"
 
 // ---- mapped storages ----
 static void release_mapping(void *owner, void *data)
@@ -57,6 +58,12 @@ Status engine_temporary(Engine *engine, int *out_fd)
         if (engine->store == NULL)
                 return fail(STATUS_NOT_FOUND, "the server runs without a data folder");
         return store_temporary(engine->store, out_fd);
+}
+
+Status engine_write_temporary(int fd, ByteSpan bytes, uint64_t offset)
+{
+        int error = folder_write_range(fd, &(FolderRange){ offset, bytes });
+        return error == 0 ? STATUS_OK : folder_fail("the upload", error);
 }
 
 Status engine_map_temporary(int fd, size_t n_bytes, Storage **out_storage)

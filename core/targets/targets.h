@@ -15,7 +15,7 @@ typedef struct Target {
 
 typedef struct ModuleClass ModuleClass; // module_class.h
 
-Status targets_init(void); // after ops_init; once, before threads
+Status targets_init(void); // with ops_init; once, before threads
 // Qualified function name ("torch.relu", "_operator.add", "torch.ops.aten.relu.default"); NULL if
 // unknown.
 const Target *target_function(const char *qualified_name);

@@ -5,6 +5,7 @@ passed, N failed`.
   arrows     every #include points down (docs/ARCHITECTURE.md): server > api > core, and inside core
              room by room
   insides    no file of api sees a header of core/{program,passes,interp,compile}, through any other
+  facade     server/ and library/ include of core only core/base and core/engine
   routes     no route's id outside its row (api/routes.def) and the tests
   operators  no operator's name in core outside core/ops and core/targets: passes ask for traits and
              roles (core/ops/op.h)
@@ -138,6 +139,16 @@ def insides(sources):
                 elif header not in seen:
                     seen.add(header)
                     waiting.append(header)
+    return findings
+
+
+def facade(sources):
+    """The server, its commands and libfxserve see core through its facade alone."""
+    findings = []
+    for path in (p for p in sources if p.startswith(("server/", "library/"))):
+        for header in re.findall(r'^\s*#\s*include\s+"(core/[^"]+)"', read(path), re.M):
+            if room_of(header) not in ("core/base", "core/engine"):
+                findings.append(f"{path}: includes {header}; core/engine/engine.h lists what there is for it")
     return findings
 
 
@@ -421,10 +432,9 @@ def formatting(sources):
 
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
-    checks = [("arrows", arrows), ("insides", insides), ("routes", route_ids), ("operators", operators),
-              ("positions", positions),
-              ("headers", headers), ("budget", budget), ("page", page), ("words", words), ("width", width),
-              ("format", formatting)]
+    checks = [("arrows", arrows), ("insides", insides), ("facade", facade), ("routes", route_ids),
+              ("operators", operators), ("positions", positions), ("headers", headers), ("budget", budget),
+              ("page", page), ("words", words), ("width", width), ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:
         if check == formatting and formatter() != FORMATTER:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each way to start, in a fresh root, with the seconds from the package to the first answer:
-starts.py BUILD [--folder FOLDER]. Needs root.
+starts.py BUILD [--folder FOLDER] [--root ARCHIVE]... Needs root.
 
 The commands are those at the head of README.md. The tarball in a root of Debian's packages musl and
 busybox-static, so without glibc; the image's files, read-only, as the image's user: release.py does
 these two as well. Then Debian 12 and 13 made by debootstrap with nothing but what every Debian has:
 the tarball, then the wheel in a virtual environment (numpy lies beside it, as after a download), and
-in Debian 12, where it was built, the .deb that apt installs. --folder keeps these systems.
+in Debian 12, where it was built, the .deb that apt installs. --folder keeps these systems. --root is
+another system to start the tarball in, such as Alpine's alpine-minirootfs-3.20.3-x86_64.tar.gz.
 ./quickstart from nothing is distros.py's. The last line is `N passed, N failed`.
 """
 import glob
@@ -89,6 +90,14 @@ def musl_system(folder):
                + glob.glob(f"{system}/**/libc.so.6", recursive=True) if "musl" not in path]
     if loaders or not glob.glob(f"{system}/lib/ld-musl-*"):
         raise Failed(f"this is no root of musl alone: {loaders}")
+    return system
+
+
+def unpacked(folder, archive):
+    system = os.path.join(folder, "unpacked-" + os.path.basename(archive))
+    with tarfile.open(archive) as file:
+        file.extractall(system)
+    os.makedirs(os.path.join(system, "srv"), exist_ok=True)
     return system
 
 
@@ -178,12 +187,15 @@ def quick_ways(packages, folder):
         yield "image", lambda: image(packages, folder)
 
 
-def ways(packages, folder, kept):
+def ways(packages, folder, kept, archives):
     yield from quick_ways(packages, folder)
     for suite, python in PYTHONS.items():
         yield f"tarball in {suite}", lambda suite=suite: tarball(packages, debian(kept, suite))
         yield f"wheel in {suite}", lambda suite=suite, python=python: wheel(packages, debian(kept, suite),
                                                                             python)
+    for archive in archives:
+        yield (f"tarball in {os.path.basename(archive)}",
+               lambda archive=archive: tarball(packages, unpacked(folder, archive)))
     yield "deb in bookworm", lambda: deb(packages, debian(kept, "bookworm"))
 
 
@@ -204,12 +216,13 @@ def main():
         print("starts.py must be root", file=sys.stderr)
         return 2
     build = os.path.abspath(arguments[0])
+    archives = [path for flag, path in zip(arguments, arguments[1:]) if flag == "--root"]
     with tempfile.TemporaryDirectory(prefix="fxserve-starts-") as folder:
         kept = arguments[arguments.index("--folder") + 1] if "--folder" in arguments else \
             os.path.join(folder, "systems")
         os.makedirs(kept, exist_ok=True)
         packages = Packages(build, folder, times=1)
-        for name, way in ways(packages, folder, kept):
+        for name, way in ways(packages, folder, kept, archives):
             try:
                 start(name, way)
                 tally.ok()

@@ -95,26 +95,20 @@ Status arg_double(const OpCall *call, int index, double *out)
         }
 }
 
-Value arg_number(const OpCall *call, int index)
+Value element_number(Dtype dtype, const void *element)
 {
-        const Value *value = &call->args[index];
-        if (value->kind != VALUE_TENSOR || !tensor_is_known(value->tensor))
-                return *value;
-        // A 0-dim tensor in a Scalar slot: its element, as Python's arg parser reads it.
-        const Tensor *tensor = value->tensor;
-        const void *element = tensor_data(tensor);
-        switch (dtype_info[tensor->meta.dtype].kind) {
+        switch (dtype_info[dtype].kind) {
         case DTYPE_KIND_BOOL:
-                return value_bool(element_as_i64(tensor->meta.dtype, element) != 0);
+                return value_bool(element_as_i64(dtype, element) != 0);
         case DTYPE_KIND_INT:
-                return value_int(element_as_i64(tensor->meta.dtype, element));
+                return value_int(element_as_i64(dtype, element));
         case DTYPE_KIND_FLOAT:
-                return value_float(element_as_f64(tensor->meta.dtype, element));
+                return value_float(element_as_f64(dtype, element));
         case DTYPE_KIND_COMPLEX:
                 break;
         }
         Value number = { .kind = VALUE_COMPLEX };
-        if (tensor->meta.dtype == DTYPE_C64) {
+        if (dtype == DTYPE_C64) {
                 const float *parts = element;
                 number.c.re = (double)parts[0];
                 number.c.im = (double)parts[1];
@@ -122,6 +116,15 @@ Value arg_number(const OpCall *call, int index)
                 memcpy(&number.c, element, sizeof(number.c));
         }
         return number;
+}
+
+// A 0-dim tensor in a Scalar slot: its element, as Python's arg parser reads it.
+Value arg_number(const OpCall *call, int index)
+{
+        const Value *value = &call->args[index];
+        if (value->kind != VALUE_TENSOR || !tensor_is_known(value->tensor))
+                return *value;
+        return element_number(value->tensor->meta.dtype, tensor_data(value->tensor));
 }
 
 const char *arg_text(const OpCall *call, int index)

@@ -15,8 +15,9 @@
 typedef struct ScatterRow {
         ScatterKind kind;
         bool by_name; // a `reduce` argument chooses
-        bool value;   // argument 3 is a Scalar
+        bool value;   // argument 3 is a Scalar, or with `boxed` a tensor of one
         bool lines;   // index_*: a vector of indices, whole slices of source
+        bool boxed;
 } ScatterRow;
 
 // scatter_reduce.two, index_reduce and their twins.
@@ -144,6 +145,42 @@ static Status check_reduced_lines(const OpCall *call, const TensorMeta *self, co
                        : fail(STATUS_DTYPE, "\"index_func_\" not implemented for 'Bool'");
 }
 
+static Status refuse_complex_fill(void)
+{
+        return fail(STATUS_VALUE,
+                    "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+}
+
+// The number is known now, be it a number or a tensor.
+static Status check_value(const OpCall *call, const TensorMeta *self, const TensorMeta *index)
+{
+        const ScatterRow *row = call->op->row;
+        const Value number = arg_number(call, SCATTER_SOURCE);
+        double value;
+        if (number.kind != VALUE_COMPLEX)
+                TRY(arg_double(call, SCATTER_SOURCE, &value));
+        else if (row->lines && !point_is_complex(self->dtype))
+                return refuse_complex_fill();
+        return row->lines || meta_numel(index) != 0 ? number_check_fits(number, self->dtype) : STATUS_OK;
+}
+
+// Whether the number fits is checked by run.
+static Status check_boxed(const OpCall *call, const TensorMeta *self)
+{
+        const TensorMeta *value = arg_meta(call, SCATTER_SOURCE);
+        if (value->rank != 0)
+                return fail(STATUS_SHAPE,
+                            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d "
+                            "dimension(s).",
+                            value->rank);
+        if (point_is_complex(value->dtype) && !point_is_complex(self->dtype))
+                return refuse_complex_fill();
+        if (((DTYPES_REAL | DTYPES_COMPLEX) & DTYPE_BIT(self->dtype)) == 0)
+                return fail(STATUS_DTYPE, "\"index_fill_cpu\" not implemented for '%s'",
+                            dtype_words(self->dtype));
+        return STATUS_OK;
+}
+
 static Status scatter_infer(OpCall *call)
 {
         const ScatterRow *row = call->op->row;
@@ -158,16 +195,8 @@ static Status scatter_infer(OpCall *call)
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
         if (row->lines && row->by_name)
                 TRY(check_reduced_lines(call, self, src));
-        if (row->value) {
-                double value; // known now, be it a number or a tensor
-                if (arg_number(call, SCATTER_SOURCE).kind != VALUE_COMPLEX)
-                        TRY(arg_double(call, SCATTER_SOURCE, &value));
-                else if (row->lines && !point_is_complex(self->dtype))
-                        return fail(STATUS_VALUE, "index_fill_(): Converting complex Scalar to non-complex "
-                                                  "type is not supported");
-                if (row->lines || meta_numel(index) != 0)
-                        TRY(number_check_fits(arg_number(call, SCATTER_SOURCE), self->dtype));
-        }
+        if (row->value)
+                TRY(row->boxed ? check_boxed(call, self) : check_value(call, self, index));
         if (row->lines && row->kind == SCATTER_ADD) {
                 double alpha;
                 TRY(arg_double(call, INDEX_ADD_ALPHA, &alpha));
@@ -310,6 +339,11 @@ static Status scatter_run(const OpRun *run)
         ScatterKind kind;
         TRY(arg_dim(run->call, SCATTER_DIM, self->rank, &dim));
         TRY(scatter_kind(run->call, &kind));
+        _Alignas(16) char value[16] = { 0 };
+        if (row->value)
+                TRY(value_element(row->boxed ? element_number(run->in_meta[2]->dtype, run->in[2])
+                                             : arg_number(run->call, SCATTER_SOURCE),
+                                  self->dtype, value));
         Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
         TRY(copy_region(run->ctx, &from, &to));
         if (meta_numel(run->in_meta[1]) == 0 || meta_numel(self) == 0)
@@ -317,11 +351,8 @@ static Status scatter_run(const OpRun *run)
         _cleanup_(dense_deinit) Dense index = { 0 }, scaled = { 0 };
         IndexWalk walk;
         TRY(describe(run, dim, run->out_meta[0], &walk, &index));
-        _Alignas(16) char value[16] = { 0 };
         const void *src = value;
-        if (row->value) {
-                TRY(value_element(arg_number(run->call, SCATTER_SOURCE), self->dtype, value));
-        } else {
+        if (!row->value) {
                 TensorMeta src_meta = *run->in_meta[2];
                 src = run->in[2];
                 if (row->lines && row->kind == SCATTER_ADD)
@@ -336,15 +367,19 @@ static Status scatter_run(const OpRun *run)
         return is_mean(run->call) ? divide_by_counts(run, &walk, include_self) : STATUS_OK;
 }
 
-static const ScatterRow copy_row = { SCATTER_COPY, false, false, false },
-                        value_row = { SCATTER_COPY, false, true, false },
-                        add_row = { SCATTER_ADD, false, false, false },
-                        named_row = { SCATTER_ADD, true, false, false },
-                        named_value_row = { SCATTER_ADD, true, true, false },
-                        lines_copy_row = { SCATTER_COPY, false, false, true },
-                        lines_add_row = { SCATTER_ADD, false, false, true },
-                        lines_value_row = { SCATTER_COPY, false, true, true },
-                        lines_named_row = { SCATTER_MULTIPLY, true, false, true };
+static const ScatterRow copy_row = { .kind = SCATTER_COPY },
+                        value_row = { .kind = SCATTER_COPY, .value = true },
+                        add_row = { .kind = SCATTER_ADD },
+                        named_row = { .kind = SCATTER_ADD, .by_name = true },
+                        named_value_row = { .kind = SCATTER_ADD, .by_name = true, .value = true },
+                        lines_copy_row = { .kind = SCATTER_COPY, .lines = true },
+                        lines_add_row = { .kind = SCATTER_ADD, .lines = true },
+                        lines_value_row = { .kind = SCATTER_COPY, .value = true, .lines = true },
+                        lines_boxed_row = { .kind = SCATTER_COPY,
+                                            .value = true,
+                                            .lines = true,
+                                            .boxed = true },
+                        lines_named_row = { .kind = SCATTER_MULTIPLY, .by_name = true, .lines = true };
 #define SCATTER(schema, dtypes, row_)                                                                        \
         {                                                                                                    \
                 schema, dtypes, OP_INPLACE | OP_CHECKS, .infer = scatter_infer, .run = scatter_run,          \
@@ -374,6 +409,8 @@ const OpDef index_scatter_ops[] = {
                 lines_copy_row),
         SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
                 DTYPES_REAL | DTYPES_COMPLEX, lines_value_row),
+        SCATTER("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", 0,
+                lines_boxed_row),
         SCATTER("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                 "include_self=True) -> Tensor",
                 DTYPES_REAL, lines_named_row),

@@ -240,6 +240,7 @@ bool arg_bool(const OpCall *call, int index, bool if_none);
 Status arg_int(const OpCall *call, int index, int64_t *out);   // STATUS_DYNAMIC if not known now
 Status arg_double(const OpCall *call, int index, double *out); // any real number
 Value arg_number(const OpCall *call, int index);               // borrowed number Value (bool, int, float)
+Value element_number(Dtype dtype, const void *element);        // one element of a tensor as such a Value
 const char *arg_text(const OpCall *call, int index);           // NULL when None
 Dtype arg_dtype(const OpCall *call, int index, Dtype if_none);
 MemoryFormat arg_memory_format(const OpCall *call, int index, MemoryFormat if_none);

@@ -274,6 +274,8 @@ def places():
         for value in (2.5, True, 1 - 2j, inf):
             yield "aten.index_fill.int_Scalar", [x, 0, rows, value], {}
             yield "aten.index_fill_.int_Scalar", [x, 1, rows, value], {}
+            yield "aten.index_fill.int_Tensor", [x, 0, rows, torch.tensor(value)], {}
+            yield "aten.index_fill_.int_Tensor", [x, 1, rows, torch.tensor(value)], {}
             yield "aten.scatter.value", [x, 0, at, value], {}
             yield "aten.scatter_.value", [x, 0, at, value], {}
         src = spiral(2, 4, dtype=x.dtype, seed=5)

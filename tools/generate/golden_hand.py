@@ -836,6 +836,15 @@ def corners():
     for tensor in (nhwc, ramp(4, 3, 2).permute(2, 0, 1), nhwc[:, ::2]):
         yield "index_fill.int_Scalar", [tensor, 1, torch.tensor([0, -1]), 5]
     yield "index_fill_.int_Scalar", [ramp(3, 4), 0, torch.tensor([-3, 2]), 1.5]
+    at, number = torch.tensor([0, -1]), torch.tensor(2.5)
+    for dtype in (f32, f64, f16, bf16, i8, torch.int16, i32, i64, u8, torch.bool):
+        yield "index_fill.int_Tensor", [ramp(3, 2).to(dtype), 0, at, number]
+        yield "index_fill_.int_Tensor", [ramp(3, 2).to(dtype), 1, at, torch.tensor(3)]
+    for value in (True, float("nan"), -7):
+        yield "index_fill.int_Tensor", [ramp(3, 2), 1, at, torch.tensor(value)]
+    yield "index_fill.int_Tensor", [nhwc, 1, at, number]
+    yield "index_fill.int_Tensor", [ramp(3, 2), 1, at[:0], number]
+    yield "index_fill_.int_Tensor", [torch.tensor(3.0), 0, at[:1], number]
     yield "_pad_circular.default", [nhwc, [1, 1, 1, 1]]
     yield "_pad_circular.default", [ndhwc, [1, 0, 1, 1, 0, 1]]
     for name in ("gcd", "lcm"):

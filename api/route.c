@@ -11,6 +11,7 @@ enum { MAX_SEGMENTS = 8, SEGMENT_MAX = 256 };
 
 typedef struct Segments {
         char text[MAX_SEGMENTS][SEGMENT_MAX];
+        size_t length[MAX_SEGMENTS]; // of the texts
         int n;
 } Segments;
 
@@ -101,6 +102,7 @@ static Status split_path(const char *path, const char *end, Segments *out)
                                     "the path holds a bad percent escape, a control character or a segment "
                                     "over %d bytes",
                                     SEGMENT_MAX - 1);
+                out->length[out->n] = strlen(out->text[out->n]);
                 out->n++;
                 path = stop;
         }
@@ -122,8 +124,8 @@ static bool names_passes(const Route *route)
 static Status take_name(const char *text, ApiCall *call)
 {
         char name[SEGMENT_MAX];
-        snprintf(name, sizeof(name), "%s", text);
-        size_t n = strlen(name);
+        size_t n = strlen(text);
+        memcpy(name, text, n + 1);
         bool is_file = route_is(call->route, KIND_UPLOAD);
         if (is_file && n > 4 && strcmp(name + n - 4, ".pt2") == 0)
                 name[n - 4] = '\0';
@@ -174,9 +176,18 @@ static const char *suffix_of(const char *segment, size_t n, size_t *out_n)
         return end + 1;
 }
 
-static bool segment_fits(const char *segment, size_t n, const char *text)
+// The characters up to the next '/' or the end. Templates' segments are short.
+static size_t segment_length(const char *segment)
 {
-        size_t n_text = strlen(text), n_suffix;
+        size_t n = 0;
+        while (segment[n] != '/' && segment[n] != '\0')
+                n++;
+        return n;
+}
+
+static bool segment_fits(const char *segment, size_t n, const char *text, size_t n_text)
+{
+        size_t n_suffix;
         if (*segment != '{')
                 return n_text == n && memcmp(text, segment, n) == 0;
         const char *suffix = suffix_of(segment, n, &n_suffix);
@@ -189,10 +200,10 @@ static bool fits(const char *template, const Segments *path)
         int i = 0;
         for (const char *at = template; *at == '/'; i++) {
                 const char *start = at + 1;
-                size_t n = strcspn(start, "/");
+                size_t n = segment_length(start);
                 if (i == path->n)
                         return false;
-                if (!segment_fits(start, n, path->text[i]))
+                if (!segment_fits(start, n, path->text[i], path->length[i]))
                         return false;
                 at = start + n;
         }
@@ -205,10 +216,11 @@ static Status take_placeholders(const char *template, const Segments *path, ApiC
         for (const char *at = template; *at == '/'; i++) {
                 const char *start = at + 1;
                 char text[SEGMENT_MAX];
-                size_t n = strcspn(start, "/"), n_suffix = 0;
+                size_t n = segment_length(start), n_suffix = 0;
                 if (*start == '{')
                         (void)suffix_of(start, n, &n_suffix);
-                snprintf(text, sizeof(text), "%.*s", (int)(strlen(path->text[i]) - n_suffix), path->text[i]);
+                memcpy(text, path->text[i], path->length[i] - n_suffix);
+                text[path->length[i] - n_suffix] = '\0';
                 if (strncmp(start, "{name}", 6) == 0)
                         TRY(take_name(text, call));
                 else if (strncmp(start, "{v}", 3) == 0)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
+#include "core/base/number.h"
 
 void meta_init(TensorMeta *meta, Dtype dtype, int rank, const int64_t *size)
 {
@@ -313,13 +314,25 @@ Status shape_broadcast(const TensorMeta *a, const TensorMeta *b, int *out_rank, 
         return STATUS_OK;
 }
 
+// What fits of a text, behind the first `n` of `cap` characters.
+static size_t append(char *out, size_t cap, size_t n, const char *text, size_t n_text)
+{
+        size_t fitting = MIN(n_text, cap - 1 - n);
+        memcpy(out + n, text, fitting);
+        return n + fitting;
+}
+
 const char *shape_text(int rank, const int64_t *size, char *out, size_t cap)
 {
-        size_t n = (size_t)snprintf(out, cap, "[");
-        for (int d = 0; d < rank && n < cap; d++)
-                n += (size_t)snprintf(out + n, cap - n, "%s%" PRId64, d > 0 ? ", " : "", size[d]);
-        if (n < cap)
-                snprintf(out + n, cap - n, "]");
+        size_t n = append(out, cap, 0, "[", 1);
+        for (int d = 0; d < rank; d++) {
+                char number[NUMBER_TEXT_MAX];
+                if (d > 0)
+                        n = append(out, cap, n, ", ", 2);
+                n = append(out, cap, n, number, number_print_i64(size[d], number));
+        }
+        n = append(out, cap, n, "]", 1);
+        out[n] = '\0';
         return out;
 }
 

@@ -465,6 +465,101 @@ static Status make_covering(const DnnlConv *conv, Precision precision, const Dir
         return matmul_product_new(&matmul, precision, clamp, out_product);
 }
 
+// ---- one tap over rows ----
+// Where the channels of a place lie together, a kernel of one tap is a product of matrices: the
+// input's rows times the weight. The result is turned, because convolutions keep each channel's
+// places together. Samples are taken one by one, so that no batch has bits of its own.
+typedef struct Turned {
+        PackedProduct product; // [places, channels in] -> [places, channels out]
+        TensorMeta from, to;   // of one sample's result: as the product leaves it, as it is wanted
+        int64_t n, in_step, out_step;
+        size_t n_bytes; // of one sample's result
+} Turned;
+
+static Status run_turned(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        const Turned *turned = product->impl;
+        OpRun one = *run;
+        one.scratch = (char *)run->scratch + turned->n_bytes;
+        (void)residual;
+        for (int64_t i = 0; i < turned->n; i++) {
+                one.in = (const void *const[]){ (const float *)run->in[0] + i * turned->in_step };
+                one.out = (void *const[]){ run->scratch };
+                TRY(packed_product_run(&turned->product, &one, NULL));
+                Region from = region_of(&turned->from, run->scratch),
+                       to = region_of(&turned->to, (float *)run->out[0] + i * turned->out_step);
+                TRY(copy_region(run->ctx, &from, &to));
+        }
+        return STATUS_OK;
+}
+
+static void free_turned(void *impl)
+{
+        Turned *turned = impl;
+        packed_product_deinit(&turned->product);
+        free(turned);
+}
+
+static const ProductAlgorithm turned_product = { "turned", false, run_turned, free_turned };
+
+// One sample as [places, channels]; false: the places are not equally spaced.
+static bool sample_rows(const TensorMeta *batched, TensorMeta *out)
+{
+        TensorMeta sample = *batched;
+        sample.rank--;
+        for (int d = 0; d < sample.rank; d++) {
+                int from = d + 2 < batched->rank ? d + 2 : 1;
+                sample.size[d] = batched->size[from];
+                sample.stride[d] = batched->stride[from];
+        }
+        return product_rows(&sample, out);
+}
+
+static bool has_one_tap(const DnnlConv *conv)
+{
+        for (int d = 2; d < conv->input.rank; d++)
+                if (conv->weight.size[d] != 1 || conv->stride[d - 2] != 1 || conv->padding[d - 2] != 0)
+                        return false;
+        return conv->groups == 1;
+}
+
+static Status make_turned(const DnnlConv *conv, Precision precision, PackedProduct *out_product)
+{
+        int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1];
+        DnnlMatmul matmul = { .b_data = conv->weight_data,
+                              .share = conv->share,
+                              .bias_data = conv->bias_data,
+                              .n_threads = conv->n_threads };
+        TensorMeta out;
+        if (!has_one_tap(conv) || conv->input.stride[1] != 1 || conv->out.stride[1] == 1 ||
+            !sample_rows(&conv->input, &matmul.a) || !sample_rows(&conv->out, &out) || out.size[0] == 1)
+                return STATUS_OK;
+        int64_t places = out.size[0];
+        meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ places, n_out });
+        meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ n_in, n_out });
+        matmul.b.stride[0] = 1;
+        matmul.b.stride[1] = n_in;
+        PackedProduct product;
+        TRY(matmul_product_new(&matmul, precision, &(DirectClamp){ 0 }, &product));
+        Turned *turned = product.kind == NULL ? NULL : calloc(1, sizeof(*turned));
+        if (turned == NULL) {
+                bool is_made = product.kind != NULL;
+                packed_product_deinit(&product);
+                return is_made ? fail_memory() : STATUS_OK;
+        }
+        *turned = (Turned){ .product = product,
+                            .from = matmul.out,
+                            .to = out,
+                            .n = conv->input.size[0],
+                            .in_step = conv->input.stride[0],
+                            .out_step = conv->out.stride[0] };
+        turned->n_bytes = ((size_t)(places * n_out) * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN *
+                          STORAGE_ALIGN;
+        *out_product = (PackedProduct){ &turned_product, turned, product.name,
+                                        turned->n_bytes + product.scratch_bytes, 0 };
+        return STATUS_OK;
+}
+
 // Zero times an infinite weight is NaN. Eager convolutions multiply their padding, others may not.
 static bool padding_matters(const DnnlConv *conv)
 {
@@ -503,6 +598,8 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
         if (covers_input(&conv))
                 TRY(make_covering(&conv, context->precision, clamp, out_product));
+        if (out_product->kind == NULL)
+                TRY(make_turned(&conv, context->precision, out_product));
         if (out_product->kind == NULL)
                 TRY(make_narrow(&conv, context->precision, clamp, out_product));
         if (out_product->kind == NULL)

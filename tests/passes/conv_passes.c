@@ -320,6 +320,44 @@ Test(conv_passes, a_kernel_that_covers_its_input_is_a_product)
                   1);
 }
 
+Test(conv_passes, a_kernel_of_one_tap_over_rows_is_a_product)
+{
+        const char *const weights[] = { "w:24,40,1", "b:24", NULL };
+        const char *turned = CALL("t", "transpose.int", "\"%x0\", 1, 2")
+                CALL("c", "conv1d.default", "\"%t\", \"%w\", \"%b\"");
+        static const struct {
+                const char *what, *nodes;
+                uint32_t n_code;
+        } cases[] = {
+                { "alone", OUTPUT("\"%c\""), 1 },
+                { "residual and relu",
+                  CALL("s", "add.Tensor", "\"%c\", \"%x1\"") CALL("r", "relu.default", "\"%s\"")
+                          OUTPUT("\"%r\""),
+                  1 },
+                { "silu", CALL("r", "silu.default", "\"%c\"") OUTPUT("\"%r\""), 1 },
+        };
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+                Text nodes = { 0 };
+                text_add(&nodes, turned);
+                text_add(&nodes, cases[i].nodes);
+                try_graph(cases[i].what, LIST("3,37,40", "3,24,37"), weights, nodes.data, cases[i].n_code);
+                text_deinit(&nodes);
+        }
+        try_graph("rows apart", LIST("2,9,48"), LIST("w:24,40,1"),
+                  CALL("s", "slice.Tensor", "\"%x0\", 1, 2, 9") CALL("u", "slice.Tensor", "\"%s\", 2, 8, 48")
+                          CALL("t", "transpose.int", "\"%u\", 1, 2")
+                                  CALL("c", "conv1d.default", "\"%t\", \"%w\"") OUTPUT("\"%c\""),
+                  1);
+        try_graph("one sample", LIST("37,40"), LIST("w:24,40,1"),
+                  CALL("t", "transpose.int", "\"%x0\", 0, 1") CALL("c", "conv1d.default", "\"%t\", \"%w\"")
+                          OUTPUT("\"%c\""),
+                  1);
+        try_graph("a volume", LIST("2,3,4,5,40"), LIST("w:24,40,1,1,1"),
+                  CALL("t", "permute.default", "\"%x0\", [0, 4, 1, 2, 3]")
+                          CALL("c", "conv3d.default", "\"%t\", \"%w\"") OUTPUT("\"%c\""),
+                  1);
+}
+
 #define DEPTHWISE(name, in)                                                                                  \
         CALL(name, "conv2d.default", "\"%" in "\", \"%w\", null, [1, 1], [1, 1], [1, 1], 8")
 #define TOKENS(image)                                                                                        \

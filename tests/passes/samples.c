@@ -131,6 +131,18 @@ static const Case cases[] = {
           CALL("c", "conv1d.default", "\"%x0\", \"%w\", null, [1], [1]") OUTPUT("\"%c\""),
           { "w:16,3,3" },
           false },
+        { "a line of rows",
+          "1,37,48",
+          CALL("s", "slice.Tensor", "\"%x0\", 1, 3, 37") CALL("t", "transpose.int", "\"%s\", 1, 2")
+                  CALL("c", "conv1d.default", "\"%t\", \"%w\", \"%b\"") OUTPUT("\"%c\""),
+          { "w:40,48,1", "b:40" },
+          false },
+        { "one place of a line of rows",
+          "1,37,48",
+          CALL("s", "slice.Tensor", "\"%x0\", 1, 3, 4") CALL("t", "transpose.int", "\"%s\", 1, 2")
+                  CALL("c", "conv1d.default", "\"%t\", \"%w\", \"%b\"") OUTPUT("\"%c\""),
+          { "w:40,48,1", "b:40" },
+          false },
         { "a volume",
           "1,3,8,9,10",
           CALL("c", "conv3d.default", "\"%x0\", \"%w\", null, [1, 1, 1], [1, 1, 1]") OUTPUT("\"%c\""),

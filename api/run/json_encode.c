@@ -11,6 +11,8 @@
 #include "api/formats/tensor_json.h"
 #include "core/base/limits.h"
 
+enum { SHORT_REPLY = 512 }; // bytes; most replies fit, so that their text grows once
+
 static Status check_size(const Text *out)
 {
         TRY(text_status(out));
@@ -35,7 +37,9 @@ Status run_write_data(RunCall *run, const Tensor *tensor, Text *out)
 
 static Status write_tensor(RunCall *run, const Tensor *tensor, Text *out)
 {
-        text_addf(out, ", \"dtype\": \"%s\", \"shape\": [", dtype_info[tensor->meta.dtype].name);
+        text_add(out, ", \"dtype\": \"");
+        text_add(out, dtype_info[tensor->meta.dtype].name);
+        text_add(out, "\", \"shape\": [");
         for (int i = 0; i < tensor->meta.rank; i++) {
                 text_add(out, i == 0 ? "" : ", ");
                 text_add_int(out, tensor->meta.size[i]);
@@ -163,6 +167,7 @@ Status json_encode(RunCall *run, const OutputList *list, ApiReply *reply)
 {
         Text *out = &reply->body;
         reply->content_type = "application/json";
+        (void)text_reserve(out, SHORT_REPLY);
         TRY(run->bare ? write_bare(run, list, out) : write_outputs(run, list, out));
         run_stamp(run);
         if (run->bare) {

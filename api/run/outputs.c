@@ -65,7 +65,9 @@ static Status add_leaf(OutputList *list, const char *wish, const Node *node, Val
         TRY(array_reserve(&list->leaves, &list->capacity, list->n + 1, sizeof(*list->leaves)));
         TRY(free_name(list, &list->names, wish, &name));
         size_t at = list->structure.n;
-        text_addf(&list->structure, "{\"$out\": %u}", list->n);
+        text_add(&list->structure, "{\"$out\": ");
+        text_add_int(&list->structure, list->n);
+        text_add_char(&list->structure, '}');
         list->leaves[list->n++] = (OutputLeaf){
                 .name = name, .node = node, .value = value, .at = at, .end = list->structure.n
         };

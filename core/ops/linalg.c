@@ -5,6 +5,18 @@
 #include <string.h>
 #include "core/ops/arguments.h"
 
+const Factoring *linalg_factoring(Dtype dtype)
+{
+        return dtype_info[dtype].kind == DTYPE_KIND_COMPLEX ? &factoring_complex : &factoring_real;
+}
+
+Dtype linalg_compute(Dtype dtype)
+{
+        if (dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
+                return DTYPE_C128;
+        return dtype_is_float(dtype) ? DTYPE_F64 : DTYPE_I64;
+}
+
 Status linalg_matrix(const TensorMeta *a, const char *name)
 {
         return a->rank >= 2
@@ -76,14 +88,15 @@ TensorMeta linalg_turned(const TensorMeta *meta)
 Status linalg_open(const OpRun *run, const TensorMeta *read, int64_t n_scratch, uint32_t turned_outs,
                    LinalgIo *io)
 {
-        TRY(dense_init(&io->in, run->ctx, run->in[0], read, DTYPE_F64));
-        TRY(scratch_init(&io->scratch, run->ctx, n_scratch + 1, sizeof(double)));
+        io->by = linalg_factoring(read->dtype);
+        TRY(dense_init(&io->in, run->ctx, run->in[0], read, linalg_compute(read->dtype)));
+        TRY(scratch_init(&io->scratch, run->ctx, n_scratch + 1, io->by->bytes));
         io->numbers = io->scratch.data;
         for (uint32_t k = 0; k < run->n_out; k++) {
                 const TensorMeta *meta = run->out_meta[k];
                 io->out_meta[k] = (turned_outs >> k & 1) != 0 ? linalg_turned(meta) : *meta;
                 TRY(dense_out_init(&io->out[k], run->ctx, run->out[k], &io->out_meta[k],
-                                   dtype_is_float(meta->dtype) ? DTYPE_F64 : DTYPE_I64));
+                                   linalg_compute(meta->dtype)));
         }
         return STATUS_OK;
 }

@@ -48,10 +48,11 @@ static Status logdet_expand(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         TRY(linalg_square(compose_meta(&c, NAMED(&c, "self")), "logdet"));
         Value pair = OP(&c, "aten::linalg_slogdet", NAMED(&c, "self"));
-        Value negative = OP(&c, "aten::eq.Scalar", compose_item(&c, pair, 0), value_int(-1));
-        return compose_end(
-                &c, OP(&c, "aten::masked_fill.Scalar", compose_item(&c, pair, 1), negative, value_float(NAN)),
-                out);
+        Value sign = compose_item(&c, pair, 0), log_size = compose_item(&c, pair, 1);
+        if (!compose_failed(&c) && dtype_info[compose_meta(&c, sign)->dtype].kind == DTYPE_KIND_COMPLEX)
+                return compose_end(&c, OP(&c, "aten::add.Tensor", OP(&c, "aten::log", sign), log_size), out);
+        Value negative = OP(&c, "aten::eq.Scalar", sign, value_int(-1));
+        return compose_end(&c, OP(&c, "aten::masked_fill.Scalar", log_size, negative, value_float(NAN)), out);
 }
 
 // ---- triangular systems ----
@@ -61,10 +62,10 @@ static Value solved(Compose *c, Value triangle, Value b, bool upper, bool unit)
                   value_bool(unit));
 }
 
-// X of L L^T X = B, or U^T U X = B.
+// X of L L^H X = B, or U^H U X = B.
 static Value cholesky_solution(Compose *c, Value factor, Value b, bool upper)
 {
-        Value turned = OP(c, "aten::mT", factor);
+        Value turned = OP(c, "aten::mH", factor);
         Value half = solved(c, upper ? turned : factor, b, false, false);
         return solved(c, upper ? factor : turned, half, true, false);
 }
@@ -81,6 +82,15 @@ static Status cholesky_solve_expand(Emitter *emitter, const OpCall *call, Value 
         return compose_end(&c, cholesky_solution(&c, factor, b, compose_bool(&c, "upper")), out);
 }
 
+// A factor has a real diagonal. What LAPACK makes of other ones depends on their size.
+static void check_diagonal(Compose *c, Value factor)
+{
+        Value imag = OP(c, "aten::diagonal", OP(c, "aten::imag", factor), value_int(0), value_int(-2),
+                        value_int(-1));
+        OP(c, "aten::_assert_async.msg", OP(c, "aten::all", OP(c, "aten::eq.Scalar", imag, value_int(0))),
+           compose_text(c, "cholesky_inverse: the diagonal of a Cholesky factor must be real"));
+}
+
 static Status cholesky_inverse_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -89,6 +99,8 @@ static Status cholesky_inverse_expand(Emitter *emitter, const OpCall *call, Valu
         const TensorMeta *meta = compose_meta(&c, factor);
         TRY(linalg_square(meta, "cholesky_inverse"));
         Value eye = OP(&c, "aten::eye", value_int(meta->size[meta->rank - 1]), value_dtype(meta->dtype));
+        if (linalg_compute(meta->dtype) == DTYPE_C128)
+                check_diagonal(&c, factor);
         return compose_end(&c, cholesky_solution(&c, factor, eye, compose_bool(&c, "upper")), out);
 }
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/kernels/dense.h"
-#include "core/kernels/linalg/factor.h"
 #include "core/ops/arguments.h"
 #include "core/ops/linalg.h"
 
@@ -41,9 +40,9 @@ static Status cholesky_run(const OpRun *run)
         TRY(linalg_open(run, &read, 0, upper ? 1 : 0, &io));
         Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < count && !work_stops(&work, n * n); b++) {
-                double *l = (double *)io.out[0].data + b * n * n;
-                linalg_copy(l, io.in.data, b, n * n);
-                int32_t info = cholesky_factor(&work, l, n);
+                void *l = linalg_at(io.by, io.out[0].data, b, n * n);
+                linalg_copy(io.by, l, io.in.data, b, n * n);
+                int32_t info = io.by->cholesky_factor(&work, l, n);
                 if (info != 0 && checks && !work.stops)
                         return fail(STATUS_VALUE,
                                     "%s: %sThe factorization could not be completed because the input is not "
@@ -98,19 +97,18 @@ static Status triangular_run(const OpRun *run)
         _cleanup_(linalg_io_deinit) LinalgIo io = { 0 };
         _cleanup_(dense_deinit) Dense right = { 0 };
         TRY(linalg_open(run, a, 0, left ? 0 : 1, &io));
-        TRY(dense_init(&right, run->ctx, run->in[1], &read, DTYPE_F64));
+        TRY(dense_init(&right, run->ctx, run->in[1], &read, linalg_compute(b->dtype)));
         Work work = { .ctx = run->ctx };
         for (int64_t i = 0; i < count && size > 0 && !work_stops(&work, size); i++) {
-                double *to = (double *)io.out[0].data + i * size;
-                memcpy(to, (const double *)right.data + linalg_element(x, 2, b, 2, i) * size,
-                       (size_t)size * sizeof(double));
-                const Triangle triangle = { .a = (const double *)io.in.data +
-                                                 linalg_element(x, 2, a, 2, i) * n * n,
+                void *to = linalg_at(io.by, io.out[0].data, i, size);
+                linalg_copy(io.by, to, right.data, linalg_element(x, 2, b, 2, i), size);
+                const Triangle triangle = { .a = linalg_at(io.by, io.in.data, linalg_element(x, 2, a, 2, i),
+                                                           n * n),
                                             .n = n,
                                             .upper = arg_bool(run->call, TRIANGULAR_UPPER, false),
                                             .unit = arg_bool(run->call, TRIANGULAR_UNIT, false),
                                             .transposed = !left };
-                triangle_solve(&work, &triangle, to, size / n);
+                io.by->triangle_solve(&work, &triangle, to, size / n);
         }
         return linalg_store(run, &io);
 }
@@ -167,18 +165,20 @@ static Status qr_run(const OpRun *run)
         _cleanup_(linalg_io_deinit) LinalgIo io = { 0 };
         TRY(linalg_open(run, a, m * n + least, 0, &io));
         Work work = { .ctx = run->ctx };
-        double *factors = io.numbers, *tau = io.numbers + m * n, *r = io.out[1].data;
-        for (int64_t b = 0; b < count && !work_stops(&work, m * n); b++, r += k * n) {
-                linalg_copy(factors, io.in.data, b, m * n);
-                qr_factor(&work, factors, m, n, tau);
+        void *factors = io.numbers, *tau = linalg_at(io.by, factors, 1, m * n);
+        for (int64_t b = 0; b < count && !work_stops(&work, m * n); b++) {
+                linalg_copy(io.by, factors, io.in.data, b, m * n);
+                io.by->qr_factor(&work, factors, m, n, tau);
                 for (int64_t i = 0; n > 0 && i < k; i++) {
-                        memset(r + i * n, 0, (size_t)n * sizeof(double));
-                        if (i < n)
-                                memcpy(r + i * n + i, factors + i * n + i, (size_t)(n - i) * sizeof(double));
+                        char *row = linalg_at(io.by, io.out[1].data, b * k + i, n);
+                        const int64_t left = MIN(i, n);
+                        memset(row, 0, (size_t)left * io.by->bytes);
+                        linalg_copy(io.by, row + left * (int64_t)io.by->bytes,
+                                    linalg_at(io.by, factors, i * n + left, 1), 0, n - left);
                 }
                 if (mode != QR_R)
-                        qr_make_q(&work, &(QrFactors){ factors, tau, m, n },
-                                  (double *)io.out[0].data + b * m * k, k);
+                        io.by->qr_make_q(&work, &(QrFactors){ factors, tau, m, n },
+                                         linalg_at(io.by, io.out[0].data, b, m * k), k);
         }
         return linalg_store(run, &io);
 }
@@ -201,8 +201,8 @@ static Status exp_run(const OpRun *run)
         TRY(linalg_open(run, a, 2 * n * n, 0, &io));
         Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < count && !work_stops(&work, n * n); b++)
-                matrix_exp(&work, (const double *)io.in.data + b * n * n,
-                           (double *)io.out[0].data + b * n * n, io.numbers, n);
+                io.by->matrix_exp(&work, linalg_at(io.by, io.in.data, b, n * n),
+                                  linalg_at(io.by, io.out[0].data, b, n * n), io.numbers, n);
         return linalg_store(run, &io);
 }
 
@@ -218,15 +218,15 @@ static Cost exp_cost(const OpCall *call)
 
 #define CHOLESKY(schema, ...)                                                                                \
         {                                                                                                    \
-                "aten::" schema, LINALG_DTYPES, OP_CHECKS, .infer = cholesky_infer, .run = cholesky_run,     \
-                                                           .cost = factor_cost, .kernel = "cholesky_cpu",    \
-                                                           .row = &(const CholeskyRow){ __VA_ARGS__ },       \
-                                                           .traits = TRAIT_FRESH                             \
+                "aten::" schema, LINALG_NUMBERS, OP_CHECKS, .infer = cholesky_infer, .run = cholesky_run,    \
+                                                            .cost = factor_cost, .kernel = "cholesky_cpu",   \
+                                                            .row = &(const CholeskyRow){ __VA_ARGS__ },      \
+                                                            .traits = TRAIT_FRESH                            \
         }
 #define PLAIN(schema, name, cost_, kernel_)                                                                  \
         {                                                                                                    \
-                "aten::" schema, LINALG_DTYPES, .infer = name##_infer, .run = name##_run, .cost = cost_,     \
-                                                .kernel = kernel_, .traits = TRAIT_FRESH                     \
+                "aten::" schema, LINALG_NUMBERS, .infer = name##_infer, .run = name##_run, .cost = cost_,    \
+                                                 .kernel = kernel_, .traits = TRAIT_FRESH                    \
         }
 // ---- failures that an earlier operator found ----
 static Status no_results(OpCall *call)

@@ -4,7 +4,6 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include "core/kernels/linalg/factor.h"
 #include "core/ops/arguments.h"
 #include "core/ops/linalg.h"
 
@@ -88,7 +87,10 @@ static Status lu_infer(OpCall *call)
                         break;
                 default:
                         TRY(linalg_meta(a, 2, 0, (const int64_t[]){ 0, 0 }, false, &meta));
-                        meta.dtype = row->outs[k] == 'i' ? DTYPE_I32 : a->dtype;
+                        meta.dtype = row->outs[k] == 'i'                              ? DTYPE_I32
+                                     : row->outs[k] != 'g'                            ? a->dtype
+                                     : a->dtype == DTYPE_C64 || a->dtype == DTYPE_F32 ? DTYPE_F32
+                                                                                      : DTYPE_F64;
                 }
                 TRY(out_fresh(call, k, &meta));
         }
@@ -101,7 +103,8 @@ typedef struct LuRun {
         const LuRow *row;
         int64_t m, n, n_matrices;
         bool checks;
-        double *lu; // of all matrices
+        const Factoring *by;
+        void *lu; // of all matrices
         int32_t *pivots, *infos;
         DenseOut out[OP_INLINE_OUTS];
 } LuRun;
@@ -145,56 +148,63 @@ static Status factor_all(LuRun *lu, Work *work)
         const int64_t least = MIN(lu->m, lu->n);
         // A float32 matrix whose pivot is this small has a 0 there in exact numbers: what is left
         // is rounding of the steps in float64.
-        const double noise =
-                lu->run->in_meta[0]->dtype == DTYPE_F64 ? 0 : DBL_EPSILON * (double)MAX(lu->m, lu->n);
+        const Dtype dtype = lu->run->in_meta[0]->dtype;
+        const bool exact = dtype == DTYPE_F64 || dtype == DTYPE_C128;
+        const double noise = exact ? 0 : DBL_EPSILON * (double)MAX(lu->m, lu->n);
         for (int64_t b = 0; b < lu->n_matrices && !work->stops; b++) {
-                double *a = lu->lu + b * lu->m * lu->n;
-                lu->infos[b] = lu_factor(work, a, lu->m, lu->n, noise, lu->pivots + b * least);
+                void *a = linalg_at(lu->by, lu->lu, b, lu->m * lu->n);
+                lu->infos[b] = lu->by->lu_factor(work, a, lu->m, lu->n, noise, lu->pivots + b * least);
                 if (lu->infos[b] != 0 && lu->checks && !work->stops)
                         return singular(lu, b);
         }
         return work->stops ? run_poll(lu->run->ctx) : STATUS_OK;
 }
 
+static LuFactors factors_of(const LuRun *lu, int64_t b, bool transposed)
+{
+        const int64_t n = lu->n;
+        return (LuFactors){ linalg_at(lu->by, lu->lu, b, n * n), lu->pivots + b * n, n, transposed };
+}
+
+// Element b of a result, or `unread` where the row does not have it.
+static void *number_of(const LuRun *lu, const DenseOut *out, int64_t b, void *unread)
+{
+        return out == NULL ? unread : linalg_at(lu->by, out->data, b, 1);
+}
+
 static void determinants(LuRun *lu, Work *work)
 {
         DenseOut *det = output(lu, 'd'), *sign = output(lu, 's'), *log_size = output(lu, 'g');
+        double unread[2], unread_log;
         for (int64_t b = 0; b < lu->n_matrices && !work_stops(work, 8 * lu->n); b++) {
-                double product = 1, way = 1, sum = 0;
-                for (int64_t i = 0; i < lu->n; i++) {
-                        double u = lu->lu[(b * lu->n + i) * lu->n + i];
-                        double turn = lu->pivots[b * lu->n + i] == i + 1 ? 1 : -1;
-                        product *= turn * u;
-                        way *= turn * (double)((u > 0) - (u < 0));
-                        sum += log(fabs(u));
-                }
-                if (det != NULL)
-                        ((double *)det->data)[b] = product;
-                if (sign != NULL) {
-                        ((double *)sign->data)[b] = way;
-                        ((double *)log_size->data)[b] = sum;
-                }
+                const LuFactors factors = factors_of(lu, b, false);
+                lu->by->lu_determinant(&factors, number_of(lu, det, b, unread),
+                                       number_of(lu, sign, b, unread),
+                                       log_size == NULL ? &unread_log : (double *)log_size->data + b);
         }
 }
 
 static void inverses(LuRun *lu, Work *work)
 {
         const int64_t n = lu->n;
-        double *inverse = output(lu, 'v')->data;
-        for (int64_t b = 0; n > 0 && b < lu->n_matrices && !work->stops; b++, inverse += n * n) {
-                memset(inverse, 0, (size_t)(n * n) * sizeof(double));
+        char *inverse = output(lu, 'v')->data;
+        const double one = 1; // the real part comes first
+        for (int64_t b = 0; n > 0 && b < lu->n_matrices && !work->stops; b++) {
+                const LuFactors factors = factors_of(lu, b, false);
+                memset(inverse, 0, (size_t)(n * n) * lu->by->bytes);
                 for (int64_t i = 0; i < n; i++)
-                        inverse[i * n + i] = 1;
-                lu_solve(work, &(LuFactors){ lu->lu + b * n * n, lu->pivots + b * n, n, false }, inverse, n);
+                        memcpy(linalg_at(lu->by, inverse, i, n + 1), &one, sizeof(one));
+                lu->by->lu_solve(work, &factors, inverse, n);
+                inverse += n * n * (int64_t)lu->by->bytes;
         }
 }
 
 // From rows x columns in `from` to `to`, exchanged.
-static void transpose(const double *from, double *to, int64_t rows, int64_t columns)
+static void transpose(const Factoring *by, const void *from, void *to, int64_t rows, int64_t columns)
 {
         for (int64_t i = 0; i < rows; i++) {
                 for (int64_t j = 0; j < columns; j++)
-                        to[j * rows + i] = from[i * columns + j];
+                        linalg_copy(by, linalg_at(by, to, j * rows + i, 1), from, i * columns + j, 1);
         }
 }
 
@@ -206,22 +216,21 @@ static Status solutions(LuRun *lu, Work *work)
         const int drop = is_vector(am, bm) ? 1 : 2;
         const int64_t n = lu->n, n_solutions = linalg_count(xm, drop);
         const int64_t size = n_solutions == 0 ? 0 : meta_numel(xm) / n_solutions, k = n == 0 ? 0 : size / n;
-        double *x = output(lu, 'x')->data;
         _cleanup_(dense_deinit) Dense b_dense = { 0 };
         _cleanup_(scratch_deinit) Scratch turned = { 0 };
-        TRY(dense_init(&b_dense, run->ctx, run->in[1], bm, DTYPE_F64));
-        TRY(scratch_init(&turned, run->ctx, MAX(size, 1), sizeof(double)));
-        for (int64_t i = 0; i < n_solutions && size > 0 && !work_stops(work, 2 * size); i++, x += size) {
-                const int64_t at = linalg_element(xm, drop, am, 2, i);
-                const double *b = (const double *)b_dense.data + linalg_element(xm, drop, bm, drop, i) * size;
-                double *to = left ? x : turned.data;
+        TRY(dense_init(&b_dense, run->ctx, run->in[1], bm, linalg_compute(bm->dtype)));
+        TRY(scratch_init(&turned, run->ctx, MAX(size, 1), lu->by->bytes));
+        for (int64_t i = 0; i < n_solutions && size > 0 && !work_stops(work, 2 * size); i++) {
+                const LuFactors factors = factors_of(lu, linalg_element(xm, drop, am, 2, i), !left);
+                const void *b = linalg_at(lu->by, b_dense.data, linalg_element(xm, drop, bm, drop, i), size);
+                void *x = linalg_at(lu->by, output(lu, 'x')->data, i, size), *to = left ? x : turned.data;
                 if (left)
-                        memcpy(x, b, (size_t)size * sizeof(double));
+                        linalg_copy(lu->by, x, b, 0, size);
                 else
-                        transpose(b, to, k, n);
-                lu_solve(work, &(LuFactors){ lu->lu + at * n * n, lu->pivots + at * n, n, !left }, to, k);
+                        transpose(lu->by, b, to, k, n);
+                lu->by->lu_solve(work, &factors, to, k);
                 if (!left)
-                        transpose(to, x, n, k);
+                        transpose(lu->by, to, x, n, k);
         }
         return work->stops ? run_poll(run->ctx) : STATUS_OK;
 }
@@ -244,7 +253,7 @@ static Status run_factored(LuRun *lu)
                 ((int64_t *)info->data)[i] = lu->infos[i];
         for (int64_t i = 0; i < lu->n_matrices && factors != NULL && !work_stops(&work, lu->m * lu->n); i++) {
                 const int64_t n = lu->m * lu->n;
-                linalg_copy((double *)factors->data + i * n, lu->lu, i, n);
+                linalg_copy(lu->by, linalg_at(lu->by, factors->data, i, n), lu->lu, i, n);
         }
         TRY(run_poll(lu->run->ctx));
         for (uint32_t k = 0; k < lu->run->n_out; k++)
@@ -252,10 +261,11 @@ static Status run_factored(LuRun *lu)
         return STATUS_OK;
 }
 
-// A determinant's factors are those of A^T where A is contiguous, as PyTorch has them.
+// A determinant's factors are those of A^T where A is real and contiguous, as PyTorch has them.
 static bool factors_transposed(const LuRow *row, const TensorMeta *a)
 {
-        return has(row, 'l') && (has(row, 'd') || has(row, 's')) && meta_is_contiguous(a);
+        return has(row, 'l') && (has(row, 'd') || has(row, 's')) && meta_is_contiguous(a) &&
+               linalg_compute(a->dtype) == DTYPE_F64;
 }
 
 static Status lu_run(const OpRun *run)
@@ -264,6 +274,7 @@ static Status lu_run(const OpRun *run)
         const TensorMeta *a = run->in_meta[0];
         _cleanup_(lu_run_deinit) LuRun lu = { .run = run,
                                               .row = row,
+                                              .by = linalg_factoring(a->dtype),
                                               .m = a->size[a->rank - 2],
                                               .n = a->size[a->rank - 1],
                                               .n_matrices = linalg_count(a, 2) };
@@ -272,22 +283,21 @@ static Status lu_run(const OpRun *run)
         _cleanup_(scratch_deinit) Scratch factors = { 0 }, pivots = { 0 }, infos = { 0 };
         const int64_t numel = meta_numel(a);
         TensorMeta read = factors_transposed(row, a) ? linalg_turned(a) : *a;
-        TRY(dense_init(&in, run->ctx, run->in[0], &read, DTYPE_F64));
-        TRY(scratch_init(&factors, run->ctx, MAX(numel, 1), sizeof(double)));
+        TRY(dense_init(&in, run->ctx, run->in[0], &read, linalg_compute(a->dtype)));
+        TRY(scratch_init(&factors, run->ctx, MAX(numel, 1), lu.by->bytes));
         TRY(scratch_init(&pivots, run->ctx, lu.n_matrices * MIN(lu.m, lu.n) + 1, sizeof(int32_t)));
         TRY(scratch_init(&infos, run->ctx, lu.n_matrices + 1, sizeof(int32_t)));
         Work work = { .ctx = run->ctx };
         for (int64_t at = 0, end; (end = work_end(&work, at, numel, 1)) > at; at = end)
-                memcpy((double *)factors.data + at, (const double *)in.data + at,
-                       (size_t)(end - at) * sizeof(double));
+                linalg_copy(lu.by, linalg_at(lu.by, factors.data, at, 1), linalg_at(lu.by, in.data, at, 1), 0,
+                            end - at);
         TRY(run_poll(run->ctx));
         lu.lu = factors.data;
         lu.pivots = pivots.data;
         lu.infos = infos.data;
         for (uint32_t k = 0; k < run->n_out; k++) {
-                const bool whole = row->outs[k] == 'p' || row->outs[k] == 'i';
                 TRY(dense_out_init(&lu.out[k], run->ctx, run->out[k], run->out_meta[k],
-                                   whole ? DTYPE_I64 : DTYPE_F64));
+                                   linalg_compute(run->out_meta[k]->dtype)));
         }
         return run_factored(&lu);
 }
@@ -305,7 +315,7 @@ static Cost lu_cost(const OpCall *call)
 
 #define LU(schema, outs_, name_, checks_, check_arg_)                                                        \
         {                                                                                                    \
-                "aten::" schema, LINALG_DTYPES, OP_CHECKS,                                                   \
+                "aten::" schema, LINALG_NUMBERS, OP_CHECKS,                                                  \
                         .infer = lu_infer, .run = lu_run, .cost = lu_cost, .kernel = "lu_cpu",               \
                         .row = &(const LuRow){ outs_, name_, checks_, check_arg_ }, .traits = TRAIT_FRESH    \
         }

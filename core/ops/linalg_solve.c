@@ -9,6 +9,7 @@
 
 // ---- lu_unpack: P, L [m, k] and U [k, n] of packed factors [m, n], k the smaller size ----
 typedef struct Unpacked {
+        const Factoring *by;
         int64_t m, n, k, count;
         bool data, pivots;
 } Unpacked;
@@ -16,7 +17,8 @@ typedef struct Unpacked {
 static Unpacked unpacked_of(const OpCall *call)
 {
         const TensorMeta *lu = arg_meta(call, SELF);
-        Unpacked u = { .m = lu->size[lu->rank - 2],
+        Unpacked u = { .by = linalg_factoring(lu->dtype),
+                       .m = lu->size[lu->rank - 2],
                        .n = lu->size[lu->rank - 1],
                        .count = linalg_count(lu, 2),
                        .data = arg_bool(call, LU_UNPACK_DATA, true),
@@ -50,7 +52,7 @@ static Status unpack_infer(OpCall *call)
 }
 
 // The rows as the swaps leave them: P[order[i], i] = 1.
-static Status permutation(const Unpacked *u, const int64_t *pivots, int64_t *order, double *p)
+static Status permutation(const Unpacked *u, const int64_t *pivots, int64_t *order, void *p)
 {
         for (int64_t i = 0; i < u->m; i++)
                 order[i] = i;
@@ -64,19 +66,27 @@ static Status permutation(const Unpacked *u, const int64_t *pivots, int64_t *ord
                 order[i] = order[other];
                 order[other] = swapped;
         }
+        const double one = 1;
         for (int64_t i = 0; i < u->m; i++)
-                p[order[i] * u->m + i] = 1;
+                memcpy(linalg_at(u->by, p, order[i] * u->m + i, 1), &one, sizeof(one));
         return STATUS_OK;
 }
 
-static void triangles(const Unpacked *u, const double *lu, double *l, double *upper, Work *work)
+static void triangles(const Unpacked *u, const void *lu, void *l, void *upper, Work *work)
 {
-        for (int64_t i = 0; i < u->m && !work_stops(work, u->k); i++)
-                for (int64_t j = 0; j < u->k; j++)
-                        l[i * u->k + j] = i > j ? lu[i * u->n + j] : i == j;
-        for (int64_t i = 0; i < u->k && !work_stops(work, u->n); i++)
-                for (int64_t j = 0; j < u->n; j++)
-                        upper[i * u->n + j] = i <= j ? lu[i * u->n + j] : 0;
+        const Factoring *by = u->by;
+        const double one = 1; // the real part comes first
+        for (int64_t i = 0; u->k > 0 && i < u->m && !work_stops(work, u->k); i++) {
+                memset(linalg_at(by, l, i, u->k), 0, (size_t)u->k * by->bytes);
+                linalg_copy(by, linalg_at(by, l, i, u->k), linalg_at(by, lu, i, u->n), 0, MIN(i, u->k));
+                if (i < u->k)
+                        memcpy(linalg_at(by, l, i, u->k + 1), &one, sizeof(one));
+        }
+        for (int64_t i = 0; i < u->k && !work_stops(work, u->n); i++) {
+                memset(linalg_at(by, upper, i, u->n), 0, (size_t)i * by->bytes);
+                linalg_copy(by, linalg_at(by, upper, i, u->n + 1), linalg_at(by, lu, i, u->n + 1), 0,
+                            u->n - i);
+        }
 }
 
 static void outs_deinit(DenseOut (*outs)[3])
@@ -92,23 +102,24 @@ static Status unpack_run(const OpRun *run)
         _cleanup_(dense_deinit) Dense pivots = { 0 };
         _cleanup_(scratch_deinit) Scratch order = { 0 };
         _cleanup_(outs_deinit) DenseOut outs[3] = { 0 };
-        TRY(dense_init(&lu, run->ctx, run->in[0], run->in_meta[0], DTYPE_F64));
+        const Dtype as = linalg_compute(run->in_meta[0]->dtype);
+        TRY(dense_init(&lu, run->ctx, run->in[0], run->in_meta[0], as));
         if (u.pivots)
                 TRY(dense_init(&pivots, run->ctx, run->in[1], run->in_meta[1], DTYPE_I64));
         TRY(scratch_init(&order, run->ctx, u.m + 1, sizeof(int64_t)));
         for (int i = 0; i < 3; i++)
-                TRY(dense_out_init(&outs[i], run->ctx, run->out[i], run->out_meta[i], DTYPE_F64));
+                TRY(dense_out_init(&outs[i], run->ctx, run->out[i], run->out_meta[i], as));
         Work work = { .ctx = run->ctx };
         if (u.pivots && meta_numel(run->out_meta[0]) > 0)
-                memset(outs[0].data, 0, (size_t)meta_numel(run->out_meta[0]) * sizeof(double));
+                memset(outs[0].data, 0, (size_t)meta_numel(run->out_meta[0]) * u.by->bytes);
         for (int64_t b = 0; b < u.count && !work_stops(&work, u.m + 1); b++) {
                 if (u.pivots)
                         TRY(permutation(&u, (const int64_t *)pivots.data + b * u.k, order.data,
-                                        (double *)outs[0].data + b * u.m * u.m));
+                                        linalg_at(u.by, outs[0].data, b, u.m * u.m)));
                 if (u.data)
-                        triangles(&u, (const double *)lu.data + b * u.m * u.n,
-                                  (double *)outs[1].data + b * u.m * u.k,
-                                  (double *)outs[2].data + b * u.k * u.n, &work);
+                        triangles(&u, linalg_at(u.by, lu.data, b, u.m * u.n),
+                                  linalg_at(u.by, outs[1].data, b, u.m * u.k),
+                                  linalg_at(u.by, outs[2].data, b, u.k * u.n), &work);
         }
         TRY(run_poll(run->ctx));
         for (int i = 0; i < 3; i++)
@@ -165,6 +176,8 @@ static Status lu_solve_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value lu = NAMED(&c, "LU"), pivots = NAMED(&c, "pivots"), b = NAMED(&c, "B");
         const bool left = compose_bool(&c, "left"), adjoint = compose_bool(&c, "adjoint");
         TRY(linalg_square(compose_meta(&c, lu), "linalg.lu_solve"));
+        if (adjoint && linalg_compute(compose_meta(&c, lu)->dtype) == DTYPE_C128)
+                lu = OP(&c, "aten::conj_physical", lu); // the rest is A^T
         if (left)
                 return compose_end(&c, solved(&c, lu, pivots, b, adjoint), out);
         Value x = turned(&c, solved(&c, lu, pivots, turned(&c, b), !adjoint));
@@ -258,21 +271,21 @@ static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define MADE(schema, name)                                                                                   \
         {                                                                                                    \
-                "aten::" schema, LINALG_DTYPES, .expand = name##_expand,                                     \
-                                                .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING                  \
+                "aten::" schema, LINALG_NUMBERS, .expand = name##_expand,                                    \
+                                                 .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING                 \
         }
 const OpDef linalg_solve_ops[] = {
         { "aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
           "-> (Tensor P, Tensor L, Tensor U)",
-          LINALG_DTYPES | 1u << DTYPE_F16 | 1u << DTYPE_BF16, OP_CHECKS, .infer = unpack_infer,
+          LINALG_NUMBERS | 1u << DTYPE_F16 | 1u << DTYPE_BF16, OP_CHECKS, .infer = unpack_infer,
           .run = unpack_run, .cost = unpack_cost, .traits = TRAIT_FRESH },
         MADE("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", lu),
         MADE("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
              "Tensor",
              lu_solve),
         MADE("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", old_lu_solve),
-        MADE("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor "
-             "solution, Tensor residuals, Tensor rank, Tensor singular_values)",
-             lstsq),
+        { "aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor "
+          "solution, Tensor residuals, Tensor rank, Tensor singular_values)",
+          LINALG_DTYPES, .expand = lstsq_expand, .traits = TRAIT_FRESH | TRAIT_DRAWS_NOTHING },
 };
 OP_FILE(linalg_solve_ops);

@@ -4,7 +4,6 @@
 // there.
 #include <math.h>
 #include <string.h>
-#include "core/kernels/linalg/factor.h"
 #include "core/kernels/linalg/spectral.h"
 #include "core/ops/arguments.h"
 #include "core/ops/linalg.h"
@@ -149,8 +148,8 @@ static void left_vectors(Work *work, const Svd *svd, double *out)
                 for (int64_t j = 0; j < r; j++)
                         svd->basis[i * r + j] = svd->rows[j * m + i];
         }
-        qr_factor(work, svd->basis, m, r, svd->tau);
-        qr_make_q(work, &(QrFactors){ svd->basis, svd->tau, m, r }, svd->q, m);
+        factoring_real.qr_factor(work, svd->basis, m, r, svd->tau);
+        factoring_real.qr_make_q(work, &(QrFactors){ svd->basis, svd->tau, m, r }, svd->q, m);
         for (int64_t j = r; j < svd->wanted && !work_stops(work, m); j++) {
                 for (int64_t i = 0; i < m; i++)
                         out[j * m + i] = svd->q[i * m + j];
@@ -176,7 +175,7 @@ static Status svd_run(const OpRun *run)
         double *left = io.out[tall ? 0 : 2].data, *right = io.out[tall ? 2 : 0].data;
         Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < count && !work_stops(&work, block); b++) {
-                linalg_copy(svd.rows, io.in.data, b, block);
+                linalg_copy(io.by, svd.rows, io.in.data, b, block);
                 if (!all_finite(&work, svd.rows, block))
                         return fail(STATUS_VALUE,
                                     "linalg.svd: %sThe algorithm failed to converge because the input matrix "

@@ -87,8 +87,8 @@ Test(linalg, reflections_make_an_orthonormal_basis_of_any_width)
                 fill(&sample, a, m * n);
                 memcpy(kept, a, sizeof(a));
                 Work work = { 0 };
-                qr_factor(&work, a, m, n, tau);
-                qr_make_q(&work, &(QrFactors){ a, tau, m, n }, q, m);
+                factoring_real.qr_factor(&work, a, m, n, tau);
+                factoring_real.qr_make_q(&work, &(QrFactors){ a, tau, m, n }, q, m);
                 cr_assert_lt(from_orthonormal(q, m, m), CLOSE);
                 for (int64_t i = 0; i < m * n; i++) {
                         double sum = 0;

@@ -40,6 +40,7 @@ def hand_cases():
     yield from norms()
     yield from places()
     yield from convolutions()
+    yield from matrices()
 
 
 def views():
@@ -305,3 +306,56 @@ def convolutions():
             yield "aten.conv_transpose1d.default", [x(1, 3, 5), x(3, 4, 3), bias, [2], [1], [1]], {}
             yield "aten.conv_transpose2d.input", [x(1, 2, 3, 3), x(2, 4, 2, 2), bias, [2, 1]], {}
             yield "aten.conv_transpose3d.input", [x(1, 1, 2, 2, 2), x(1, 4, 2, 2, 2), bias], {}
+
+
+def matrices():
+    """Direct factorisations: one matrix and batches, both layouts, empty ones, singular ones."""
+    singular = spiral(3, 3)
+    singular[2] = singular[0] * (1 - 2j)
+    squares = (spiral(3, 3), spiral(4, 4).t(), spiral(2, 2, 2), spiral(2, 0, 0), spiral(3, 3, dtype=c128))
+    for a in (*squares, singular):
+        for name in ("det", "linalg_det", "_linalg_det", "slogdet", "linalg_slogdet", "_linalg_slogdet",
+                     "logdet", "linalg_inv_ex", "linalg_matrix_exp", "matrix_exp", "linalg_lu_factor_ex"):
+            yield f"aten.{name}.default", [a], {}
+    for a in squares:
+        b, wide = spiral(*a.shape[:-1], 2, dtype=a.dtype, seed=5), a[..., :2, :] + 1
+        vector = spiral(a.shape[-1], dtype=a.dtype, seed=5)
+        for name in ("inverse", "linalg_inv", "linalg_lu_factor"):
+            yield f"aten.{name}.default", [a], {}
+        for power in (-2, 0, 3):
+            yield "aten.linalg_matrix_power.default", [a, power], {}
+            yield "aten.matrix_power.default", [a, power], {}
+        for name in ("linalg_solve", "linalg_solve_ex", "_linalg_solve_ex"):
+            yield f"aten.{name}.default", [a, b], {}
+        yield "aten.linalg_solve.default", [a, vector], {}
+        yield "aten.linalg_solve.default", [a, wide], {"left": False}
+        yield from factored(a, b, wide)
+    for a in (spiral(2, 3), spiral(4, 2).t().contiguous().t(), spiral(2, 3, 2), spiral(0, 3), singular,
+              spiral(3, 2, dtype=c128)):
+        for mode in ("reduced", "complete", "r"):
+            yield "aten.linalg_qr.default", [a, mode], {}
+        yield "aten.qr.default", [a, a.shape[-1] == 3], {}
+        for name in ("linalg_lu_factor_ex", "linalg_lu"):
+            yield f"aten.{name}.default", [a], {}
+        yield "aten.lu_unpack.default", [*torch.linalg.lu_factor_ex(a)[:2]], {}
+
+
+def factored(a, b, wide):
+    """What takes factors: of a square matrix, of its positive definite form, its triangles."""
+    lu, pivots = torch.linalg.lu_factor_ex(a)[:2]
+    definite = a @ a.mH.resolve_conj() + torch.eye(a.shape[-1], dtype=a.dtype)
+    yield "aten.lu_solve.default", [b, lu, pivots], {}
+    for adjoint in (False, True):
+        yield "aten.linalg_lu_solve.default", [lu, pivots, b], {"adjoint": adjoint}
+        yield "aten.linalg_lu_solve.default", [lu, pivots, wide], {"left": False, "adjoint": adjoint}
+    for upper in (False, True):
+        half = torch.linalg.cholesky(definite, upper=upper)
+        for name in ("linalg_cholesky", "linalg_cholesky_ex"):
+            yield f"aten.{name}.default", [definite], {"upper": upper}
+        yield "aten.cholesky.default", [definite, upper], {}
+        yield "aten.cholesky_solve.default", [b, half, upper], {}
+        yield "aten.cholesky_inverse.default", [half, upper], {}
+        for form in ({}, {"unitriangular": True}):
+            yield "aten.linalg_solve_triangular.default", [a, b], {"upper": upper, **form}
+            yield ("aten.linalg_solve_triangular.default", [a, wide],
+                   {"upper": upper, "left": False, **form})

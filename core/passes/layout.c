@@ -26,13 +26,6 @@ static Recorded *twin_of(const Layout *layout, const Recorded *value)
         return value->index < layout->n_values ? layout->twins[value->index] : NULL;
 }
 
-static bool is_channels_last(const TensorMeta *meta)
-{
-        TensorMeta image = *meta;
-        meta_set_channels_last(&image);
-        return meta_same_places(&image, meta);
-}
-
 // Images that are written once.
 static bool can_have_twin(const Layout *layout, const Recorded *value)
 {
@@ -116,7 +109,7 @@ static Status ask_for_twin(const Layout *layout, Recorded *value)
         if (twin_of(layout, value) != NULL || !can_have_twin(layout, value))
                 return STATUS_OK;
         Recorded **twin = &layout->twins[value->index];
-        if (!is_channels_last(&value->tensor.meta))
+        if (!meta_lies_channels_last(&value->tensor.meta))
                 return add_copy(layout, value, MEMORY_FORMAT_CHANNELS_LAST, NULL, twin);
         // only strides of dimensions of size 1 differ
         TensorMeta meta = value->tensor.meta;
@@ -323,7 +316,7 @@ static Status ask_for_image(const Layout *layout, const RecordedCall *call)
         bool reads = is_image_conv(call) ||
                      (follows_layout(call) && (call->call.op->flags & OP_ELEMENTWISE) == 0 &&
                       can_have_twin(layout, image) && !meta_is_contiguous(&image->tensor.meta) &&
-                      is_channels_last(&image->tensor.meta));
+                      meta_lies_channels_last(&image->tensor.meta));
         return reads ? ask_for_twin(layout, image) : STATUS_OK;
 }
 

@@ -54,6 +54,13 @@ bool meta_same_places(const TensorMeta *a, const TensorMeta *b)
         return same;
 }
 
+bool meta_lies_channels_last(const TensorMeta *meta)
+{
+        TensorMeta image = *meta;
+        meta_set_channels_last(&image);
+        return meta_same_places(&image, meta);
+}
+
 int64_t meta_numel(const TensorMeta *meta)
 {
         uint64_t numel = 1; // wraps on the way to 0 only

@@ -103,6 +103,8 @@ void meta_set_strides_elementwise(TensorMeta *meta, const TensorMeta *const *ope
 bool meta_is_contiguous(const TensorMeta *meta);
 bool meta_is_channels_last(const TensorMeta *meta); // rank 4 (or 5), strides of NHWC (NDHWC)
 void meta_set_channels_last(TensorMeta *meta);
+// Whether elements lie where channels_last has them; strides of dimensions of size 1 are arbitrary.
+bool meta_lies_channels_last(const TensorMeta *meta); // rank 4 or 5
 bool meta_is_non_overlapping_and_dense(const TensorMeta *meta);
 int64_t meta_numel(const TensorMeta *meta); // sizes already checked
 bool meta_same_shape(const TensorMeta *a, const TensorMeta *b);

@@ -199,6 +199,9 @@ Test(meta, channels_last_is_told_from_contiguous)
                   meta_is_non_overlapping_and_dense(&meta));
         meta = make_meta(4, (int64_t[]){ 2, 1, 4, 5 }, NULL);
         cr_expect(!meta_is_channels_last(&meta), "one channel reads as channels first");
+        cr_expect(meta_lies_channels_last(&meta), "and lies as channels last, too");
+        meta = make_meta(4, (int64_t[]){ 2, 3, 4, 5 }, NULL);
+        cr_expect(!meta_lies_channels_last(&meta));
         meta = make_meta(3, (int64_t[]){ 2, 3, 4 }, NULL);
         cr_expect(!meta_is_channels_last(&meta));
 }

@@ -40,14 +40,6 @@ static bool frame_fits(const LevelsImages *images, int64_t frame[2])
                levels <= MAX(4 * in->size[1] * in->size[2] * in->size[3], (int64_t)SMALL_FRAME);
 }
 
-// Strides of dimensions of size 1 are arbitrary.
-static bool is_by_pixels(const TensorMeta *meta)
-{
-        TensorMeta image = *meta;
-        meta_set_channels_last(&image);
-        return meta_same_places(&image, meta);
-}
-
 static bool joins_pixels(const LevelsImages *images)
 {
         return images->dilation[1] == 1 || images->weight.size[3] == 1;
@@ -61,7 +53,7 @@ static int64_t runs_of(const LevelsImages *images)
 static bool fits(const LevelsImages *images, int64_t frame[2])
 {
         return images->input.rank == 4 && meta_numel(&images->out) > 0 && meta_numel(&images->input) > 0 &&
-               is_by_pixels(&images->input) && is_by_pixels(&images->out) &&
+               meta_lies_channels_last(&images->input) && meta_lies_channels_last(&images->out) &&
                images->weight.size[1] == images->input.size[1] &&
                meta_numel(&images->weight) / images->weight.size[0] <= LEVELS_MOST_TERMS &&
                runs_of(images) <= MOST_RUNS && frame_fits(images, frame);

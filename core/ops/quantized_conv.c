@@ -10,7 +10,7 @@
 // sum is exact.
 #include <math.h>
 #include <string.h>
-#include "core/kernels/conv/levels_conv.h"
+#include "core/kernels/conv/levels_depthwise.h"
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
@@ -185,32 +185,72 @@ static Status conv_levels_run(const OpRun *run)
 }
 
 // ---- packed ----
-static Status packed_run(const OpRun *run)
+static LevelsConvOperands operands_of(const OpRun *run)
 {
         const TensorMeta *residual = run->in_meta[IN_RESIDUAL];
         const void *data = residual == NULL ? NULL : run->in[IN_RESIDUAL];
         bool floats = residual != NULL && is_packed_type(residual);
-        return levels_conv_run(run->state, run->ctx,
-                               &(LevelsConvOperands){ .in = run->in[IN_INPUT],
-                                                      .residual = floats ? data : NULL,
-                                                      .residual_levels = floats ? NULL : data,
-                                                      .out = run->out[0],
-                                                      .scratch = run->scratch });
+        return (LevelsConvOperands){ .in = run->in[IN_INPUT],
+                                     .residual = floats ? data : NULL,
+                                     .residual_levels = floats ? NULL : data,
+                                     .out = run->out[0],
+                                     .scratch = run->scratch };
 }
 
-static void free_conv(void *impl)
+static Status conv_run(const OpRun *run)
+{
+        LevelsConvOperands operands = operands_of(run);
+        return levels_conv_run(run->state, run->ctx, &operands);
+}
+
+static void conv_free(void *impl)
 {
         levels_conv_free(impl);
+}
+
+static Status pack_conv(const LevelsImages *images, Packed *out_packed)
+{
+        LevelsConv *conv;
+        TRY(levels_conv_new(images, &conv));
+        if (conv != NULL)
+                *out_packed = (Packed){ .run = conv_run,
+                                        .impl = conv,
+                                        .free_impl = conv_free,
+                                        .kernel = levels_conv_name(conv),
+                                        .scratch_bytes = levels_conv_scratch(conv) };
+        return STATUS_OK;
+}
+
+static Status depthwise_run(const OpRun *run)
+{
+        LevelsConvOperands operands = operands_of(run);
+        return levels_depthwise_run(run->state, run->ctx, &operands);
+}
+
+static void depthwise_free(void *impl)
+{
+        levels_depthwise_free(impl);
+}
+
+static Status pack_depthwise(const LevelsImages *images, Packed *out_packed)
+{
+        LevelsDepthwise *conv;
+        TRY(levels_depthwise_new(images, &conv));
+        if (conv != NULL)
+                *out_packed = (Packed){ .run = depthwise_run,
+                                        .impl = conv,
+                                        .free_impl = depthwise_free,
+                                        .kernel = levels_depthwise_name(conv) };
+        return STATUS_OK;
 }
 
 static Status conv_levels_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         const Tensor *weight, *scales, *bias = NULL;
         bool has_bias = arg_meta(call, CONV_BIAS) != NULL;
-        LevelsConv *conv;
         Images images;
         TRY(read_images(call, &images));
-        if (images.args.groups != 1 || arg_data(call, CONV_WEIGHT, &weight) != STATUS_OK ||
+        if (arg_data(call, CONV_WEIGHT, &weight) != STATUS_OK ||
             arg_data(call, CONV_LEVELS_WEIGHT_SCALE, &scales) != STATUS_OK ||
             (has_bias && arg_data(call, CONV_BIAS, &bias) != STATUS_OK))
                 return STATUS_OK;
@@ -219,15 +259,11 @@ static Status conv_levels_pack(const OpCall *call, const PackContext *context, P
         images.of.bias = has_bias ? tensor_data(bias) : NULL;
         images.of.share = (PackShare){ context->cache, weight->storage, context->poll };
         images.of.n_threads = context->n_threads;
-        TRY(levels_conv_new(&images.of, &conv));
-        if (conv != NULL)
-                *out_packed = (Packed){ .run = packed_run,
-                                        .impl = conv,
-                                        .free_impl = free_conv,
-                                        .kernel = levels_conv_name(conv),
-                                        .scratch_bytes = levels_conv_scratch(conv),
-                                        .baked = 1u << CONV_WEIGHT | 1u << CONV_LEVELS_WEIGHT_SCALE |
-                                                 (has_bias ? 1u << CONV_BIAS : 0u) };
+        TRY(images.args.groups == 1 ? pack_conv(&images.of, out_packed)
+                                    : pack_depthwise(&images.of, out_packed));
+        if (out_packed->run != NULL)
+                out_packed->baked = 1u << CONV_WEIGHT | 1u << CONV_LEVELS_WEIGHT_SCALE |
+                                    (has_bias ? 1u << CONV_BIAS : 0u);
         return STATUS_OK;
 }
 

@@ -46,6 +46,14 @@ static bool is_bias(const Recorded *bias, const Product *product)
                                 meta->size[0] == product->weight->tensor.meta.size[product->axis]);
 }
 
+// One group, or one for each channel.
+static bool has_groups_of_levels(const Product *product)
+{
+        const int64_t *weight = product->weight == NULL ? NULL : product->weight->tensor.meta.size;
+        return product->conv.groups == 1 ||
+               (weight != NULL && product->conv.groups == weight[0] && weight[1] == 1);
+}
+
 static bool read_conv(const RecordedCall *call, Product *out)
 {
         out->is_conv = true;
@@ -54,7 +62,7 @@ static bool read_conv(const RecordedCall *call, Product *out)
         out->weight = rewrite_arg(call, CONV_WEIGHT);
         out->bias = rewrite_arg(call, CONV_BIAS);
         return conv_args(&call->call, &out->conv) == STATUS_OK && out->conv.spatial == 2 &&
-               out->conv.batched && !out->conv.transposed && out->conv.groups == 1 &&
+               out->conv.batched && !out->conv.transposed && has_groups_of_levels(out) &&
                !recorded_buffer(call->outs[0])->written;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 8-bit levels: every result bit by bit against the formula of levels_tile.h, on
-// each instruction set, for random kernels, strides, paddings and dilations; the largest sums; what
-// is declined.
-#include "core/kernels/conv/levels_conv.h"
+// Convolutions of 8-bit levels, those of all channels and depthwise ones: every result bit by bit
+// against the formula of levels_tile.h, on each instruction set, for random kernels, strides,
+// paddings and dilations; the largest sums; what is declined.
+#include "core/kernels/conv/levels_depthwise.h"
 #include "tests/kernels/sample.h"
 
 typedef enum Added { ADDED_NOTHING, ADDED_FLOATS, ADDED_LEVELS } Added;
@@ -44,7 +44,8 @@ static TensorMeta image_meta(Dtype dtype, const int64_t size[4], bool last)
 
 typedef struct Shape {
         int64_t batch, in, out, size[2], kernel[2];
-        bool plain; // no padding, stride or dilation
+        bool plain;     // no padding, stride or dilation
+        bool depthwise; // `out` is `in`
 } Shape;
 
 static void set_windows(Sample *sample, const Shape *shape, LevelsImages *images)
@@ -66,6 +67,10 @@ static void set_windows(Sample *sample, const Shape *shape, LevelsImages *images
         images->as.steps = (LevelsSteps){ 20, (float)sample_int(sample, 0, 127), 3, 120 };
         if (sample_int(sample, 0, 1) == 0)
                 images->as.low = 0;
+        if (sample_int(sample, 0, 2) == 0)
+                images->as.high = 3;
+        images->rounds = sample_int(sample, 0, 2) == 0;
+        images->middle = (LevelsMiddle){ { 60, (float)sample_int(sample, -100, 100), -128, 127 }, 0.017f };
 }
 
 static Case make_case(Sample *sample, const Shape *shape)
@@ -75,9 +80,10 @@ static Case make_case(Sample *sample, const Shape *shape)
         LevelsImages *images = &made.images;
         images->input = image_meta(
                 dtype, (int64_t[]){ shape->batch, shape->in, shape->size[0], shape->size[1] }, true);
-        images->weight =
-                image_meta(DTYPE_I8, (int64_t[]){ shape->out, shape->in, shape->kernel[0], shape->kernel[1] },
-                           sample_int(sample, 0, 1) != 0);
+        images->weight = image_meta(DTYPE_I8,
+                                    (int64_t[]){ shape->out, shape->depthwise ? 1 : shape->in,
+                                                 shape->kernel[0], shape->kernel[1] },
+                                    sample_int(sample, 0, 1) != 0);
         set_windows(sample, shape, images);
         images->zero =
                 (int32_t)(dtype == DTYPE_I8 ? sample_int(sample, -128, 127) : sample_int(sample, 0, 255));
@@ -120,7 +126,7 @@ static int64_t place(const TensorMeta *meta, int64_t n, int64_t c, int64_t y, in
 static int64_t exact_sum(const LevelsImages *images, const uint8_t *in, const int64_t at[4])
 {
         const TensorMeta *weight = &images->weight, *input = &images->input;
-        int64_t sum = 0;
+        int64_t sum = 0, first = weight->size[1] < input->size[1] ? at[1] : 0;
         for (int64_t c = 0; c < weight->size[1]; c++)
                 for (int64_t i = 0; i < weight->size[2]; i++)
                         for (int64_t j = 0; j < weight->size[3]; j++) {
@@ -130,7 +136,7 @@ static int64_t exact_sum(const LevelsImages *images, const uint8_t *in, const in
                                             j * images->dilation[1];
                                 if (y < 0 || x < 0 || y >= input->size[2] || x >= input->size[3])
                                         continue;
-                                uint8_t level = in[place(input, at[0], c, y, x)];
+                                uint8_t level = in[place(input, at[0], first + c, y, x)];
                                 int64_t value = input->dtype == DTYPE_I8 ? (int8_t)level : level;
                                 sum += (value - images->zero) *
                                        images->weights[place(weight, at[1], c, i, j)];
@@ -144,6 +150,11 @@ static float expected(const Case *made, const int64_t at[4], int64_t to)
         const LevelsOut *as = &images->as;
         float x = fmaf((float)exact_sum(images, made->in, at) * images->scale, made->scales[at[1]],
                        images->bias == NULL ? 0 : images->bias[at[1]]);
+        const LevelsSteps *middle = &images->middle.steps;
+        if (images->rounds)
+                x = (fminf(fmaxf(rintf(x * middle->inverse) + middle->zero, middle->least), middle->most) -
+                     middle->zero) *
+                    images->middle.scale;
         int level = images->residual.is_signed ? (int8_t)made->levels[to] : made->levels[to];
         if (made->added == ADDED_FLOATS)
                 x += made->residual[to];
@@ -170,27 +181,47 @@ static void check_case(const Case *made)
         }
 }
 
-static void run_case(Case *made)
+static Status run_depthwise(const LevelsImages *images, const RunContext *ctx,
+                            const LevelsConvOperands *operands)
+{
+        LevelsDepthwise *conv;
+        TRY(levels_depthwise_new(images, &conv));
+        cr_assert_eq(conv == NULL, isa_level() == ISA_PORTABLE);
+        Status status = conv == NULL ? STATUS_OK : levels_depthwise_run(conv, ctx, operands);
+        levels_depthwise_free(conv);
+        return status;
+}
+
+static Status run_conv(const LevelsImages *images, const RunContext *ctx, LevelsConvOperands *operands)
 {
         LevelsConv *conv;
-        RunContext ctx;
-        run_context_init(&ctx);
-        ctx.n_threads = made->images.n_threads;
-        cr_assert_eq(levels_conv_new(&made->images, &conv), STATUS_OK);
+        TRY(levels_conv_new(images, &conv));
         cr_assert_eq(conv == NULL, isa_level() == ISA_PORTABLE);
         if (conv == NULL)
-                return;
+                return STATUS_OK;
         size_t n_scratch = levels_conv_scratch(conv);
-        void *scratch = guarded_new(n_scratch);
+        operands->scratch = guarded_new(n_scratch);
+        Status status = levels_conv_run(conv, ctx, operands);
+        levels_conv_free(conv);
+        guarded_check(operands->scratch, n_scratch);
+        return status;
+}
+
+static void run_case(Case *made)
+{
+        const LevelsImages *images = &made->images;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = images->n_threads;
         LevelsConvOperands operands = { .in = made->in,
                                         .residual = made->added == ADDED_FLOATS ? made->residual : NULL,
                                         .residual_levels = made->added == ADDED_LEVELS ? made->levels : NULL,
-                                        .out = made->out,
-                                        .scratch = scratch };
-        cr_assert_eq(levels_conv_run(conv, &ctx, &operands), STATUS_OK);
-        levels_conv_free(conv);
-        guarded_check(scratch, n_scratch);
-        check_case(made);
+                                        .out = made->out };
+        bool depthwise = images->weight.size[1] < images->input.size[1];
+        cr_assert_eq(depthwise ? run_depthwise(images, &ctx, &operands) : run_conv(images, &ctx, &operands),
+                     STATUS_OK);
+        if (isa_level() != ISA_PORTABLE)
+                check_case(made);
 }
 
 Test(levels_conv, every_result_is_the_exact_sum_with_its_scales)
@@ -209,9 +240,60 @@ Test(levels_conv, every_result_is_the_exact_sum_with_its_scales)
                         free_case(&made);
                 }
                 // several groups of rows, pixels that follow each other
-                Shape large = { 1, 64, 40, { 70, 70 }, { 1, 1 }, true };
+                Shape large = { 1, 64, 40, { 70, 70 }, { 1, 1 }, true, false };
                 Case made = make_case(&sample, &large);
                 run_case(&made);
+                free_case(&made);
+        }
+}
+
+Test(levels_conv, each_channel_has_a_kernel_of_its_own)
+{
+        // strips that are full, windows that lie apart, panels of one vector, many kernel rows
+        static const Shape shapes[] = {
+                { 1, 96, 96, { 5, 300 }, { 3, 3 }, true, true },
+                { 2, 37, 37, { 9, 270 }, { 1, 5 }, false, true },
+                { 1, 48, 48, { 40, 9 }, { 33, 2 }, false, true },
+                { 1, 3, 3, { 1, 1 }, { 1, 1 }, true, true },
+                { 2, 16, 16, { 128, 3 }, { 128, 1 }, false, true },
+                { 1, 8, 8, { 2, 128 }, { 2, 128 }, true, true },
+        };
+        Sample sample = { 65 };
+        FOR_EACH_ISA(isa)
+        {
+                for (int i = 0; i < 200; i++) {
+                        int64_t channels = sample_int(&sample, 2, 70);
+                        Shape shape = { .batch = sample_int(&sample, 1, 2),
+                                        .in = channels,
+                                        .out = channels,
+                                        .size = { sample_int(&sample, 1, 9), sample_int(&sample, 1, 33) },
+                                        .kernel = { sample_int(&sample, 1, 6), sample_int(&sample, 1, 6) },
+                                        .depthwise = true };
+                        if (i < (int)ARRAY_LENGTH(shapes))
+                                shape = shapes[i];
+                        Case made = make_case(&sample, &shape);
+                        run_case(&made);
+                        free_case(&made);
+                }
+        }
+}
+
+Test(levels_conv, windows_that_are_far_apart_read_only_their_own_pixels)
+{
+        Sample sample = { 66 };
+        FOR_EACH_ISA(isa)
+        for (int64_t far = 3; far < 400; far *= 5) {
+                Shape shape = { 1, 20, 20, { 5, 900 }, { 2, 2 }, true, true };
+                Case made = make_case(&sample, &shape);
+                made.images.stride[1] = far;
+                made.images.dilation[1] = 401 - far;
+                made.images.padding[1] = 200;
+                int64_t n = (900 + 250 - (401 - far) - 1) / far + 1;
+                made.images.out = image_meta(made.images.out.dtype, (int64_t[]){ 1, 20, 4, n }, true);
+                cr_assert_leq((size_t)meta_numel(&made.images.out), made.n_out);
+                made.n_out = (size_t)meta_numel(&made.images.out);
+                run_case(&made);
+                made.n_out = 20 * 4 * 899;
                 free_case(&made);
         }
 }
@@ -219,7 +301,7 @@ Test(levels_conv, every_result_is_the_exact_sum_with_its_scales)
 Test(levels_conv, the_largest_sums_do_not_saturate)
 {
         Sample sample = { 62 };
-        Shape shape = { 1, LEVELS_MOST_TERMS / 4, 3, { 2, 2 }, { 2, 2 }, true };
+        Shape shape = { 1, LEVELS_MOST_TERMS / 4, 3, { 2, 2 }, { 2, 2 }, true, false };
         FOR_EACH_ISA(isa)
         for (int is_signed = 0; is_signed <= 1; is_signed++) {
                 Case made = make_case(&sample, &shape);
@@ -235,7 +317,8 @@ Test(levels_conv, the_largest_sums_do_not_saturate)
 Test(levels_conv, strides_of_dimensions_of_size_1_are_arbitrary)
 {
         Sample sample = { 64 };
-        Shape mask = { 2, 4, 1, { 6, 6 }, { 1, 1 }, true }, pixels = { 3, 8, 8, { 1, 1 }, { 1, 1 }, true };
+        Shape mask = { 2, 4, 1, { 6, 6 }, { 1, 1 }, true, false },
+              pixels = { 3, 8, 8, { 1, 1 }, { 1, 1 }, true, false };
         FOR_EACH_ISA(isa)
         {
                 Case made = make_case(&sample, &mask);
@@ -257,11 +340,18 @@ static void expect_declined(const LevelsImages *images)
         cr_assert_null(conv);
 }
 
+static void expect_declined_depthwise(const LevelsImages *images)
+{
+        LevelsDepthwise *conv = (void *)(uintptr_t)images;
+        cr_assert_eq(levels_depthwise_new(images, &conv), STATUS_OK);
+        cr_assert_null(conv);
+}
+
 Test(levels_conv, sums_that_may_not_fit_and_other_layouts_are_declined)
 {
         Sample sample = { 63 };
-        Shape many = { 1, LEVELS_MOST_TERMS + 1, 1, { 1, 1 }, { 1, 1 }, true },
-              some = { 1, 4, 4, { 5, 5 }, { 3, 3 }, true };
+        Shape many = { 1, LEVELS_MOST_TERMS + 1, 1, { 1, 1 }, { 1, 1 }, true, false },
+              some = { 1, 4, 4, { 5, 5 }, { 3, 3 }, true, false };
         Case made = make_case(&sample, &many);
         expect_declined(&made.images);
         free_case(&made);
@@ -272,5 +362,14 @@ Test(levels_conv, sums_that_may_not_fit_and_other_layouts_are_declined)
         LevelsImages far = made.images; // a frame of zeros that would not fit any memory
         far.dilation[0] = far.dilation[1] = INT32_MAX;
         expect_declined(&far);
+        free_case(&made);
+        Shape each = { 1, 4, 4, { 9, 129 }, { 9, 129 }, true, true };
+        made = make_case(&sample, &each);
+        expect_declined_depthwise(&made.images);
+        rows = made.images;
+        rows.weight = image_meta(DTYPE_I8, (int64_t[]){ 4, 1, 1, 1 }, true);
+        rows.weights = made.weights;
+        meta_set_contiguous(&rows.input);
+        expect_declined_depthwise(&rows);
         free_case(&made);
 }

@@ -6,12 +6,12 @@
 Random linear layers between quantize and dequantize: scales per tensor, of the run or per channel,
 levels of uint8 and int8, zero points, levels of fewer values than their type has, weights transposed or
 flattened inputs, dequantised tensors read elsewhere, biases, residuals, relu and clamps; float32
-results or levels. And 2-d convolutions with any stride, padding and dilation, pooled or not. A float32
-result must be PyTorch's by assert_close, or as close to the exact one as PyTorch's. A level may be
-another than PyTorch's by one, where the exact value lies no further from the border of two levels than
-the rounding of a float32 sum. A sample must have the same bits alone and in its batch, unless the run
-chooses the scale. Then a network of three layers whose levels were calibrated. Needs torch 2.13 and
-numpy. The last line is `N passed, N failed`.
+results or levels. And 2-d convolutions with any stride, padding and dilation, of all channels or a
+kernel for each, pooled or not. A float32 result must be PyTorch's by assert_close, or as close to the
+exact one as PyTorch's. A level may be another than PyTorch's by one, where the exact value lies no
+further from the border of two levels than the rounding of a float32 sum. A sample must have the same
+bits alone and in its batch, unless the run chooses the scale. Then a network of three layers whose
+levels were calibrated. Needs torch 2.13 and numpy. The last line is `N passed, N failed`.
 """
 
 import argparse
@@ -69,7 +69,8 @@ def levels(chance, dtype):
     least, most = RANGES[dtype]
     if chance.random() < 0.3:
         least, most = (0, 127) if dtype == torch.uint8 else (-127, 127)
-    return 10 ** chance.uniform(-2.5, -1), chance.randint(least, most), least, most, dtype
+    point = chance.choice((chance.randint(least, most), chance.randint(least, most), least, most))
+    return 10 ** chance.uniform(-2.5, -1), point, least, most, dtype
 
 
 class Layer(nn.Module):
@@ -149,9 +150,10 @@ class Convolution(Layer):
         self.kernel = [chance.randrange(1, 5), chance.randrange(1, 5)]
         self.windows = [[chance.randrange(1, 4) for _ in range(2)], [chance.randrange(4) for _ in range(2)],
                         [chance.choice((1, 1, 2, 3)) for _ in range(2)]]
-        self.groups = chance.choice((1, 1, 1, 1, n_in))
+        self.groups = chance.choice((1, 1, n_in))
         if self.groups > 1:
-            n_out = n_in * chance.randrange(1, 3)
+            n_out = n_in * chance.choice((1, 1, 1, 2))
+        self.has_kernel = self.groups in (1, n_out)
         self.last = chance.random() < 0.3
         shape = (n_out, n_in // self.groups, *self.kernel)
         weight = torch.randint(*RANGES[self.stored], shape).to(self.stored)
@@ -261,8 +263,8 @@ def check_convolution(server, chance):
     put(server, "conv", layer, (x, other), dynamic=True)
     try:
         got, kernels = run(server, "conv", (x, other))
-        name = "levels:conv" if HAS_KERNELS else "quantized_conv"
-        if layer.groups == 1 and not any(kernel.startswith(name) for kernel in kernels):
+        name = "levels:" + ("conv" if layer.groups == 1 else "depthwise") if HAS_KERNELS else "quantized_conv"
+        if layer.has_kernel and not any(kernel.startswith(name) for kernel in kernels):
             raise Failed(f"no convolution of levels among {kernels}")
         for mine, theirs in zip(got[1:], want[1:]):
             torch.testing.assert_close(mine, theirs)

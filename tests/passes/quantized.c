@@ -330,6 +330,10 @@ Test(quantized, convolutions_between_levels_hand_on_levels)
                           CALL("s", "add.Tensor", "\"%y\", \"%e\"") CALL("r", "relu.default", "\"%s\"")
                                   Q("q2", "r") OUTPUT("\"%q2\""),
                   (Want){ 0, 1, 0 });
+        try_graph("a kernel for each channel", LIST("2,6,9,8"), LIST("levels:6,1,3,3", "var:6", "b:6"),
+                  BEGIN CONV("y", "d", ", [2, 1], [1, 1], [1, 2], 6")
+                          CALL("c", "hardtanh.default", "\"%y\", 0.0, 6.0") Q("q2", "c") OUTPUT("\"%q2\""),
+                  (Want){ 0, 1, 0 });
         try_graph("one scale, padding named", LIST("1,4,5,8"), LIST("levels:6,4,3,3", "b:6"),
                   Q("q", "x0") DQ("d", "q")
                           QUANT("w", "dequantize_per_tensor.default", "\"%levels\", 0.02, 0, " INT8)

@@ -24,6 +24,7 @@ struct LevelsConv {
         int64_t run_terms, run_steps;
         int64_t n_pixels;                  // of a line: an output row, or all there are
         int64_t n_parts, n_units;          // stretches of a line, in all
+        int64_t part_pixels, longer_parts; // of a part; parts with one more
         int64_t units, n_groups, n_chunks; // of a group; groups; pieces that the panels are cut into
         char name[32];
 };
@@ -101,6 +102,8 @@ static void plan_units(const LevelsImages *images, LevelsConv *conv)
                 conv->n_pixels *= out[0] * out[2];
         int64_t most = conv->panels.isa->max_rows, n_lines = out[0] * out[2] * out[3] / conv->n_pixels;
         conv->n_parts = (conv->n_pixels + most - 1) / most;
+        conv->part_pixels = conv->n_pixels / conv->n_parts;
+        conv->longer_parts = conv->n_pixels % conv->n_parts;
         conv->n_units = n_lines * conv->n_parts;
         int64_t all_bytes = out[0] * conv->frame[0] * conv->pitch;
         conv->n_groups = MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), conv->n_units);
@@ -260,15 +263,43 @@ static void fill_rows(void *argument, int64_t begin, int64_t end)
         }
 }
 
-static void run_unit(const ConvRun *run, int64_t unit, int64_t panel, LevelsTile *tile)
+// A unit: a part of a line, which begins at a row of an image.
+typedef struct Unit {
+        int64_t line, part, image, row;
+} Unit;
+
+static Unit unit_at(const LevelsConv *conv, int64_t unit)
+{
+        int64_t line = unit / conv->n_parts, rows = conv->images.out.size[2];
+        return (Unit){ .line = line, .part = unit % conv->n_parts, .image = line / rows, .row = line % rows };
+}
+
+// Divisions take longer than small tiles.
+static void next_unit(const LevelsConv *conv, Unit *unit)
+{
+        if (++unit->part < conv->n_parts)
+                return;
+        unit->part = 0;
+        unit->line++;
+        if (++unit->row == conv->images.out.size[2]) {
+                unit->row = 0;
+                unit->image++;
+        }
+}
+
+// The first pixels of a line's parts.
+static int64_t part_begin(const LevelsConv *conv, int64_t part)
+{
+        return part * conv->part_pixels + MIN(part, conv->longer_parts);
+}
+
+static void run_unit(const ConvRun *run, const Unit *unit, int64_t panel, LevelsTile *tile)
 {
         const LevelsConv *conv = run->conv;
-        int64_t line = unit / conv->n_parts, part = unit % conv->n_parts, rows = conv->images.out.size[2];
-        int64_t first = part * conv->n_pixels / conv->n_parts,
-                next = (part + 1) * conv->n_pixels / conv->n_parts;
-        int64_t image = line / rows, y = line % rows * conv->images.stride[0];
-        int64_t to = (line * conv->n_pixels + first) * tile->out_step + panel * conv->panels.width;
-        tile->in = run->in + (image * conv->frame[0] + y) * conv->pitch + first * tile->in_step;
+        int64_t first = part_begin(conv, unit->part), n = part_begin(conv, unit->part + 1) - first;
+        int64_t row = unit->image * conv->frame[0] + unit->row * conv->images.stride[0];
+        int64_t to = (unit->line * conv->n_pixels + first) * tile->out_step + panel * conv->panels.width;
+        tile->in = run->in + row * conv->pitch + first * tile->in_step;
         tile->out = (char *)run->operands->out + to * (conv->images.as.bytes ? 1 : (int64_t)sizeof(float));
         tile->residual = run->operands->residual == NULL ? NULL : run->operands->residual + to;
         LevelsResidual residual = run->residual;
@@ -276,15 +307,29 @@ static void run_unit(const ConvRun *run, int64_t unit, int64_t panel, LevelsTile
                 residual.levels += to;
                 tile->levels = &residual;
         }
-        levels_look_ahead(&conv->panels, panel, unit % conv->units, conv->units, conv->n_groups > 1, tile);
-        levels_loop(&conv->panels, panel, next - first)(tile);
+        levels_loop(&conv->panels, panel, n)(tile);
+}
+
+static void run_panel(const ConvRun *run, int64_t group, int64_t panel, Work *work, LevelsTile *tile)
+{
+        const LevelsConv *conv = run->conv;
+        int64_t first = group * conv->units, last = MIN(conv->n_units, first + conv->units),
+                steps = conv->panels.n_steps * (conv->n_pixels / conv->n_parts + 1); // of a unit
+        levels_panels_use(&conv->panels, panel, tile);
+        LevelsAhead ahead = levels_look_ahead(&conv->panels, panel, conv->units, conv->n_groups > 1, tile);
+        Unit unit = unit_at(conv, first);
+        tile->ahead_step = ahead.step;
+        for (int64_t i = first; i < last && !work_stops(work, steps); i++) {
+                tile->ahead = ahead.from + (i - first) * ahead.part_bytes;
+                run_unit(run, &unit, panel, tile);
+                next_unit(conv, &unit);
+        }
 }
 
 static void run_piece(void *argument, int64_t begin, int64_t end)
 {
         const ConvRun *run = argument;
         const LevelsConv *conv = run->conv;
-        const LevelsOut *as = &conv->images.as;
         LevelsTile tile = { .in_step = conv->images.stride[1] * conv->channel_bytes,
                             .runs = conv->runs,
                             .n_runs = conv->n_runs,
@@ -292,23 +337,15 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                             .row_zero = run->zero,
                             .out_step = conv->images.out.size[1],
                             .levels = run->residual.levels == NULL ? NULL : &run->residual,
-                            .bytes = as->bytes,
-                            .low = as->low,
-                            .high = as->high,
-                            .steps = as->steps };
+                            .middle = conv->images.rounds ? &conv->images.middle : NULL };
+        levels_panels_finish(&conv->panels, &conv->images.as, run->operands->residual != NULL, &tile);
         Work work = { .ctx = run->ctx };
-        int64_t steps = conv->panels.n_steps * (conv->n_pixels / conv->n_parts + 1); // of a unit, a panel
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t group = piece / conv->n_chunks, chunk = piece % conv->n_chunks,
                         n_panels = conv->panels.n_panels;
-                int64_t last = MIN(conv->n_units, (group + 1) * conv->units);
                 for (int64_t panel = chunk * n_panels / conv->n_chunks;
-                     panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
-                        levels_panels_use(&conv->panels, panel, &tile);
-                        for (int64_t unit = group * conv->units; unit < last && !work_stops(&work, steps);
-                             unit++)
-                                run_unit(run, unit, panel, &tile);
-                }
+                     panel < (chunk + 1) * n_panels / conv->n_chunks; panel++)
+                        run_panel(run, group, panel, &work, &tile);
         }
 }
 

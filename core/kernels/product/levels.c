@@ -139,13 +139,15 @@ static void run_panel(const LevelsRun *run, int64_t group, int64_t panel, Work *
         int64_t most = matmul->panels.isa->max_rows, n_parts = (n_rows + most - 1) / most;
         int64_t out_bytes = matmul->out.bytes ? 1 : (int64_t)sizeof(float);
         levels_panels_use(&matmul->panels, panel, tile);
+        LevelsAhead ahead = levels_look_ahead(&matmul->panels, panel, n_parts, matmul->n_groups > 1, tile);
+        tile->ahead_step = ahead.step;
         for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * most); part++) {
                 int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
                 int64_t to = first * matmul->out_step + panel * matmul->panels.width;
                 tile->in = run->rows + first * run->row_bytes;
                 tile->out = (char *)run->operands->out + to * out_bytes;
                 tile->residual = run->operands->residual == NULL ? NULL : run->operands->residual + to;
-                levels_look_ahead(&matmul->panels, panel, part, n_parts, matmul->n_groups > 1, tile);
+                tile->ahead = ahead.from + part * ahead.part_bytes;
                 levels_loop(&matmul->panels, panel, last - first)(tile);
         }
 }
@@ -154,17 +156,13 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
 {
         const LevelsRun *run = argument;
         const LevelsMatmul *matmul = run->matmul;
-        const LevelsOut *out = &matmul->out;
         LevelsTile tile = { .in_step = run->row_bytes,
                             .runs = &matmul->run,
                             .n_runs = 1,
                             .row_scale = run->operands->scale,
                             .row_zero = run->zero,
-                            .out_step = matmul->out_step,
-                            .bytes = out->bytes,
-                            .low = out->low,
-                            .high = out->high,
-                            .steps = out->steps };
+                            .out_step = matmul->out_step };
+        levels_panels_finish(&matmul->panels, &matmul->out, run->operands->residual != NULL, &tile);
         Work work = { .ctx = run->ctx };
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t group = piece / matmul->n_chunks, chunk = piece % matmul->n_chunks;

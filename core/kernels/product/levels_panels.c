@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/product/levels_panels.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +84,9 @@ Status levels_panels_fill(LevelsPanels *panels, const LevelsFactor *factor)
         memcpy(panels->scales, factor->column_scale, n * sizeof(float));
         if (factor->bias != NULL)
                 memcpy(panels->bias, factor->bias, n * sizeof(float));
+        panels->is_finite = true;
+        for (size_t i = 0; i < n; i++)
+                panels->is_finite &= isfinite(panels->scales[i]) && isfinite(panels->bias[i]);
         snprintf(format, sizeof(format), "levels %s %ldx%ld %s", panels->isa->name, (long)panels->n_steps,
                  (long)panels->n_columns, factor->format);
         PackSource source = { .storage = factor->share.storage, .data = factor->data };
@@ -100,13 +104,41 @@ void levels_panels_use(const LevelsPanels *panels, int64_t panel, LevelsTile *ti
         tile->n_valid = (int)MIN(panels->n_columns - column, panels->width);
 }
 
-void levels_look_ahead(const LevelsPanels *panels, int64_t panel, int64_t part, int64_t n_parts, bool again,
-                       LevelsTile *tile)
+// Rounding is monotone: bounds of floats are bounds of levels.
+static LevelsSteps bounded_steps(const LevelsOut *out)
+{
+        LevelsSteps steps = out->steps;
+        const float bounds[] = { out->low, out->high };
+        float ends[2];
+        for (int i = 0; i < 2; i++)
+                ends[i] = fminf(fmaxf(rintf(bounds[i] * steps.inverse) + steps.zero, out->steps.least),
+                                out->steps.most);
+        steps.least = ends[0];
+        steps.most = ends[1];
+        return steps;
+}
+
+void levels_panels_finish(const LevelsPanels *panels, const LevelsOut *out, bool residual, LevelsTile *tile)
+{
+        const LevelsSteps *steps = &out->steps;
+        tile->bytes = out->bytes;
+        tile->low = out->low;
+        tile->high = out->high;
+        tile->plain = out->bytes && !residual && panels->is_finite && steps->inverse > 0 &&
+                      isfinite(steps->inverse) && steps->zero == rintf(steps->zero) &&
+                      fabsf(steps->zero) <= UINT8_MAX && !isnan(out->low) && !isnan(out->high);
+        tile->steps = tile->plain ? bounded_steps(out) : *steps;
+}
+
+LevelsAhead levels_look_ahead(const LevelsPanels *panels, int64_t panel, int64_t n_parts, bool again,
+                              const LevelsTile *tile)
 {
         bool is_last = panel + 1 == panels->n_panels;
         int64_t bytes = panel_bytes(panels);
         const uint8_t *next = is_last ? panels->storage->data + header_bytes(panels) : tile->weights + bytes;
-        bool comes = n_parts > 1 && (!is_last || again);
-        tile->ahead = comes ? next + part * bytes / n_parts : tile->weights;
-        tile->ahead_step = comes ? bytes / panels->n_steps / n_parts + 1 : 0;
+        if (n_parts == 1 || (is_last && !again))
+                return (LevelsAhead){ .from = tile->weights };
+        return (LevelsAhead){ .from = next,
+                              .part_bytes = bytes / n_parts,
+                              .step = bytes / panels->n_steps / n_parts + 1 };
 }

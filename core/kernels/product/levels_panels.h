@@ -3,13 +3,14 @@
 // scales and bias. Products and convolutions share it.
 #pragma once
 #include "core/kernels/pack_cache.h"
-#include "core/kernels/product/levels_tile.h"
+#include "core/kernels/product/levels.h"
 
 typedef struct LevelsPanels {
         const LevelsIsa *isa;
         int64_t n_columns, n_steps, n_panels, width; // of four bytes; columns of a panel
         Storage *storage;                            // counted: sums of columns, then panels; maybe shared
         float *scales, *bias;                        // of columns, padded with zeros
+        bool is_finite;                              // all of them
 } LevelsPanels;
 
 typedef struct LevelsFactor {
@@ -32,10 +33,18 @@ void levels_panels_deinit(LevelsPanels *panels);
 int64_t levels_panels_columns(const LevelsPanels *panels, int64_t panel);
 // Fills in the tile's members for panel `panel`.
 void levels_panels_use(const LevelsPanels *panels, int64_t panel, LevelsTile *tile);
-// Tile `part` of `n_parts` of a group, which has the weights of `panel`, brings its share of those
-// of the panel that comes next. `again`: the panels are gone through once more.
-void levels_look_ahead(const LevelsPanels *panels, int64_t panel, int64_t part, int64_t n_parts, bool again,
-                       LevelsTile *tile);
+// Fills in what becomes of results. `residual`: floats will be added to them.
+void levels_panels_finish(const LevelsPanels *panels, const LevelsOut *out, bool residual, LevelsTile *tile);
+
+// Weights that are needed soon.
+typedef struct LevelsAhead {
+        const uint8_t *from;
+        int64_t part_bytes, step; // of a tile; of its steps
+} LevelsAhead;
+// The `n_parts` tiles of a group, which have the weights of `panel`, bring those of the panel that
+// comes next. `again`: the panels are gone through once more. The tile has the panel.
+LevelsAhead levels_look_ahead(const LevelsPanels *panels, int64_t panel, int64_t n_parts, bool again,
+                              const LevelsTile *tile);
 // The loop of `n_rows` rows with that panel.
 static inline LevelsLoop *levels_loop(const LevelsPanels *panels, int64_t panel, int64_t n_rows)
 {

@@ -24,8 +24,15 @@ typedef struct LevelsResidual {
         float scale;
 } LevelsResidual;
 
+// What products become before a residual is added to them: x is worth (level - zero) * scale.
+typedef struct LevelsMiddle {
+        LevelsSteps steps;
+        float scale;
+} LevelsMiddle;
+
 // The result of row i and column j, rounded where an operator is written but for the addition:
 //     x = float(sum - row_zero * column_sum[j]) * row_scale * column_scale[j] + bias[j]
+//     middle: x = min(max(round(x * inverse) + zero, least), most), and what that level is worth
 //     x = min(max(x + residual, low), high); NaN stays
 // A residual of levels is worth float(level - zero) * scale.
 //     bytes: min(max(round(x * steps.inverse) + steps.zero, steps.least), steps.most)
@@ -46,11 +53,24 @@ typedef struct LevelsTile {
         const LevelsResidual *levels; // the same places of levels; NULL: none
         int64_t out_step;             // elements between rows
         int n_valid;                  // columns of the panel that exist; the others are not written
+        const LevelsMiddle *middle;   // NULL: none
         bool bytes;
         float low, high;
         LevelsSteps steps; // bytes: what they become
+        bool plain;        // bytes; the steps heed low and high, their zero is whole, no x is NaN
 } LevelsTile;
 
+// One pixel after the other of a few rows of images of levels, of some channels.
+typedef struct LevelsStrip {
+        const uint8_t *rows[4]; // of the first pixel; terms of them
+        int64_t step[4];        // bytes between pixels
+        int n_rows;             // those behind them meet weights of zero
+        int64_t n_pixels, n_channels;
+        bool is_signed;
+} LevelsStrip;
+
+// A depthwise loop's `in` is one pixel after the other, of the panel's columns, of a step each: the
+// terms of a step are levels of that channel. A run is one step.
 typedef void LevelsLoop(const LevelsTile *tile);
 typedef struct LevelsIsa {
         const char *name;
@@ -59,7 +79,11 @@ typedef struct LevelsIsa {
         void (*widen)(const uint8_t *from, int64_t n, bool is_signed, void *to);
         // to[k] = min(max(round(from[k] * inverse) + zero, least), most) as bytes; NaN becomes 0.
         void (*quantize)(const float *from, int64_t n, const LevelsSteps *steps, uint8_t *to);
+        // The steps of a depthwise loop, LEVELS_VECTORS vectors for each pixel, with levels as
+        // `widen` has them.
+        void (*interleave)(const LevelsStrip *strip, void *to);
         LevelsLoop *loops[LEVELS_VECTORS][LEVELS_MAX_ROWS]; // [vectors of the panel - 1][rows - 1]
+        LevelsLoop *depthwise[LEVELS_VECTORS][LEVELS_MAX_ROWS];
 } LevelsIsa;
 
 extern const KernelFamily levels_family;

@@ -10,7 +10,8 @@ Needs torch 2.13, numpy and safetensors. A third of the models is tried, `--rest
     vision, dense, scenes …    architectures of torch.nn (NN_PARTS: zoo_vision.py and so on)
     control                    models with loops, branches and scans (zoo_control.py)
     torchvision, timm,         every model of torchvision, one per family of timm, one small
-    transformers               configuration per model type of transformers (zoo_packages.py)
+    transformers               configuration per model type of transformers (zoo_packages.py,
+                               zoo_transformers.py)
 
 A model's second size goes through dynamic dimensions; where PyTorch cannot export those, through an
 export of its own. Models that torch.fx can trace are sent as FX JSON, too. A miss is printed with
@@ -122,7 +123,8 @@ class Bench:
     """One server; every model is uploaded under the same name and deleted again."""
 
     def __init__(self, binary):
-        self.server = Server(binary, ["--data", "none", "--quiet", "--max-upload", "2147483648"]).start()
+        limits = ["--max-upload", "2147483648", "--run-deadline-ms", "300000"]
+        self.server = Server(binary, ["--data", "none", "--quiet", *limits]).start()
         self.judged = set()  # of the model at hand: rules that were needed besides the tolerance
 
     def call(self, method, target, body=None, headers=()):
@@ -135,7 +137,7 @@ class Bench:
         self.call("PUT", "/v1/graphs/zoo", body, headers)
 
     def run(self, inputs, mode):
-        body = {"inputs": inputs, "mode": mode, "encoding": "b64", "deadline_ms": 30000, "seed": 0}
+        body = {"inputs": inputs, "mode": mode, "encoding": "b64", "deadline_ms": 300000, "seed": 0}
         entries = self.call("POST", "/v1/graphs/zoo/run", json.dumps(body).encode())["outputs"]
         return [decode_tensor(entry) for entry in entries if "dtype" in entry]
 

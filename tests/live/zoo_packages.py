@@ -7,8 +7,9 @@ import importlib.util
 
 import torch
 from torch import nn
+from zoo_parts import made_on_meta
+from zoo_transformers import language_model, language_names
 
-LARGEST = 100_000_000  # parameters; larger models are left out
 ROIS = "(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width"
 OPERATORS = [
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -36,20 +37,6 @@ def declare_operators():
             library.define(schema)
         return library
     return None
-
-
-def small(module):
-    count = sum(parameter.numel() for parameter in module.parameters())
-    if count > LARGEST:
-        raise ValueError(f"{count / 1e6:.0f} million parameters")
-    return module
-
-
-def made_on_meta(make):
-    """Refuses models that are too large before their weights take memory."""
-    with torch.device("meta"):
-        small(make())
-    return make()
 
 
 # ---- torchvision -----------------------------------------------------------------------------
@@ -141,86 +128,6 @@ def family_model(name):
     if not module.default_cfg.get("fixed_input_size") and min(height, width) >= 192:
         height = width = 160
     return module, (torch.randn(1, channels, height, width), ), (torch.randn(2, channels, height, width), )
-
-
-# ---- transformers ----------------------------------------------------------------------------
-
-SMALL = {
-    "vocab_size": 64, "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32, "embed_dim": 32,
-    "intermediate_size": 48, "ffn_dim": 48, "d_ff": 48, "n_inner": 48, "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48, "moe_intermediate_size": 16, "num_hidden_layers": 2, "num_layers": 2, "n_layer": 2,
-    "n_layers": 2, "encoder_layers": 2, "decoder_layers": 2, "num_decoder_layers": 2, "num_attention_heads":
-    4, "n_head": 4, "n_heads": 4, "num_heads": 4, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
-    "num_key_value_heads": 2, "head_dim": 8, "d_kv": 8, "max_position_embeddings": 64, "n_positions": 64,
-    "max_source_positions": 16, "max_target_positions": 16, "num_mel_bins": 8, "image_size": 32, "patch_size":
-    8, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2,
-    "state_size": 4, "projection_dim": 16, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-    "decoder_start_token_id": 1, "embedding_size": 16, "use_cache": False, "num_query_tokens": 4,
-    "context_length": 16, "prediction_length": 4
-}
-
-
-def shrink(config):
-    """Sets what SMALL names, here and in the configurations inside."""
-    for name, value in SMALL.items():
-        now = getattr(config, name, None)
-        if isinstance(now, int) and not (name == "image_size" and now < value):
-            setattr(config, name, value)
-    for inner in vars(config).values():
-        if hasattr(inner, "model_type"):
-            shrink(inner)
-    return config
-
-
-class ByName(nn.Module):
-    """A model called with named inputs in a fixed order."""
-
-    def __init__(self, body, names):
-        super().__init__()
-        self.body, self.names = body, names
-
-    def forward(self, *values):
-        return self.body(**dict(zip(self.names, values)))
-
-
-def language_inputs(config, main, batch, length):
-    image = getattr(config, "image_size", None) or 32
-    image = image if isinstance(image, int) else image[0]
-    pictures = torch.randn(batch, getattr(config, "num_channels", 3) or 3, image, image)
-    tokens = torch.randint(3, 60, (batch, length))
-    if main == "pixel_values":
-        return {"pixel_values": pictures}
-    if main == "input_values":
-        return {"input_values": torch.randn(batch, 400 * length)}
-    if main == "input_features":
-        return {
-            "input_features": torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions),
-            "decoder_input_ids": tokens
-        }
-    named = {"input_ids": tokens, "attention_mask": torch.ones(batch, length, dtype=torch.long)}
-    if getattr(config, "vision_config", None) is not None and hasattr(config, "text_config"):
-        size = getattr(config.vision_config, "image_size", 32)
-        named["pixel_values"] = torch.randn(batch, 3, size, size)
-    if config.is_encoder_decoder:
-        named["decoder_input_ids"] = torch.randint(3, 60, (batch, length))
-    return named
-
-
-def language_model(kind):
-    import transformers
-    config = shrink(transformers.AutoConfig.for_model(kind))
-    module = small(transformers.AutoModel.from_config(config)).eval()
-    with torch.no_grad():  # a router of zeros gives ties, whose order is free
-        for weight in module.parameters():
-            if weight.dim() > 1 and weight.is_floating_point() and not weight.any():
-                weight.normal_(std=0.02)
-    first, second = (language_inputs(config, module.main_input_name, *size) for size in ((1, 8), (2, 12)))
-    return ByName(module, list(first)), tuple(first.values()), tuple(second.values())
-
-
-def language_names():
-    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
-    return sorted(MODEL_MAPPING_NAMES)
 
 
 PACKAGES = {

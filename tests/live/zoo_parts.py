@@ -4,6 +4,8 @@
 import torch
 from torch import nn
 
+LARGEST = 100_000_000  # parameters; larger models are left out
+
 
 def net(forward, **parts):
     """A module with these layers, parameters and buffers, and with `forward(self, …)`."""
@@ -29,3 +31,17 @@ def signals(module, first, second):
 
 def tokens(*shape, high=20):
     return torch.randint(0, high, shape)
+
+
+def small(module):
+    count = sum(parameter.numel() for parameter in module.parameters())
+    if count > LARGEST:
+        raise ValueError(f"{count / 1e6:.0f} million parameters")
+    return module
+
+
+def made_on_meta(make):
+    """Refuses models that are too large before their weights take memory."""
+    with torch.device("meta"):
+        small(make())
+    return make()

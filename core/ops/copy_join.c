@@ -472,7 +472,7 @@ static Status roll_run(const OpRun *run)
 
 const OpDef copy_join_ops[] = {
         { "aten::cat(Tensor[] tensors, int dim=0) -> Tensor", .flags = OP_JOINS, .infer = cat_infer,
-          .run = cat_run, .traits = TRAIT_FRESH | TRAIT_LAYOUT },
+          .run = cat_run, .traits = TRAIT_FRESH | TRAIT_LAYOUT, .role = ROLE_CAT },
         { "aten::concat(Tensor[] tensors, int dim=0) -> Tensor", .expand = concat_expand,
           .traits = TRAIT_FRESH },
         { "aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor", .expand = concat_expand,

@@ -295,7 +295,7 @@ const OpDef index_ops[] = {
           "Tensor",
           DTYPES_ANY, OP_CHECKS, .infer = embedding_infer, .run = embedding_run, .traits = TRAIT_FRESH },
         { "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", DTYPES_ANY, OP_CHECKS,
-          .infer = select_infer, .run = select_run, .traits = TRAIT_FRESH },
+          .infer = select_infer, .run = select_run, .traits = TRAIT_FRESH, .role = ROLE_INDEX_SELECT },
         { "aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", DTYPES_ALL,
           OP_CHECKS, .infer = gather_infer, .run = gather_run, .traits = TRAIT_FRESH },
         { "aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", DTYPES_ALL, OP_CHECKS,

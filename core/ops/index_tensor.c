@@ -199,7 +199,7 @@ static Status index_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, SELF);
         IndexArgs args;
-        TRY(index_args(call, call->emitter->ctx, &args));
+        TRY(index_args(call, call->emitter == NULL ? NULL : call->emitter->ctx, &args)); // NULL in passes
         TensorMeta meta, seen[MAX_RANK + 1];
         const TensorMeta *operands[8];
         meta_init(&meta, self->dtype, args.result_rank, args.result_size);
@@ -460,7 +460,8 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
 
 #define INDEX(schema)                                                                                        \
         {                                                                                                    \
-                schema, DTYPES_ANY, OP_CHECKS, .infer = index_infer, .run = index_run, .traits = TRAIT_FRESH \
+                schema, DTYPES_ANY, OP_CHECKS, .infer = index_infer, .run = index_run,                       \
+                                               .traits = TRAIT_FRESH, .role = ROLE_INDEX                     \
         }
 
 const OpDef index_tensor_ops[] = {

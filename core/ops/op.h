@@ -97,9 +97,11 @@ typedef enum OpRole {
         ROLE_QUANTIZE,         // (input, inverse, zero_point, quant_min, quant_max, dtype): 8-bit levels
         // (query, key, value, mask, scale): softmax of scaled products; key is turned already
         ROLE_FUSED_ATTENTION,
-        ROLE_PAD,      // (self, pad, value): pairs of the last dimensions, the last one first
-        ROLE_ADD,      // (self, other, alpha) of tensors
-        ROLE_MAX_POOL, // (self, ...): images
+        ROLE_PAD,          // (self, pad, value): pairs of the last dimensions, the last one first
+        ROLE_ADD,          // (self, other, alpha) of tensors
+        ROLE_CAT,          // (tensors, dim)
+        ROLE_INDEX_SELECT, // (self, dim, index)
+        ROLE_MAX_POOL,     // (self, ...): images
         // child graphs with programs of their own (control.c)
         ROLE_CHILD_COND,
         ROLE_CHILD_LOOP,
@@ -117,6 +119,7 @@ typedef enum OpRole {
         ROLE_DIV,             // likewise
         ROLE_MATMUL,          // (self, other): matrices or batches of them
         ROLE_SOFTMAX,         // (self, dim, dtype or half_to_float)
+        ROLE_INDEX,           // (self, indices): by tensors or None
 } OpRole;
 
 // How argument 1 of a row operator that may end a pointwise group gives the dimensions.

@@ -54,15 +54,16 @@ static Status take(PackedProduct *made, Status (*run)(const OpRun *run), Packed 
 }
 
 // The argument's tensor when its bytes are known now and are float32 in any dense order (a
-// transposed weight is a constant, too); else NULL.
-static const Tensor *dense_constant_of(const OpCall *call, int index)
+// transposed weight is a constant, too), or rows of a matrix that lie apart; else NULL.
+static const Tensor *matrix_constant_of(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
         if (arg_meta(call, index) == NULL || arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
-            !is_packed_type(&tensor->meta) || !meta_is_non_overlapping_and_dense(&tensor->meta) ||
-            meta_numel(&tensor->meta) == 0)
+            !is_packed_type(&tensor->meta) || meta_numel(&tensor->meta) == 0)
                 return NULL;
-        return tensor;
+        const TensorMeta *meta = &tensor->meta;
+        bool has_rows = meta->rank == 2 && meta->stride[1] == 1 && meta->stride[0] >= meta->size[1];
+        return has_rows || meta_is_non_overlapping_and_dense(meta) ? tensor : NULL;
 }
 
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
@@ -86,7 +87,7 @@ Status linear_product_new(const OpCall *call, const PackContext *context, const 
                           PackedProduct *out_product)
 {
         const TensorMeta *input = arg_meta(call, SELF);
-        const Tensor *weight = dense_constant_of(call, LINEAR_WEIGHT),
+        const Tensor *weight = matrix_constant_of(call, LINEAR_WEIGHT),
                      *bias = product_constant(call, LINEAR_BIAS);
         *out_product = (PackedProduct){ 0 };
         bool has_bias = arg_meta(call, LINEAR_BIAS) != NULL;
@@ -116,7 +117,7 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         const TensorMeta *a = arg_meta(call, ADDMM_MAT1), *b = arg_meta(call, ADDMM_MAT2);
-        const Tensor *bias = product_constant(call, SELF), *weight = dense_constant_of(call, ADDMM_MAT2);
+        const Tensor *bias = product_constant(call, SELF), *weight = matrix_constant_of(call, ADDMM_MAT2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] ||
             call->inplace || !value_is_one(arg_number(call, ADDMM_BETA)) ||
             !value_is_one(arg_number(call, ADDMM_ALPHA)) || !is_packed_type(a))

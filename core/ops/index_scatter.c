@@ -339,14 +339,15 @@ static Status scatter_run(const OpRun *run)
         ScatterKind kind;
         TRY(arg_dim(run->call, SCATTER_DIM, self->rank, &dim));
         TRY(scatter_kind(run->call, &kind));
+        const bool writes = meta_numel(run->in_meta[1]) != 0 && meta_numel(self) != 0;
         _Alignas(16) char value[16] = { 0 };
-        if (row->value)
-                TRY(value_element(row->boxed ? element_number(run->in_meta[2]->dtype, run->in[2])
-                                             : arg_number(run->call, SCATTER_SOURCE),
-                                  self->dtype, value));
+        if (row->boxed)
+                TRY(value_element(element_number(run->in_meta[2]->dtype, run->in[2]), self->dtype, value));
+        else if (row->value && writes)
+                TRY(value_element(arg_number(run->call, SCATTER_SOURCE), self->dtype, value));
         Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
         TRY(copy_region(run->ctx, &from, &to));
-        if (meta_numel(run->in_meta[1]) == 0 || meta_numel(self) == 0)
+        if (!writes)
                 return STATUS_OK;
         _cleanup_(dense_deinit) Dense index = { 0 }, scaled = { 0 };
         IndexWalk walk;

@@ -58,10 +58,13 @@ typedef struct Pair {
         Dtype dtype;         // of the result
 } Pair;
 
-static Pair wide_pair(Compose *c)
+static Pair wide_pair(Compose *c, const char *kernel)
 {
         Pair pair = { NAMED(c, "self"), NAMED(c, "target"), DTYPE_F32 };
         pair.dtype = common_dtype(c, pair.input, pair.target);
+        if (!compose_failed(c) && !dtype_is_float(pair.dtype))
+                compose_check(c, fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", kernel,
+                                      dtype_words(pair.dtype)));
         Dtype wide = (DTYPES_HALFS >> pair.dtype & 1) != 0 ? DTYPE_F32 : pair.dtype;
         pair.input = compose_cast(c, pair.input, wide);
         pair.target = compose_cast(c, pair.target, wide);
@@ -71,10 +74,9 @@ static Pair wide_pair(Compose *c)
 // Kernels know three reductions; expressions take any other number for none.
 static void check_reduction(Compose *c)
 {
-        int64_t reduction = compose_int(c, "reduction");
-        if (reduction < REDUCTION_NONE || reduction > REDUCTION_SUM)
-                compose_check(c,
-                              fail(STATUS_VALUE, "reduction is %ld; 0, 1 or 2 is expected", (long)reduction));
+        const int64_t n = compose_int(c, "reduction");
+        if (n < REDUCTION_NONE || n > REDUCTION_SUM)
+                compose_check(c, fail(STATUS_VALUE, "reduction is %ld; 0, 1 or 2 is expected", (long)n));
 }
 
 static Status end_pair(Compose *c, const Pair *pair, Value loss, Value *out)
@@ -87,7 +89,7 @@ static Status mse_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Pair pair = wide_pair(&c);
+        Pair pair = wide_pair(&c, "mse_cpu");
         Value gap = OP(&c, "aten::sub.Tensor", pair.input, pair.target);
         return end_pair(&c, &pair, OP(&c, "aten::mul.Tensor", gap, gap), out);
 }
@@ -117,7 +119,7 @@ static Status smooth_l1_loss_expand(Emitter *emitter, const OpCall *call, Value 
         double beta = compose_double(&c, "beta");
         if (!(beta >= 0))
                 return fail(STATUS_VALUE, "smooth_l1_loss does not support negative values for beta.");
-        Pair pair = wide_pair(&c);
+        Pair pair = wide_pair(&c, "smooth_l1_cpu");
         return end_pair(&c, &pair, bent(&c, pair.input, pair.target, beta, beta == 0 ? 0 : 0.5 / beta, 1),
                         out);
 }
@@ -129,9 +131,8 @@ static Status huber_loss_expand(Emitter *emitter, const OpCall *call, Value *out
         double delta = compose_double(&c, "delta");
         if (delta <= 0)
                 return fail(STATUS_VALUE, "huber_loss does not support non-positive values for delta.");
-        Pair pair = wide_pair(&c);
-        Dtype dtype =
-                compose_meta(&c, NAMED(&c, "self"))->dtype; // of the result, as PyTorch's loop writes it
+        Pair pair = wide_pair(&c, "huber_cpu");
+        const Dtype dtype = compose_meta(&c, NAMED(&c, "self"))->dtype; // as PyTorch's loop writes it
         if (!compose_failed(&c) && !dtype_can_cast(pair.dtype, dtype))
                 compose_check(&c,
                               fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
@@ -643,24 +644,27 @@ static Status cross_entropy_loss_expand(Emitter *emitter, const OpCall *call, Va
         return compose_end(&c, compose_cast(&c, result, meta->dtype), out);
 }
 
-#define LOSS(schema, function)                                                                               \
+#define LOSS_OF(dtypes_, schema, function)                                                                   \
         {                                                                                                    \
-                "aten::" schema, DTYPES_REAL, .expand = function##_expand, .traits = TRAIT_FRESH             \
+                "aten::" schema, dtypes_, .expand = function##_expand, .traits = TRAIT_FRESH                 \
         }
-#define BY_CLASS "Tensor? weight=None, int reduction=1, SymInt ignore_index=-100"
+#define LOSS(schema, function)     LOSS_OF(DTYPES_REAL, schema, function)
+#define ANY_LOSS(schema, function) LOSS_OF(DTYPES_REAL | DTYPES_COMPLEX, schema, function)
+#define BY_CLASS                   "Tensor? weight=None, int reduction=1, SymInt ignore_index=-100"
+#define BOTH_SUMS                                                                                            \
+        "Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"
 const OpDef losses_ops[] = {
         LOSS("mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", mse_loss),
-        { "aten::l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
-          DTYPES_REAL | DTYPES_COMPLEX, .expand = l1_loss_expand, .traits = TRAIT_FRESH },
+        ANY_LOSS("l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", l1_loss),
         LOSS("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.) -> Tensor",
              smooth_l1_loss),
         LOSS("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.) -> Tensor", huber_loss),
         LOSS("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
              kl_div),
-        LOSS("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", soft_margin_loss),
-        LOSS("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int "
-             "reduction) -> Tensor",
-             poisson_nll_loss),
+        ANY_LOSS("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", soft_margin_loss),
+        ANY_LOSS("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int "
+                 "reduction) -> Tensor",
+                 poisson_nll_loss),
         LOSS("hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor",
              hinge_embedding_loss),
         LOSS("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int "
@@ -669,9 +673,10 @@ const OpDef losses_ops[] = {
         LOSS("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0., int "
              "reduction=1) -> Tensor",
              cosine_embedding_loss),
-        LOSS("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float "
-             "p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
-             triplet_margin_loss),
+        ANY_LOSS(
+                "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1., float "
+                "p=2., float eps=9.9999999999999995e-07, bool swap=False, int reduction=1) -> Tensor",
+                triplet_margin_loss),
         LOSS("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
              multilabel_margin_loss),
         LOSS("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? "
@@ -686,12 +691,8 @@ const OpDef losses_ops[] = {
         LOSS("nll_loss_nd(Tensor self, Tensor target, " BY_CLASS ") -> Tensor", nll_loss),
         LOSS("nll_loss(Tensor self, Tensor target, " BY_CLASS ") -> Tensor", nll_loss),
         LOSS("nll_loss2d(Tensor self, Tensor target, " BY_CLASS ") -> Tensor", nll_loss),
-        LOSS("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
-             "ignore_index) -> (Tensor output, Tensor total_weight)",
-             nll_loss_forward),
-        LOSS("nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
-             "ignore_index) -> (Tensor output, Tensor total_weight)",
-             nll_loss_forward),
+        LOSS("nll_loss_forward(Tensor self, Tensor target, " BOTH_SUMS, nll_loss_forward),
+        LOSS("nll_loss2d_forward(Tensor self, Tensor target, " BOTH_SUMS, nll_loss_forward),
         LOSS("cross_entropy_loss(Tensor self, Tensor target, " BY_CLASS ", float label_smoothing=0.) -> "
              "Tensor",
              cross_entropy_loss),

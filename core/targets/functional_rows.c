@@ -311,9 +311,17 @@ static Status kl_div_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (!arg_is_none(call, SIZE_AVERAGE) || !arg_is_none(call, REDUCE))
                 return fail(STATUS_UNSUPPORTED,
                             "kl_div: size_average and reduce are deprecated; use reduction");
-        TRY(python_reduction(call->args[REDUCTION], &reduction));
-        return EMIT(emitter, "aten::kl_div", out, call->args[INPUT], call->args[TARGET], reduction,
-                    call->args[LOG_TARGET]);
+        const char *text = call->args[REDUCTION].kind == VALUE_STR ? call->args[REDUCTION].str->text : "";
+        if (strcmp(text, "batchmean") != 0) {
+                TRY(python_reduction(call->args[REDUCTION], &reduction));
+                return EMIT(emitter, "aten::kl_div", out, call->args[INPUT], call->args[TARGET], reduction,
+                            call->args[LOG_TARGET]);
+        }
+        const TensorMeta *input = arg_meta(call, INPUT);
+        _cleanup_(value_clear) Value sum = value_none();
+        TRY(EMIT(emitter, "aten::kl_div", &sum, call->args[INPUT], call->args[TARGET], value_int(2),
+                 call->args[LOG_TARGET]));
+        return EMIT(emitter, "aten::div.Scalar", out, sum, value_int(input->rank == 0 ? 1 : input->size[0]));
 }
 
 static Status bce_with_logits_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -429,19 +437,10 @@ static const PyRow rows[] = {
           "scale_grad_by_freq=False, "
           "bool sparse=False) -> Tensor",
           .expand = embedding_expand, .needs = "aten::embedding", .traits = TRAIT_FRESH },
-        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor",
-          .emits = "aten::mse_loss a0 a1 ra4 ~a2 ~a3 ~a5" },
-        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE REDUCTION ", Tensor? weight=None) -> Tensor",
-          .emits = "aten::l1_loss a0 a1 ra4 ~a2 ~a3 ~a5" },
-        { "F.smooth_l1_loss", "py::smooth_l1_loss(" LOSS OLD_STYLE REDUCTION ", float beta=1.0) -> Tensor",
-          .emits = "aten::smooth_l1_loss a0 a1 ra4 a5 ~a2 ~a3" },
-        { "F.huber_loss",
-          "py::huber_loss(" LOSS "str reduction=\"mean\", float delta=1.0, Tensor? weight=None) -> Tensor",
-          .emits = "aten::huber_loss a0 a1 ra2 a3 ~a4" },
         { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor",
           .emits = "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3" },
         { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor",
-          .expand = kl_div_expand, .needs = "aten::kl_div" },
+          .expand = kl_div_expand, .needs = "aten::kl_div aten::div" },
         { "F.binary_cross_entropy",
           "py::binary_cross_entropy(" LOSS "Tensor? weight=None, " OLD_STYLE REDUCTION ") -> Tensor",
           .emits = "aten::binary_cross_entropy a0 a1 a2 ra5 ~a3 ~a4" },

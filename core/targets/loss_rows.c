@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // loss_rows.c: losses of torch.nn.functional that PyTorch writes in Python, without an operator of
-// their own.
+// their own, and those whose weights it multiplies in Python.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include "core/ops/compose.h"
 #include "core/targets/py.h"
@@ -17,6 +18,62 @@ static Value reduced(Compose *c, Value loss)
         if (strcmp(reduction, "none") != 0)
                 compose_check(c, fail(STATUS_VALUE, "%.40s is not valid", reduction));
         return loss;
+}
+
+// ---- with a weight per element ----
+static Value unweighted(Compose *c, const char *name)
+{
+        Value input = NAMED(c, "input"), target = NAMED(c, "target");
+        if (strcmp(name, "huber_loss") == 0)
+                return OP(c, "aten::huber_loss", input, target, value_int(0), NAMED(c, "delta"));
+        Value gap = OP(c, "aten::sub.Tensor", input, target);
+        return strcmp(name, "l1_loss") == 0 ? OP(c, "aten::abs", gap)
+                                            : OP(c, "aten::pow.Tensor_Scalar", gap, value_int(2));
+}
+
+// mse_loss, l1_loss, huber_loss. Means of the first two are those of the weights, too.
+static Status weighted_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        const char *name = call->schema->name;
+        const bool huber = strcmp(name, "huber_loss") == 0;
+        char operator_name[32];
+        snprintf(operator_name, sizeof(operator_name), "aten::%s", name);
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value reduction, weight = NAMED(&c, "weight"), input = NAMED(&c, "input"),
+                         target = NAMED(&c, "target");
+        if (!huber && (compose_has(&c, "size_average") || compose_has(&c, "reduce")))
+                return fail(STATUS_UNSUPPORTED, "%s: size_average and reduce are deprecated; use reduction",
+                            name);
+        TRY(python_reduction(NAMED(&c, "reduction"), &reduction));
+        if (weight.kind == VALUE_NONE && huber)
+                return EMIT(emitter, operator_name, out, input, target, reduction, NAMED(&c, "delta"));
+        if (weight.kind == VALUE_NONE)
+                return EMIT(emitter, operator_name, out, input, target, reduction);
+        if (!meta_same_shape(compose_meta(&c, weight), compose_meta(&c, input)))
+                return fail(STATUS_SHAPE, "Weights and input must have the same size.");
+        Value loss = OP(&c, "aten::mul.Tensor", unweighted(&c, name), weight);
+        if (!huber && strcmp(NAMED(&c, "reduction").str->text, "mean") == 0)
+                return compose_end(
+                        &c,
+                        OP(&c, "aten::div.Tensor", OP(&c, "aten::sum", loss), OP(&c, "aten::sum", weight)),
+                        out);
+        return compose_end(&c, reduced(&c, loss), out);
+}
+
+// Without a bend it is another operator, which takes more dtypes.
+static Status smooth_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value reduction, input = NAMED(&c, "input"), target = NAMED(&c, "target");
+        if (compose_has(&c, "size_average") || compose_has(&c, "reduce"))
+                return fail(STATUS_UNSUPPORTED,
+                            "smooth_l1_loss: size_average and reduce are deprecated; use reduction");
+        TRY(python_reduction(NAMED(&c, "reduction"), &reduction));
+        if (compose_double(&c, "beta") == 0)
+                return EMIT(emitter, "aten::l1_loss", out, input, target, reduction);
+        return EMIT(emitter, "aten::smooth_l1_loss", out, input, target, reduction, NAMED(&c, "beta"));
 }
 
 // ---- Gaussian ----
@@ -53,7 +110,8 @@ static Value checked_variance(Compose *c)
                                       value_kind_name(variance.kind)));
         else if (python_float(variance) < 0)
                 compose_check(c, fail(STATUS_VALUE, "%s", message));
-        return OP(c, "aten::full_like", NAMED(c, "input"), variance);
+        Value ones = OP(c, "aten::ones_like", NAMED(c, "input")); // of whole numbers, too
+        return OP(c, "aten::mul.Scalar", ones, value_float(python_float(variance)));
 }
 
 static Status gaussian_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -62,6 +120,11 @@ static Status gaussian_expand(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         Value input = NAMED(&c, "input"), variance = checked_variance(&c);
         variance = variance_like(&c, variance, compose_meta(&c, input));
+        const Dtype dtype = compose_meta(&c, variance)->dtype;
+        if (!compose_failed(&c) && (dtype_is_int(dtype) || dtype == DTYPE_BOOL))
+                compose_check(&c, fail(STATUS_DTYPE,
+                                       "result type Float can't be cast to the desired output type %s",
+                                       dtype_words(dtype)));
         variance = OP(&c, "aten::clamp_min", variance, value_float(compose_double(&c, "eps")));
         Value gap = OP(&c, "aten::sub.Tensor", input, NAMED(&c, "target"));
         Value loss = OP(&c, "aten::add.Tensor", OP(&c, "aten::log", variance),
@@ -129,7 +192,17 @@ static Status triplet_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 #define REDUCTION "str reduction='mean') -> Tensor"
+#define LOSS      "Tensor input, Tensor target, "
+#define OLD_STYLE "Any size_average=None, Any reduce=None, str reduction='mean'"
+#define WEIGHTED  .expand = weighted_expand, .needs = "aten::mse_loss aten::l1_loss aten::huber_loss"
 static const PyRow rows[] = {
+        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE ", Tensor? weight=None) -> Tensor", WEIGHTED },
+        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE ", Tensor? weight=None) -> Tensor", WEIGHTED },
+        { "F.smooth_l1_loss", "py::smooth_l1_loss(" LOSS OLD_STYLE ", float beta=1.0) -> Tensor",
+          .expand = smooth_expand, .needs = "aten::smooth_l1_loss aten::l1_loss" },
+        { "F.huber_loss",
+          "py::huber_loss(" LOSS "str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
+          WEIGHTED },
         { "F.gaussian_nll_loss",
           "py::gaussian_nll_loss(Tensor input, Tensor target, Any var, bool full=False, float "
           "eps=1e-06, " REDUCTION,

@@ -41,6 +41,7 @@ def hand_cases():
     yield from places()
     yield from convolutions()
     yield from matrices()
+    yield from losses()
 
 
 def views():
@@ -359,3 +360,12 @@ def factored(a, b, wide):
             yield "aten.linalg_solve_triangular.default", [a, b], {"upper": upper, **form}
             yield ("aten.linalg_solve_triangular.default", [a, wide],
                    {"upper": upper, "left": False, **form})
+
+
+def losses():
+    for dtype in (c64, c128):
+        a, b, c = (spiral(2, 3, dtype=dtype, seed=seed) for seed in (3, 5, 7))
+        for n in range(3):
+            yield "aten.soft_margin_loss.default", [a, b, n], {}
+            yield "aten.poisson_nll_loss.default", [a, b, n == 0, False, 1e-8, n], {}
+            yield "aten.triplet_margin_loss.default", [a, b, c], {"reduction": n, "swap": n == 1}

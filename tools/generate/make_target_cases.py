@@ -703,6 +703,18 @@ def losses(rows):
         target = [rows.flip(0), signs] if name == "margin_ranking_loss" else [rows.flip(0)]
         target = [labels] if name == "multi_margin_loss" else target
         function(f + name, rows, *target, reduction="median")  # refused
+    for name in ("l1_loss", "mse_loss", "huber_loss"):
+        for reduction in ("none", "mean", "sum"):
+            function(f + name, rows, rows.flip(0), reduction=reduction, weight=shares + 1)
+        function(f + name, rows, rows.flip(0), weight=shares[:1])  # refused
+    whole = torch.arange(6).reshape(2, 3)
+    function(f + "kl_div", rows, shares, reduction="batchmean")
+    function(f + "gaussian_nll_loss", whole, whole.flip(0), 0.5)
+    function(f + "gaussian_nll_loss", rows, rows.flip(0), whole)  # refused
+    for reduction in ("none", "mean", "sum"):
+        function(f + "smooth_l1_loss", whole.int(), whole.flip(0).int(), reduction=reduction, beta=0.0)
+    for name in ("mse_loss", "huber_loss", "smooth_l1_loss"):
+        function(f + name, whole, whole.flip(0))  # refused
 
 
 def corners():

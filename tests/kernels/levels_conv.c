@@ -69,8 +69,6 @@ static void set_windows(Sample *sample, const Shape *shape, LevelsImages *images
                 images->as.low = 0;
         if (sample_int(sample, 0, 2) == 0)
                 images->as.high = 3;
-        images->rounds = sample_int(sample, 0, 2) == 0;
-        images->middle = (LevelsMiddle){ { 60, (float)sample_int(sample, -100, 100), -128, 127 }, 0.017f };
 }
 
 static Case make_case(Sample *sample, const Shape *shape)
@@ -150,11 +148,6 @@ static float expected(const Case *made, const int64_t at[4], int64_t to)
         const LevelsOut *as = &images->as;
         float x = fmaf((float)exact_sum(images, made->in, at) * images->scale, made->scales[at[1]],
                        images->bias == NULL ? 0 : images->bias[at[1]]);
-        const LevelsSteps *middle = &images->middle.steps;
-        if (images->rounds)
-                x = (fminf(fmaxf(rintf(x * middle->inverse) + middle->zero, middle->least), middle->most) -
-                     middle->zero) *
-                    images->middle.scale;
         int level = images->residual.is_signed ? (int8_t)made->levels[to] : made->levels[to];
         if (made->added == ADDED_FLOATS)
                 x += made->residual[to];

@@ -336,8 +336,7 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                             .row_scale = conv->images.scale,
                             .row_zero = run->zero,
                             .out_step = conv->images.out.size[1],
-                            .levels = run->residual.levels == NULL ? NULL : &run->residual,
-                            .middle = conv->images.rounds ? &conv->images.middle : NULL };
+                            .levels = run->residual.levels == NULL ? NULL : &run->residual };
         levels_panels_finish(&conv->panels, &conv->images.as, run->operands->residual != NULL, &tile);
         Work work = { .ctx = run->ctx };
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {

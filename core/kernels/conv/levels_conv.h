@@ -16,8 +16,6 @@ typedef struct LevelsImages {
         PackShare share;           // of the packed weights
         LevelsOut as;              // bytes: the dtype of `out` says which
         LevelsResidual residual;   // what levels of a residual are worth
-        bool rounds;               // to the middle's levels first
-        LevelsMiddle middle;
         int n_threads;
 } LevelsImages;
 

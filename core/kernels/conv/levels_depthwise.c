@@ -240,8 +240,7 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
                             .n_runs = conv->n_runs,
                             .row_scale = images->scale,
                             .row_zero = images->zero + (flips ? 128 : 0),
-                            .out_step = images->out.size[1],
-                            .middle = images->rounds ? &images->middle : NULL };
+                            .out_step = images->out.size[1] };
         levels_panels_finish(&conv->panels, &images->as, run->operands->residual != NULL, &tile);
         Work work = { .ctx = run->ctx };
         for (int64_t row = begin; row < end && !work.stops; row++)

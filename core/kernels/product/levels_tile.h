@@ -24,15 +24,8 @@ typedef struct LevelsResidual {
         float scale;
 } LevelsResidual;
 
-// What products become before a residual is added to them: x is worth (level - zero) * scale.
-typedef struct LevelsMiddle {
-        LevelsSteps steps;
-        float scale;
-} LevelsMiddle;
-
 // The result of row i and column j, rounded where an operator is written but for the addition:
 //     x = float(sum - row_zero * column_sum[j]) * row_scale * column_scale[j] + bias[j]
-//     middle: x = min(max(round(x * inverse) + zero, least), most), and what that level is worth
 //     x = min(max(x + residual, low), high); NaN stays
 // A residual of levels is worth float(level - zero) * scale.
 //     bytes: min(max(round(x * steps.inverse) + steps.zero, steps.least), steps.most)
@@ -53,7 +46,6 @@ typedef struct LevelsTile {
         const LevelsResidual *levels; // the same places of levels; NULL: none
         int64_t out_step;             // elements between rows
         int n_valid;                  // columns of the panel that exist; the others are not written
-        const LevelsMiddle *middle;   // NULL: none
         bool bytes;
         float low, high;
         LevelsSteps steps; // bytes: what they become

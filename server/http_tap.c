@@ -21,6 +21,7 @@
 // counted k valid heads there. If these definitions were not in place, nothing would be answered.
 #include <errno.h>
 #include <gnutls/gnutls.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -35,9 +36,10 @@ enum {
 static const int64_t TOUCH_NS = 100000000;
 
 // ---- connections by descriptor ----
-// Allocated once, with room for every descriptor of this process; only the loop thread writes to
-// it.
-static Conn **by_fd;
+// Allocated once, with room for every descriptor of this process. Only the loop thread writes to
+// it. Other threads that receive look up their own descriptors, which have no entry: a connection's
+// is taken out before its descriptor is closed.
+static _Atomic(Conn *) *by_fd;
 static size_t n_by_fd;
 
 Status tap_start(void)
@@ -64,23 +66,25 @@ size_t tap_capacity(void)
         return n_by_fd;
 }
 
+static Conn *conn_of(int fd)
+{
+        if (fd < 0 || (size_t)fd >= n_by_fd)
+                return NULL;
+        return atomic_load_explicit(&by_fd[fd], memory_order_acquire);
+}
+
 bool tap_add(Conn *conn)
 {
         if (conn->fd < 0 || (size_t)conn->fd >= n_by_fd)
                 return false;
-        by_fd[conn->fd] = conn;
+        atomic_store_explicit(&by_fd[conn->fd], conn, memory_order_release);
         return true;
 }
 
 void tap_remove(const Conn *conn)
 {
-        if (conn->fd >= 0 && (size_t)conn->fd < n_by_fd && by_fd[conn->fd] == conn)
-                by_fd[conn->fd] = NULL;
-}
-
-static Conn *conn_of(int fd)
-{
-        return fd >= 0 && (size_t)fd < n_by_fd ? by_fd[fd] : NULL;
+        if (conn_of(conn->fd) == conn)
+                atomic_store_explicit(&by_fd[conn->fd], NULL, memory_order_release);
 }
 
 // ---- refusing ----

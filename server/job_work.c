@@ -15,6 +15,8 @@ void job_wake(Ticket *tickets)
 
 static void do_work(Worker *worker, Engine *engine, EngineWork *work)
 {
+        if (engine_work_insists(work))
+                worker_insists(worker);
         worker_stoppable(worker, engine_work_stop(engine_work_ref(work)));
         Ticket *tickets = engine_work_do(work);
         worker_stoppable(worker, NULL);

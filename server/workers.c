@@ -296,6 +296,13 @@ void worker_stoppable(Worker *worker, _Atomic int *stop)
         pthread_mutex_unlock(&workers->mutex);
 }
 
+void worker_insists(Worker *worker)
+{
+        pthread_mutex_lock(&worker->pool->mutex);
+        worker->is_idle_task = false;
+        pthread_mutex_unlock(&worker->pool->mutex);
+}
+
 static int start_threads(Workers *workers, int n_threads)
 {
         pthread_attr_t attributes;

@@ -73,6 +73,8 @@ void workers_resubmit(Workers *workers, Task *task);
 // For a running task: where a 1 is stored when it should stop (the pool ends, or it is an idle task
 // and others wait). NULL: none is stored.
 void worker_stoppable(Worker *worker, _Atomic int *stop);
+// For a running idle task: others that wait do not stop it.
+void worker_insists(Worker *worker);
 // For a running task: takes up to `most` waiting requests of this kind, in order. They count as
 // running until workers_ran.
 uint32_t worker_take_alike(Worker *worker, uint64_t kind, uint32_t most, Task **out_tasks);

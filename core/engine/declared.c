@@ -5,6 +5,10 @@
 #include "core/edit/edit.h"
 #include "core/engine/private.h"
 
+// After these, about three seconds apart in all, requests wait for the warm-up instead: with one
+// worker, a client that asks without pause would stop it for ever.
+enum { STOPS_BEFORE_INSISTING = 5 };
+
 const char *const warm_up_state_names[] = { [WARM_UP_NONE] = "not the default version",
                                             [WARM_UP_WAITING] = "waiting",
                                             [WARM_UP_DONE] = "done",
@@ -220,6 +224,7 @@ EngineWork *declared_work_new(Engine *engine, GraphVersion *version, uint32_t n_
         }
         work_init(&it->work, &type, engine);
         it->work.stop = &it->ctx.cancelled;
+        it->work.insists = n_stops >= STOPS_BEFORE_INSISTING;
         it->version = graph_version_ref(version);
         it->n_stops = n_stops;
         it->n_threads = n_threads;

@@ -174,6 +174,7 @@ struct EngineWork {
         Registry *registry;   // of `entry`
         RegistryEntry *entry; // that it fills; NULL: nobody waits for it
         _Atomic int *stop;    // NULL: it cannot be stopped
+        bool insists;         // others do not stop it
 };
 void work_init(EngineWork *work, const EngineWorkType *type, Engine *engine);
 typedef struct WorkPlace {

@@ -55,6 +55,11 @@ _Atomic int *engine_work_stop(EngineWork *work)
         return work->stop;
 }
 
+bool engine_work_insists(const EngineWork *work)
+{
+        return work->insists;
+}
+
 EngineWork *engine_work_ref(EngineWork *work)
 {
         refcount_get(&work->ref);

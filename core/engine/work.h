@@ -23,6 +23,8 @@ Ticket *engine_work_drop(EngineWork *take_work);
 // What to set to 1 to make it stop; NULL: it does not. Whoever may do so while it is done has a
 // reference of its own.
 _Atomic int *engine_work_stop(EngineWork *work);
+// Idle work that others have stopped often enough: only the server's end stops it.
+bool engine_work_insists(const EngineWork *work);
 EngineWork *engine_work_ref(EngineWork *work);
 EngineWork *engine_work_unref(EngineWork *work);
 

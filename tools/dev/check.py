@@ -249,6 +249,10 @@ STEPS = [
     ("stress", "stress programs (TSan)", stress),
     ("batching-tsan", "runs that are run as one (TSan)",
      python("tests/service/batching.py", "build-tsan/fxserve", "60")),
+    ("tracing-tsan", "spans for a collector, and collectors that fail (TSan)",
+     python("tests/service/tracing.py", "build-tsan/fxserve")),
+    ("warming-tsan", "readiness waits for declared warm-ups (TSan)",
+     python("tests/service/warming.py", "build-tsan/fxserve")),
     ("service-tsan", "service scenarios (TSan)", python("tests/service/run.py", "build-tsan/fxserve")),
 ]
 # What takes longer than ./check should. Steps of STEPS that are not here have no long form.

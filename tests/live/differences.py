@@ -98,6 +98,10 @@ KNOWN = {
     r"_batch_norm_no_update|_assert_\w+|_pad_circular|_fused_rms_norm|"
     r"_adaptive_avg_pool[23]d)\.": "checked here, not there",
     r"refused with 400, aten\.\w*batch_norm\w*\..*should contain": "PyTorch reads beyond the tensor",
+    r"refused with 400, aten\.batch_norm\..*must be defined in evaluation mode": "PyTorch does not look at "
+    "its arguments where there are no elements",
+    r"refused with 400, aten\.fractional_max_pool.*sizes of windows must be": "PyTorch takes the largest of "
+    "windows without elements, -inf",
     r"refused with 400, aten\.conv.*expected scalar type": "PyTorch does not look at the dtype where there "
     "are no channels",
     r"scaled_dot_product_attention.*must agree in their last size": "PyTorch reads beyond the values, "

@@ -12,12 +12,18 @@
 #include "core/ops/view.h"
 #include <string.h>
 
+// What argument 3 is.
+typedef enum ScatterSource {
+        FROM_TENSOR, // an element for each position
+        FROM_NUMBER, // one for all
+        FROM_BOXED,  // one for all, in a tensor
+} ScatterSource;
+
 typedef struct ScatterRow {
         ScatterKind kind;
+        ScatterSource source;
         bool by_name; // a `reduce` argument chooses
-        bool value;   // argument 3 is a Scalar, or with `boxed` a tensor of one
         bool lines;   // index_*: a vector of indices, whole slices of source
-        bool boxed;
 } ScatterRow;
 
 // scatter_reduce.two, index_reduce and their twins.
@@ -185,7 +191,7 @@ static Status scatter_infer(OpCall *call)
 {
         const ScatterRow *row = call->op->row;
         const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, SCATTER_INDEX),
-                         *src = row->value ? NULL : arg_meta(call, SCATTER_SOURCE);
+                         *src = row->source == FROM_TENSOR ? arg_meta(call, SCATTER_SOURCE) : NULL;
         int dim;
         if (call->inplace)
                 TRY(inplace_check_apart(call));
@@ -195,15 +201,17 @@ static Status scatter_infer(OpCall *call)
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
         if (row->lines && row->by_name)
                 TRY(check_reduced_lines(call, self, src));
-        if (row->value)
-                TRY(row->boxed ? check_boxed(call, self) : check_value(call, self, index));
+        if (row->source == FROM_NUMBER)
+                TRY(check_value(call, self, index));
+        else if (row->source == FROM_BOXED)
+                TRY(check_boxed(call, self));
         if (row->lines && row->kind == SCATTER_ADD) {
                 double alpha;
                 TRY(arg_double(call, INDEX_ADD_ALPHA, &alpha));
                 TRY(number_check_fits(arg_number(call, INDEX_ADD_ALPHA), self->dtype));
         }
         TensorMeta meta = *self;
-        if (row->value && row->lines) // index_fill writes to a clone
+        if (row->source != FROM_TENSOR && row->lines) // index_fill writes to a clone
                 meta_set_strides_like(&meta, self);
         else
                 meta_set_contiguous(&meta);
@@ -262,7 +270,7 @@ static Status describe(const OpRun *run, int dim, const TensorMeta *out, IndexWa
         *walk = (IndexWalk){ .dim = dim,
                              .n_indexed = self->rank == 0 ? 1 : self->size[dim],
                              .dtype = self->dtype,
-                             .wraps = row->value && row->lines };
+                             .wraps = row->source != FROM_TENSOR && row->lines };
         TRY(index_walk_init(run->ctx, run->in[1], &positions, walk, index, &n_values));
         if (self->rank > 0)
                 memcpy(walk->indexed_stride, out->stride, sizeof(walk->indexed_stride));
@@ -341,9 +349,9 @@ static Status scatter_run(const OpRun *run)
         TRY(scatter_kind(run->call, &kind));
         const bool writes = meta_numel(run->in_meta[1]) != 0 && meta_numel(self) != 0;
         _Alignas(16) char value[16] = { 0 };
-        if (row->boxed)
+        if (row->source == FROM_BOXED)
                 TRY(value_element(element_number(run->in_meta[2]->dtype, run->in[2]), self->dtype, value));
-        else if (row->value && writes)
+        else if (row->source == FROM_NUMBER && writes)
                 TRY(value_element(arg_number(run->call, SCATTER_SOURCE), self->dtype, value));
         Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
         TRY(copy_region(run->ctx, &from, &to));
@@ -353,7 +361,7 @@ static Status scatter_run(const OpRun *run)
         IndexWalk walk;
         TRY(describe(run, dim, run->out_meta[0], &walk, &index));
         const void *src = value;
-        if (!row->value) {
+        if (row->source == FROM_TENSOR) {
                 TensorMeta src_meta = *run->in_meta[2];
                 src = run->in[2];
                 if (row->lines && row->kind == SCATTER_ADD)
@@ -369,17 +377,14 @@ static Status scatter_run(const OpRun *run)
 }
 
 static const ScatterRow copy_row = { .kind = SCATTER_COPY },
-                        value_row = { .kind = SCATTER_COPY, .value = true },
+                        value_row = { .kind = SCATTER_COPY, .source = FROM_NUMBER },
                         add_row = { .kind = SCATTER_ADD },
                         named_row = { .kind = SCATTER_ADD, .by_name = true },
-                        named_value_row = { .kind = SCATTER_ADD, .by_name = true, .value = true },
+                        named_value_row = { .kind = SCATTER_ADD, .by_name = true, .source = FROM_NUMBER },
                         lines_copy_row = { .kind = SCATTER_COPY, .lines = true },
                         lines_add_row = { .kind = SCATTER_ADD, .lines = true },
-                        lines_value_row = { .kind = SCATTER_COPY, .value = true, .lines = true },
-                        lines_boxed_row = { .kind = SCATTER_COPY,
-                                            .value = true,
-                                            .lines = true,
-                                            .boxed = true },
+                        lines_value_row = { .kind = SCATTER_COPY, .source = FROM_NUMBER, .lines = true },
+                        lines_boxed_row = { .kind = SCATTER_COPY, .source = FROM_BOXED, .lines = true },
                         lines_named_row = { .kind = SCATTER_MULTIPLY, .by_name = true, .lines = true };
 #define SCATTER(schema, dtypes, row_)                                                                        \
         {                                                                                                    \

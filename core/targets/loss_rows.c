@@ -2,7 +2,6 @@
 // loss_rows.c: losses of torch.nn.functional that PyTorch writes in Python, without an operator of
 // their own, and those whose weights it multiplies in Python.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include "core/ops/compose.h"
 #include "core/targets/py.h"
@@ -21,44 +20,68 @@ static Value reduced(Compose *c, Value loss)
 }
 
 // ---- with a weight per element ----
-static Value unweighted(Compose *c, const char *name)
+static Value squared_gap(Compose *c)
 {
-        Value input = NAMED(c, "input"), target = NAMED(c, "target");
-        if (strcmp(name, "huber_loss") == 0)
-                return OP(c, "aten::huber_loss", input, target, value_int(0), NAMED(c, "delta"));
-        Value gap = OP(c, "aten::sub.Tensor", input, target);
-        return strcmp(name, "l1_loss") == 0 ? OP(c, "aten::abs", gap)
-                                            : OP(c, "aten::pow.Tensor_Scalar", gap, value_int(2));
+        Value gap = OP(c, "aten::sub.Tensor", NAMED(c, "input"), NAMED(c, "target"));
+        return OP(c, "aten::pow.Tensor_Scalar", gap, value_int(2));
 }
 
-// mse_loss, l1_loss, huber_loss. Means of the first two are those of the weights, too.
-static Status weighted_expand(Emitter *emitter, const OpCall *call, Value *out)
+static Value absolute_gap(Compose *c)
 {
-        const char *name = call->schema->name;
-        const bool huber = strcmp(name, "huber_loss") == 0;
-        char operator_name[32];
-        snprintf(operator_name, sizeof(operator_name), "aten::%s", name);
+        return OP(c, "aten::abs", OP(c, "aten::sub.Tensor", NAMED(c, "input"), NAMED(c, "target")));
+}
+
+static Value weighted(Compose *c, Value loss)
+{
+        Value weight = NAMED(c, "weight");
+        if (!compose_failed(c) &&
+            !meta_same_shape(compose_meta(c, weight), compose_meta(c, NAMED(c, "input"))))
+                compose_check(c, fail(STATUS_SHAPE, "Weights and input must have the same size."));
+        return OP(c, "aten::mul.Tensor", loss, weight);
+}
+
+// `operator` where there are no weights, else `each` times them. A mean is that of the weights, too.
+static Status gap_loss(Emitter *emitter, const OpCall *call, const char *operator, Value (*each)(Compose *c),
+                       Value *out)
+{
         Compose c;
         compose_begin(&c, emitter, call);
-        Value reduction, weight = NAMED(&c, "weight"), input = NAMED(&c, "input"),
-                         target = NAMED(&c, "target");
-        if (!huber && (compose_has(&c, "size_average") || compose_has(&c, "reduce")))
+        Value reduction;
+        if (compose_has(&c, "size_average") || compose_has(&c, "reduce"))
                 return fail(STATUS_UNSUPPORTED, "%s: size_average and reduce are deprecated; use reduction",
-                            name);
+                            call->schema->name);
         TRY(python_reduction(NAMED(&c, "reduction"), &reduction));
-        if (weight.kind == VALUE_NONE && huber)
-                return EMIT(emitter, operator_name, out, input, target, reduction, NAMED(&c, "delta"));
-        if (weight.kind == VALUE_NONE)
-                return EMIT(emitter, operator_name, out, input, target, reduction);
-        if (!meta_same_shape(compose_meta(&c, weight), compose_meta(&c, input)))
-                return fail(STATUS_SHAPE, "Weights and input must have the same size.");
-        Value loss = OP(&c, "aten::mul.Tensor", unweighted(&c, name), weight);
-        if (!huber && strcmp(NAMED(&c, "reduction").str->text, "mean") == 0)
-                return compose_end(
-                        &c,
-                        OP(&c, "aten::div.Tensor", OP(&c, "aten::sum", loss), OP(&c, "aten::sum", weight)),
-                        out);
-        return compose_end(&c, reduced(&c, loss), out);
+        if (!compose_has(&c, "weight"))
+                return EMIT(emitter, operator, out, NAMED(&c, "input"), NAMED(&c, "target"), reduction);
+        Value loss = weighted(&c, each(&c));
+        if (strcmp(NAMED(&c, "reduction").str->text, "mean") != 0)
+                return compose_end(&c, reduced(&c, loss), out);
+        Value weights = OP(&c, "aten::sum", NAMED(&c, "weight"));
+        return compose_end(&c, OP(&c, "aten::div.Tensor", OP(&c, "aten::sum", loss), weights), out);
+}
+
+static Status mse_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return gap_loss(emitter, call, "aten::mse_loss", squared_gap, out);
+}
+
+static Status l1_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        return gap_loss(emitter, call, "aten::l1_loss", absolute_gap, out);
+}
+
+static Status huber_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value reduction;
+        TRY(python_reduction(NAMED(&c, "reduction"), &reduction));
+        if (!compose_has(&c, "weight"))
+                return EMIT(emitter, "aten::huber_loss", out, NAMED(&c, "input"), NAMED(&c, "target"),
+                            reduction, NAMED(&c, "delta"));
+        Value loss = OP(&c, "aten::huber_loss", NAMED(&c, "input"), NAMED(&c, "target"), value_int(0),
+                        NAMED(&c, "delta"));
+        return compose_end(&c, reduced(&c, weighted(&c, loss)), out);
 }
 
 // Without a bend it is another operator, which takes more dtypes.
@@ -194,15 +217,16 @@ static Status triplet_expand(Emitter *emitter, const OpCall *call, Value *out)
 #define REDUCTION "str reduction='mean') -> Tensor"
 #define LOSS      "Tensor input, Tensor target, "
 #define OLD_STYLE "Any size_average=None, Any reduce=None, str reduction='mean'"
-#define WEIGHTED  .expand = weighted_expand, .needs = "aten::mse_loss aten::l1_loss aten::huber_loss"
 static const PyRow rows[] = {
-        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE ", Tensor? weight=None) -> Tensor", WEIGHTED },
-        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE ", Tensor? weight=None) -> Tensor", WEIGHTED },
+        { "F.mse_loss", "py::mse_loss(" LOSS OLD_STYLE ", Tensor? weight=None) -> Tensor",
+          .expand = mse_expand, .needs = "aten::mse_loss" },
+        { "F.l1_loss", "py::l1_loss(" LOSS OLD_STYLE ", Tensor? weight=None) -> Tensor", .expand = l1_expand,
+          .needs = "aten::l1_loss" },
         { "F.smooth_l1_loss", "py::smooth_l1_loss(" LOSS OLD_STYLE ", float beta=1.0) -> Tensor",
           .expand = smooth_expand, .needs = "aten::smooth_l1_loss aten::l1_loss" },
         { "F.huber_loss",
           "py::huber_loss(" LOSS "str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
-          WEIGHTED },
+          .expand = huber_expand, .needs = "aten::huber_loss" },
         { "F.gaussian_nll_loss",
           "py::gaussian_nll_loss(Tensor input, Tensor target, Any var, bool full=False, float "
           "eps=1e-06, " REDUCTION,

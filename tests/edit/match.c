@@ -23,7 +23,8 @@ static const char document[] =
         "{'op': 'call_function', 'name': 'linear', 'target': 'F.linear', 'args': ['%fc', '%x']},"
         "{'op': 'call_module', 'name': 'norm', 'target': 'norm', 'args': ['%linear']},"
         "{'op': 'call_module', 'name': 'gelu', 'target': 'gelu', 'args': ['%norm']},"
-        "{'op': 'output', 'name': 'output', 'target': 'output', 'args': ['%gelu']}],"
+        "{'op': 'call_function', 'name': 'l1_loss', 'target': 'F.l1_loss', 'args': ['%gelu', '%x']},"
+        "{'op': 'output', 'name': 'output', 'target': 'output', 'args': ['%l1_loss']}],"
         "'modules': {'enc.0.act': {'type': 'torch.nn.Sigmoid'}, 'gelu': {'type': 'torch.nn.GELU'},"
         "'enc.1.fc': {'type': 'torch.nn.Linear', 'config': {'in_features': 1, 'out_features': 1, 'bias': "
         "false}},"
@@ -83,6 +84,7 @@ Test(edit_match, targets_match_by_what_they_mean)
                 { "torch.nn.Linear", "fc linear " },
                 { "F.batch_norm", "norm " },
                 { "F.gelu", "gelu " },
+                { "aten.l1_loss.default", "l1_loss " },
                 { "enc.0.act", "s4 " },
                 { "x", "x " },
                 { "torch.sigmod", "" },
@@ -139,7 +141,7 @@ Test(edit_match, no_hit_says_what_the_graph_calls)
                          "torch.sigmoid \xC3\x97"
                          "2, sigmoid, aten.sigmoid.default, enc.0.act, "
                          "torch.nn.functional.sigmoid, _operator.add, aten.add.Tensor, aten.add.Scalar, "
-                         "enc.1.fc, torch._C._nn.linear, norm, gelu");
+                         "enc.1.fc, torch._C._nn.linear, norm, gelu, torch.nn.functional.l1_loss");
         edit_free(edit);
 }
 

@@ -162,6 +162,11 @@ static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Valu
         loss_check_reduction(&c);
         Value product =
                 in_place(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
+        Dtype dtype = compose_meta(&c, product)->dtype;
+        if (!compose_failed(&c) && (dtype_is_int(dtype) || dtype == DTYPE_BOOL)) // exp in place
+                compose_check(&c, fail(STATUS_DTYPE,
+                                       "result type Float can't be cast to the desired output type %s",
+                                       dtype_words(dtype)));
         return compose_end(&c, reduced(&c, OP(&c, "aten::log1p", OP(&c, "aten::exp", product))), out);
 }
 
@@ -295,6 +300,12 @@ static Status bce_expand(Emitter *emitter, const OpCall *call, Value *out)
                         "Please ensure they have the same size.",
                         shape_text(target->rank, target->size, a, sizeof(a)),
                         shape_text(input->rank, input->size, b, sizeof(b)));
+        if (input->dtype != target->dtype)
+                return fail(STATUS_DTYPE, "Found dtype %s but expected %s", dtype_words(target->dtype),
+                            dtype_words(input->dtype));
+        if (!dtype_is_float(input->dtype))
+                return fail(STATUS_DTYPE, "\"binary_cross_entropy\" not implemented for '%s'",
+                            dtype_words(input->dtype));
         Value self = NAMED(&c, "self"), goal = NAMED(&c, "target");
         assert_shares(&c, self, "all elements of input should be between 0 and 1");
         assert_shares(&c, goal, "all elements of target should be between 0 and 1");
@@ -305,7 +316,7 @@ static Status bce_expand(Emitter *emitter, const OpCall *call, Value *out)
                         OP(&c, "aten::mul.Tensor", OP(&c, "aten::sub.Scalar", goal, value_int(1)), no),
                         OP(&c, "aten::mul.Tensor", goal, yes));
         if (compose_has(&c, "weight"))
-                loss = OP(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight"));
+                loss = in_place(&c, "aten::mul.Tensor", loss, NAMED(&c, "weight"));
         return compose_end(&c, reduced(&c, loss), out);
 }
 

@@ -14,6 +14,24 @@ static Value margin_reduced(Compose *c, Value loss, bool is_row)
         return is_row ? OP(c, "aten::reshape", loss, compose_ints(c, NULL, 0)) : loss;
 }
 
+// What the kernels refuse. Without elements they are not reached.
+static Status check_margin_dtypes(const char *kernel, const TensorMeta *input, const TensorMeta *target,
+                                  const TensorMeta *weight)
+{
+        if (meta_numel(input) == 0)
+                return STATUS_OK;
+        if (!dtype_is_float(input->dtype)) // half types are taken, as on CUDA
+                return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", kernel,
+                            dtype_words(input->dtype));
+        if (target->dtype != DTYPE_I64)
+                return fail(STATUS_DTYPE, "expected scalar type Long but found %s",
+                            dtype_words(target->dtype));
+        if (weight != NULL && weight->dtype != input->dtype)
+                return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(input->dtype),
+                            dtype_words(weight->dtype));
+        return STATUS_OK;
+}
+
 // A row of the target lists classes up to the first -1. The loss sums
 // max(0, 1 - (x[own] - x[other])) over its classes and all others.
 static Value multilabel_margin(Compose *c, Value rows, Value target, int64_t n_classes)
@@ -59,9 +77,7 @@ static Status multilabel_margin_loss_expand(Emitter *emitter, const OpCall *call
                 return fail(STATUS_SHAPE, "inconsistent target size: %s for input of size: %ld",
                             shape_text(labels->rank, labels->size, text, sizeof(text)),
                             (long)meta_numel(meta));
-        if (labels->dtype != DTYPE_I64)
-                return fail(STATUS_DTYPE, "expected scalar type Long but found %s",
-                            dtype_words(labels->dtype));
+        TRY(check_margin_dtypes("multilabel_margin_loss_forward_out_frame", meta, labels, NULL));
         const int64_t n_classes = rank == 0 ? 1 : meta->size[rank - 1], n_rows = rank < 2 ? 1 : meta->size[0];
         Value loss = multilabel_margin(
                 &c, OP(&c, "aten::reshape", compose_wide(&c, self), INTS(&c, n_rows, n_classes)),
@@ -90,6 +106,8 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
         if (n_targets != n_rows)
                 return fail(STATUS_SHAPE, "inconsistent target size, expected %ld but got %ld", (long)n_rows,
                             (long)n_targets);
+        const TensorMeta *weight = compose_has(&c, "weight") ? compose_meta(&c, NAMED(&c, "weight")) : NULL;
+        TRY(check_margin_dtypes("multi_margin_loss_cpu_kernel", meta, compose_meta(&c, target), weight));
         Value rows = OP(&c, "aten::reshape", compose_wide(&c, self), INTS(&c, n_rows, n_classes));
         Value column = OP(&c, "aten::reshape", target, INTS(&c, n_rows, 1));
         Value own = OP(&c, "aten::gather", rows, value_int(1), column);
@@ -98,7 +116,7 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
                        value_int(0));
         if (p == 2)
                 gap = OP(&c, "aten::mul.Tensor", gap, gap);
-        if (compose_has(&c, "weight"))
+        if (weight != NULL)
                 gap = OP(&c, "aten::mul.Tensor", gap,
                          OP(&c, "aten::reshape",
                             OP(&c, "aten::index_select", compose_wide(&c, NAMED(&c, "weight")), value_int(0),

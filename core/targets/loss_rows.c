@@ -40,7 +40,7 @@ static Value weighted(Compose *c, Value loss)
         return OP(c, "aten::mul.Tensor", loss, weight);
 }
 
-// `operator` where there are no weights, else `each` times them. A mean is that of the weights, too.
+// `operator` where there are no weights, else `each` times them. A mean divides by their sum.
 static Status gap_loss(Emitter *emitter, const OpCall *call, const char *operator, Value (*each)(Compose *c),
                        Value *out)
 {

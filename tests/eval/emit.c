@@ -357,6 +357,26 @@ Test(emit, a_dtype_outside_the_row_is_refused_by_name)
                   failure_current()->message);
 }
 
+Test(emit, losses_of_integers_are_refused_in_the_words_of_their_kernels)
+{
+        static const struct {
+                const char *name, *words;
+        } rows[] = {
+                { "aten::binary_cross_entropy", "\"binary_cross_entropy\" not implemented for 'Int'" },
+                { "aten::multi_margin_loss", "\"multi_margin_loss_cpu_kernel\" not implemented for 'Int'" },
+                { "aten::multilabel_margin_loss",
+                  "\"multilabel_margin_loss_forward_out_frame\" not implemented for 'Int'" },
+                { "aten::soft_margin_loss",
+                  "result type Float can't be cast to the desired output type Int" },
+        };
+        Value row = sample_tensor(&sample, DTYPE_I32, SIZES(1), DOUBLES(1));
+        Value target = sample_tensor(&sample, DTYPE_I64, SIZES(1), DOUBLES(0));
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                const bool pair = i == 0 || i == 3; // of one dtype
+                expect_failure(STATUS_DTYPE, rows[i].words, rows[i].name, VALUES(row, pair ? row : target));
+        }
+}
+
 Test(emit, named_results_carry_their_fields)
 {
         Value base = F32(&sample, SIZES(2, 3), NULL);

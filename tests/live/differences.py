@@ -82,7 +82,6 @@ KNOWN = {
     r"refused with 400, aten\.logspace\..*without overflow": "PyTorch does not look at the base of tensors",
     r"differs.*_weight_norm_interface": "PyTorch's kernel takes weights of any strides for contiguous ones",
     r"accepted, .*logspace.*value cannot be converted": "powers that overflow: they are infinite here",
-    r"accepted, .*soft_margin_loss.*result type Float": "integers: PyTorch refuses to write the result",
     r"refused with 400, aten\.affine_grid_generator.*same dtype": "matrices of integers",
     r"accepted, .*(group_norm.*is_contiguous|pool.*Unsupported memory format|Can't "
     r"detach views)": "PyTorch asks for a layout, or for gradients' sake",

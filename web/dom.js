@@ -77,6 +77,23 @@ export function refill(element, ...children) {
     next?.focus({preventScroll: true});
 }
 
+/** @param {Element | null} element */
+const inWindow = (element) => {
+    const {bottom, top} = element?.getBoundingClientRect() ?? {bottom: 0, top: 0};
+    return bottom > 0 && top < innerHeight;
+};
+
+/**
+ * Whatever has the focus in the window is still seen when other parts have grown or shrunk.
+ * @param {() => void} change
+ */
+export function keepSight(change) {
+    const seen = inWindow(document.activeElement);
+    change();
+    const held = document.activeElement;
+    if (seen && held !== document.body && !inWindow(held)) held?.scrollIntoView({block: "nearest"});
+}
+
 /** @param {number | null | undefined} value microseconds */
 export function us(value) {
     if (value === null || value === undefined || !Number.isFinite(value)) return "–";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run's time, node by node and module by module, and what the server remembers of many runs.
 import {get} from "./api.js";
-import {ago, count, download, fill, h, refill, us} from "./dom.js";
+import {ago, count, download, fill, h, keepSight, refill, us} from "./dom.js";
 import {addressOf, setQuery} from "./address.js";
 import {follow} from "./events.js";
 import {seldom} from "./live.js";
@@ -185,11 +185,13 @@ class TimeView {
         this.listed = true;
         const [stats, all] = await Promise.all([get(path), get("/v1/profiles?slowest=200")]);
         const mine = all.profiles.filter((entry) => entry.graph === this.session.name).slice(0, 10);
-        fill(this.many, statistics(stats));
-        refill(
-            this.slow,
-            mine.length ? runsTable(mine, (id) => this.guarded(() => this.show(id))) : h("p.soft", "none")
-        );
+        const rows = mine.length
+            ? runsTable(mine, (id) => this.guarded(() => this.show(id)))
+            : h("p.soft", "none");
+        keepSight(() => {
+            fill(this.many, statistics(stats));
+            refill(this.slow, rows);
+        });
     }
 
     /** @param {() => Promise<any>} work */

@@ -38,6 +38,7 @@ import warnings
 
 import torch
 from safetensors.torch import save as save_safetensors
+from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
 warnings.filterwarnings("ignore")
@@ -89,6 +90,11 @@ def dynamic_dims(first, second):
     return tree if found else None
 
 
+def constants(tree):
+    """What an export of these inputs holds as constants."""
+    return pytree.tree_map(lambda leaf: None if isinstance(leaf, torch.Tensor) else leaf, tree)
+
+
 def quiet(call, *arguments, **named):
     """`call` without what torch.export prints."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -97,6 +103,8 @@ def quiet(call, *arguments, **named):
 
 def exported(module, first, second):
     """[(program, inputs to run it with)]. The second size has no 1s, which would be constants."""
+    if constants(first) != constants(second):
+        return [(quiet(torch.export.export, module, cloned(inputs)), [inputs]) for inputs in (first, second)]
     dims = dynamic_dims(second, first)
     if dims is not None:
         try:
@@ -176,7 +184,10 @@ class Bench:
             blob = io.BytesIO()
             torch.export.save(program, blob)
             self.upload(blob.getvalue())
-            names = list(program.graph_signature.user_inputs)
+            names = [
+                spec.arg.name for spec in program.graph_signature.input_specs
+                if spec.kind == InputKind.USER_INPUT
+            ]
             for inputs in sizes:
                 try:
                     self.check(module, inputs, names, second=False)

@@ -3,10 +3,11 @@
 
 `shrink` sets what it knows of a configuration. Not every type can be shrunk so far, so forms that
 change less and larger inputs are tried after it, until PyTorch runs one. Inputs are those that
-`forward` asks for, by their names.
+`forward` asks for, by their names; OWN, ARGUMENTS and SETTINGS have what some types need besides.
 """
 
 import contextlib
+import functools
 import inspect
 import re
 
@@ -17,11 +18,12 @@ from zoo_parts import made_on_meta
 DEPTHS = {
     name: 2
     for name in ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "encoder_layers", "decoder_layers",
-                 "num_decoder_layers")
+                 "num_decoder_layers", "depth")
 }
 TOKENS = {
-    "vocab_size": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1,
-    "image_token_id": 62, "image_token_index": 62, "use_cache": False
+    "vocab_size": 64, "vocab_size_per_layer_input": 64, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2, "decoder_start_token_id": 1, "image_token_id": 62, "image_token_index": 62,
+    "video_token_id": 61, "vision_start_token_id": 60, "vision_end_token_id": 63, "use_cache": False
 }
 WIDTHS = {
     "hidden_size": 32, "d_model": 32, "n_embd": 32, "dim": 32, "embed_dim": 32, "intermediate_size": 48,
@@ -32,7 +34,10 @@ WIDTHS = {
     "num_mel_bins": 8, "image_size": 32, "patch_size": 8, "num_experts": 4, "num_local_experts": 4,
     "n_routed_experts": 4, "num_experts_per_tok": 2, "projection_dim": 16, "embedding_size": 16,
     "num_query_tokens": 4, "context_length": 16, "prediction_length": 4, "mamba_n_heads": 8,
-    "mamba_d_head": 8, "rotary_dim": 8, "n_group": 1, "topk_group": 1
+    "mamba_d_head": 8, "rotary_dim": 8, "n_group": 1, "topk_group": 1, "out_hidden_size": 32,
+    "encoder_hidden_size": 32, "upsample_groups": 32, "n_shared_experts": 1, "mm_tokens_per_image": 4,
+    "num_kv_shared_layers": 0, "cross_hidden_size": 32, "top_k_experts": 2, "projection_size": 32,
+    "text_hidden_size": 32, "projection_hidden_size": 32
 }
 HEADS = {"head_dim": 8, "d_kv": 8, "state_size": 4}
 ALIKE = {"num_key_value_heads": 4}  # as many as heads
@@ -42,7 +47,8 @@ SIDES = {
 }
 FORMS = ({**DEPTHS, **TOKENS, **WIDTHS, **HEADS}, {**DEPTHS, **TOKENS, **WIDTHS, **ALIKE},
          {**DEPTHS, **TOKENS, **SIDES}, {**DEPTHS, **TOKENS}, {})
-UNSET = ("prediction_length", "context_length", "n_routed_experts", "num_experts_per_tok")  # None
+UNSET = ("prediction_length", "context_length", "n_routed_experts", "num_experts_per_tok", "n_shared_experts",
+         "head_dim", "vocab_size", "num_experts", "moe_intermediate_size", "top_k_experts")  # None
 SIZES = (((1, 8), (2, 12)), ((1, 96), (2, 128)))
 SOUNDS = ("features last, samples without a channel", "frames last, samples with a channel")
 
@@ -55,10 +61,35 @@ def shrink(config, small):
             if (isinstance(now, int) or (now is None and name in UNSET)) and not (
                     name == "image_size" and now < value):
                 setattr(config, name, value)
+    if "hidden_size" in small:
+        with contextlib.suppress(Exception):
+            shrink_lists(config)
     for inner in list(vars(config).values()):
         if hasattr(inner, "model_type"):
             shrink(inner, small)
     return config
+
+
+def shrink_lists(config):
+    """What a configuration of two small layers has lists for: which layers a picture's features are
+    taken from, how many numbers of a head turn with time, height and width, and sizes of pictures."""
+    if getattr(config, "deepstack_visual_indexes", None):
+        config.deepstack_visual_indexes = [0]
+    if getattr(config, "image_grid_pinpoints", None):
+        config.image_grid_pinpoints = [[64, 64]]
+    rope = getattr(config, "rope_parameters", None)
+    if isinstance(rope, dict):
+        head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        half = int(head * (rope.get("partial_rotary_factor") or 1)) // 2
+        rope["mrope_section"] = [half - half // 3 * 2, half // 3, half // 3]
+
+
+def call(body, named):
+    """Lists of numbers, which an export has as constants, become tensors but for sizes of pictures."""
+    return body(**{
+        name: torch.tensor(value) if isinstance(value, list) and name != "image_sizes" else value
+        for name, value in named.items()
+    })
 
 
 class ByName(nn.Module):
@@ -69,14 +100,14 @@ class ByName(nn.Module):
         self.body, self.names = body, names
 
     def forward(self, *values):
-        return self.body(**dict(zip(self.names, values)))
+        return call(self.body, dict(zip(self.names, values)))
 
 
 def first_of(config, names, default):
     """The first of these attributes that the configuration, or one inside of it, has."""
     for name in names:
         for holder in (config, *(getattr(config, part, None) for part in ("vision_config", "text_config",
-                                                                          "audio_config"))):
+                                                                          "audio_config", "encoder_config"))):
             value = getattr(holder, name, None)
             if value:
                 return value[0] if isinstance(value, (list, tuple)) else value
@@ -86,11 +117,12 @@ def first_of(config, names, default):
 class Inputs:
     """What inputs of these names are: `of(name)` draws one, None if the name says nothing."""
 
-    def __init__(self, config, batch, length, sound):
-        self.config, self.batch, self.length, self.sound = config, batch, length, sound
+    def __init__(self, config, accepted, batch, length, sound):
+        self.config, self.accepted = config, accepted
+        self.batch, self.length, self.sound = batch, length, sound
 
     def of(self, name):
-        name = {"input_ids": "tokens", "decoder_input_ids": "tokens"}.get(name, name)
+        name = ALIASES.get(name, name)
         return getattr(self, name)() if hasattr(Inputs, name) and not name.startswith("_") else None
 
     def tokens(self):
@@ -99,10 +131,46 @@ class Inputs:
     def attention_mask(self):
         return torch.ones_like(self.tokens())
 
+    def grid_thw(self):
+        """One picture for each row of the batch, in patches: (time, height, width). Exports have such
+        sizes as constants, so an input of sizes is a list of numbers."""
+        return [[1, 4, 4 * self.batch]] * self.batch
+
+    def patches(self):
+        """The numbers of each patch of `grid_thw`, in one row."""
+        vision = getattr(self.config, "vision_config", None) or self.config
+        numbers = first_of(vision, ("in_channels", "in_chans", "num_channels"), 3) * vision.patch_size**2
+        numbers *= first_of(vision, ("temporal_patch_size", ), 1)
+        return torch.randn(sum(height * width for _, height, width in self.grid_thw()), numbers)
+
+    def hidden_states(self):
+        return self.patches() if "grid_thw" in self.accepted else None
+
+    def pixel_values_videos(self):
+        size = first_of(self.config, ("image_size", "crop_size"), 32)
+        frames = first_of(self.config, ("frames_per_clip", "num_frames"), 4)
+        return torch.randn(self.batch, frames, 3, size, size)
+
     def pixel_values(self):
+        if "image_grid_thw" in self.accepted or "grid_thw" in self.accepted:
+            return self.patches()
         size = first_of(self.config, ("image_size", ), 32)
         size = max(size, 224 if self.length > 16 else 32) if not hasattr(self.config, "image_size") else size
-        return torch.randn(self.batch, first_of(self.config, ("num_channels", "in_channels"), 3), size, size)
+        channels = first_of(self.config, ("num_channels", "in_channels"), 3)
+        if "spatial_shapes" in self.accepted:
+            return torch.randn(self.batch, 16, channels * first_of(self.config, ("patch_size", ), 8)**2)
+        tiles = 5 if getattr(self.config, "image_grid_pinpoints", None) else 1
+        several = tiles > 1 or "pixel_attention_mask" in self.accepted
+        sides = getattr(self.config, "image_size", None)
+        sides = sides if isinstance(sides, (list, tuple)) else (size, size)
+        return torch.randn(self.batch, *([tiles] if several else []), channels, *sides)
+
+    def spatial_shapes(self):
+        return [[4, 4]] * self.batch
+
+    def image_sizes(self):
+        pixels = self.pixel_values()
+        return [[64, 64] if pixels.dim() == 5 else list(pixels.shape[-2:])] * self.batch
 
     def input_values(self):
         bins, frames = (first_of(self.config, (name, ), 0) for name in ("num_mel_bins", "max_length"))
@@ -136,29 +204,108 @@ class Inputs:
     def past_observed_mask(self):
         return torch.ones_like(self.past_values())
 
+    def input_features_mask(self):
+        features = self.input_features()
+        return torch.ones(self.batch, features.shape[1 if self.sound == SOUNDS[0] else 2], dtype=torch.long)
 
-WANTED = ("attention_mask", "past_time_features", "past_observed_mask", "bbox")
+
+ALIASES = {
+    "input_ids": "tokens", "decoder_input_ids": "tokens", "qformer_input_ids": "tokens",
+    "image_grid_thw": "grid_thw", "target_sizes": "spatial_shapes"
+}
+# Inputs that nothing but the model type tells.
+OWN = {
+    "blip_2_qformer": {
+        "encoder_hidden_states": lambda own: torch.randn(own.batch, 16, own.config.encoder_hidden_size)
+    },
+    "clap": {"input_features": lambda own: torch.randn(own.batch, 1, 1001, 64)},
+    "decision_transformer": {
+        "states": lambda own: torch.randn(own.batch, own.length, 17),
+        "actions": lambda own: torch.randn(own.batch, own.length, 4),
+        "rewards": lambda own: torch.randn(own.batch, own.length, 1),
+        "returns_to_go": lambda own: torch.randn(own.batch, own.length, 1),
+        "timesteps": lambda own: torch.arange(own.length).expand(own.batch, -1).clone()
+    },
+    "dia": {"decoder_input_ids": lambda own: torch.randint(3, 60, (own.batch, own.length, 9))},
+    "granite_docling": {"pixel_attention_mask": lambda own: torch.ones(own.batch, 1, dtype=torch.bool)},
+    "instructblip": {"input_ids": Inputs.tokens},
+    "kyutai_speech_to_text": {"input_ids": lambda own: torch.randint(3, 60, (own.batch, own.length, 33))},
+    "lxmert": {
+        "visual_feats": lambda own: torch.randn(own.batch, 6, 2048),
+        "visual_pos": lambda own: torch.rand(own.batch, 6, 4)
+    },
+    "qwen3_asr_encoder": {
+        "input_features": lambda own: torch.randn(own.batch, 8, 200),
+        "input_features_mask": lambda own: torch.ones(own.batch, 200, dtype=torch.long)
+    },
+    "oneformer": {"task_inputs": lambda own: torch.randint(3, 60, (own.batch, 77))},
+    "perceiver": {"inputs": lambda own: torch.randn(own.batch, 24, own.config.d_model)},
+    **{kind: {"latents": lambda own: torch.randn(own.batch, own.config.hidden_size, own.length)}
+       for kind in ("mimi_decoder", "pocket_tts_audio_tokenizer_decoder")},
+    **{kind: {"pixel_values": lambda own: own.patches().reshape(-1, 3, 8, 8)}
+       for kind in ("kimi_k25", "kimi_k25_vision")},
+    **{kind: {"pixel_attention_mask": lambda own: torch.ones(own.batch, 16, dtype=torch.long)}
+       for kind in ("lfm2_vl", "siglip2", "siglip2_vision_model")}
+}
+# What a configuration has to be made with.
+COMPASS = {
+    "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"],
+    "rope_parameters": {name: {"rope_type": "default", "rope_theta": 1e4}
+                        for name in ("sliding_attention", "full_attention")}
+}
+GEMMA4 = {
+    "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"], "num_kv_shared_layers": 0,
+    "head_dim": 8, "global_head_dim": 16, "hidden_size": 32, "intermediate_size": 48,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "num_global_key_value_heads": 2
+}
+ARGUMENTS = {
+    "cohere_compass": {"text_config": COMPASS}, "cohere_compass_text": COMPASS,
+    **{kind: {"text_config": GEMMA4} for kind in ("gemma4", "gemma4_unified")},
+    **{f"{kind}_text": GEMMA4 for kind in ("gemma4", "gemma4_unified")}
+}
+# Settings without which a model type's own configuration makes no model that runs.
+SETTINGS = {
+    "blip-2": {"image_token_index": 62},
+    "chameleon": {
+        "vocabulary_map": {"<image>": 62, **{f"IMGIMG{letter}Z": 3 + at for at, letter in enumerate("ABCD")}}
+    },
+    "clap": {"audio_config.num_mel_bins": 64, "audio_config.hidden_size": 768},
+    "dbrx": {"attn_config.rope_theta": 1e4, "attn_config.clip_qkv": 8.0},
+    "esm": {"pad_token_id": 0, "mask_token_id": 61},
+    "florence2": {"vision_config.projection_dim": 32},
+    "instructblip": {"image_token_index": 62},
+    "kyutai_speech_to_text": {"audio_pad_token_id": 0},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "perceiver": {"d_latents": 32, "num_latents": 16, "num_self_attends_per_block": 2}
+}
+WANTED = ("attention_mask", "past_time_features", "past_observed_mask", "bbox", "target_sizes")
 
 
 def inputs_of(module, batch, length, sound):
     config, accepted = module.config, inspect.signature(module.forward).parameters
-    names = [module.main_input_name]
+    main = module.main_input_name
+    names = [main] if isinstance(main, str) else list(main)
     names += [name for name, value in accepted.items() if value.default is value.empty
               and value.kind not in (value.VAR_KEYWORD, value.VAR_POSITIONAL)]
+    own = OWN.get(config.model_type, {})
+    names += list(own)
     names += [name for name in WANTED if name != "attention_mask" or "input_ids" in names]
     if getattr(config, "is_encoder_decoder", False):
         names.append("decoder_input_ids")
     if getattr(config, "vision_config", None) is not None and hasattr(config, "text_config"):
-        names.append("pixel_values")
-    makers = Inputs(config, batch, length, sound)
-    drawn = {name: makers.of(name) for name in dict.fromkeys(names) if name in accepted}
+        names += ["pixel_values", "image_grid_thw", "image_sizes", "spatial_shapes"]
+    makers = Inputs(config, accepted, batch, length, sound)
+    drawn = {
+        name: own[name](makers) if name in own else makers.of(name)
+        for name in dict.fromkeys(names) if name in accepted
+    }
     return {name: value for name, value in drawn.items() if value is not None}
 
 
 def with_pictures(module, named):
     """The inputs with as many tokens that stand for pictures as the model says that it wants."""
     try:
-        module(**named)
+        call(module, named)
     except ValueError as error:
         counts = re.search(r"tokens: \d+, features:? (\d+)", str(error))
         token = first_of(module.config, ("image_token_id", "image_token_index"), None)
@@ -168,8 +315,10 @@ def with_pictures(module, named):
         for count in (int(counts[1]) // rows, int(counts[1]) // rows // width):
             ids = torch.cat([torch.full((rows, count), token), named["input_ids"]], 1)
             more = {**named, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            if "mm_token_type_ids" in inspect.signature(module.forward).parameters:  # places of three sides
+                more["position_ids"] = torch.arange(ids.shape[1]).expand(3, *ids.shape).clone()
             with contextlib.suppress(ValueError):
-                module(**more)
+                call(module, more)
                 return more
         raise
     return named
@@ -177,7 +326,13 @@ def with_pictures(module, named):
 
 def made(kind, form):
     import transformers
-    config = shrink(transformers.AutoConfig.for_model(kind), form)
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+    config = shrink(transformers.AutoConfig.for_model(kind, **ARGUMENTS.get(kind, {})), form)
+    for path, value in SETTINGS.get(kind, {}).items():
+        *inner, name = path.split(".")
+        setattr(functools.reduce(getattr, inner, config), name, value)
+    if not isinstance(MODEL_MAPPING_NAMES[kind], str) and not config.architectures:
+        config.architectures = list(MODEL_MAPPING_NAMES[kind][:1])
     module = made_on_meta(lambda: transformers.AutoModel.from_config(config)).eval()
     for weight in module.parameters():  # a router of zeros gives ties, whose order is free
         if weight.dim() > 1 and weight.is_floating_point() and not weight.any():

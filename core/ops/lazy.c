@@ -78,10 +78,12 @@ static Status check_children(const Schema *schema, const Value *args)
 // hand it on to emit() or lazy_write only.
 static bool hands_on(const Schema *schema)
 {
-        static const char *const names[] = { "copy_",           "instance_norm", "dropout",
-                                             "feature_dropout", "atleast_1d",    "atleast_2d",
-                                             "atleast_3d",      "_unsafe_view",  "conj_physical",
-                                             "einsum" };
+        static const char *const names[] = {
+                "copy_",         "instance_norm",         "dropout",    "feature_dropout",
+                "alpha_dropout", "feature_alpha_dropout", "atleast_1d", "atleast_2d",
+                "atleast_3d",    "broadcast_tensors",     "meshgrid",   "cartesian_prod",
+                "_unsafe_view",  "conj_physical",         "einsum"
+        };
         return is_named(schema, names, ARRAY_LENGTH(names));
 }
 

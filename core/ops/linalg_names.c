@@ -26,7 +26,7 @@ static Status chain_matmul_expand(Emitter *emitter, const OpCall *call, Value *o
                         return fail(STATUS_SHAPE, "chain_matmul: tensor %u is no matrix", i);
         }
         if (compose_length(list) == 1)
-                return compose_end(&c, compose_item(&c, list, 0), out);
+                return compose_end(&c, OP(&c, "aten::clone", compose_item(&c, list, 0)), out);
         return compose_end(&c, OP(&c, "aten::linalg_multi_dot", list), out);
 }
 
@@ -250,7 +250,7 @@ const OpDef linalg_names_ops[] = {
         MADE("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", diagonal,
              0),
         MADE("linalg_matmul(Tensor self, Tensor other) -> Tensor", matmul, TRAIT_FRESH),
-        MADE("chain_matmul(Tensor[] matrices) -> Tensor", chain_matmul, TRAIT_MAY_SHARE),
+        MADE("chain_matmul(Tensor[] matrices) -> Tensor", chain_matmul, TRAIT_FRESH),
         MADE("linalg_cond(Tensor self, Scalar? p=None) -> Tensor", cond, TRAIT_FRESH),
         MADE("linalg_cond.p_str(Tensor self, str p) -> Tensor", cond_named, TRAIT_FRESH),
         MADE("linalg_tensorinv(Tensor self, int ind=2) -> Tensor", tensorinv, TRAIT_FRESH),

@@ -270,6 +270,24 @@ def handed_back(g):
     return (*same, g(torch.atleast_2d, c), g("is_conj", same[0]), c, x, drawn)
 
 
+def handed_back_by_operators(g):
+    """What exports call; a single matrix of chain_matmul is copied, a conjugate or not."""
+    aten = torch.ops.aten
+    x, c = base(g)
+    imag, row = g(torch.imag, c), g(get, c, 0)
+    same = [g(aten.alpha_dropout.default, c, 0.5, False),
+            g(aten.feature_alpha_dropout.default, imag, 0.5, False),
+            *(g(get, g(function, [value, value]), 1) for function, value in (
+                (aten.broadcast_tensors.default, c), (aten.broadcast_tensors.default, imag),
+                (aten.meshgrid.default, row), (aten.atleast_1d.Sequence, c))),
+            g(get, g(aten.meshgrid.indexing, [row], indexing="xy"), 0), g(aten.cartesian_prod.default, [row]),
+            g(aten.chain_matmul.default, [c]), g(aten.chain_matmul.default, [x])]
+    for at, value in enumerate(same):
+        if at != 4:  # PyTorch writes to no expanded tensor
+            g("mul_", value, 3)
+    return (*same, c, x)
+
+
 def running_statistics(g):
     x, _ = base(g)
     normed = g.input(torch.arange(30.0).reshape(2, 3, 5).sin())
@@ -332,7 +350,7 @@ GRAPHS = (base_is_written, input_is_written, conjugate_is_written, view_is_writt
           parts_as_attributes, imaginary_part_is_written, adjoints, negatives, adjoints_of_exports, twice,
           resolved, physical, copies, both_in_one_call, views, moved_in_place, read_by_operators, numbers,
           number_then_write, tail_writes, indices, seen_as_real, transforms, casts, running_statistics,
-          handed_back, child_graphs, branches_of_constants)
+          handed_back, handed_back_by_operators, child_graphs, branches_of_constants)
 
 
 def plain(value):

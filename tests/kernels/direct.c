@@ -97,6 +97,20 @@ Test(direct, rows_a_multiple_of_four_kilobytes_apart_and_single_pixels_are_right
         }
 }
 
+Test(direct, large_inputs_in_groups_are_right_with_weights_in_and_beyond_the_cache)
+{
+        Sample sample = { 26 };
+        Shape shapes[] = { { 2, 300, 40, 11, 20, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+                           { 2, 300, 40, 11, 20, { 1, 1 }, { 1, 2 }, { 0, 0 }, { 1, 1 } },
+                           { 2, 1100, 40, 4, 17, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+                           { 2, 1100, 40, 8, 17, { 1, 1 }, { 2, 1 }, { 0, 0 }, { 1, 1 } } };
+        for (size_t k = 0; k < ARRAY_LENGTH(shapes); k++) {
+                Case made = make_case(&sample, &shapes[k], true);
+                FOR_EACH_ISA(isa) if (direct_isa() != NULL) run_direct(&made);
+                free_case(&made);
+        }
+}
+
 Test(direct, clamps_let_nan_pass)
 {
         Sample sample = { 23 };

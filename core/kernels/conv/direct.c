@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // direct.c: the choice and order of tiles. The output is cut into stretches of evenly spaced
 // pixels. Stretches form groups whose input fits the second-level cache. Within a group each panel
-// of weights is used for all stretches while it is in the cache. Padding is made once, by copying
-// the input into a frame of zeros (frame.h). With less precision the frame holds rounded numbers,
-// and two channels of bfloat16, or four of 8 bits, are one step of the sum: steps, runs and rows of
-// panels count those then.
+// of weights is used for all stretches while it is in the cache. Where all weights fit there, each
+// stretch takes all panels instead: results are then written one after another. Padding is made
+// once, by copying the input into a frame of zeros (frame.h). With less precision the frame holds
+// rounded numbers, and two channels of bfloat16, or four of 8 bits, are one step of the sum: steps,
+// runs and rows of panels count those then.
 #include "core/kernels/conv/direct.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include "core/kernels/conv/frame.h"
 #include "core/kernels/product/narrow_pack.h"
 
-enum { SMALL_FRAME = 1 << 16 };
+enum { SMALL_FRAME = 1 << 16, NEAR_WEIGHTS = 256 << 10 };
 
 // ---- convolutions ----
 struct DirectConv {
@@ -26,7 +27,9 @@ struct DirectConv {
         int64_t stride[2];                 // in the frame
         int64_t n_pixels;                  // of a line: an output row, or all there are
         int64_t n_parts, n_units;          // stretches of a line, in all
+        int64_t part_pixels, longer_parts; // of a stretch at least; stretches with one more
         int64_t units, n_groups, n_chunks; // of a group; groups; pieces that the panels are cut into
+        int64_t at_once;                   // units that a panel is used for in turn
         char name[32];
 };
 
@@ -250,12 +253,20 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
                                                     : panels_most_pixels(direct->panels.isa, pixel_step),
                 n_lines = meta_numel(out) / out->size[1] / direct->n_pixels;
         direct->n_parts = (direct->n_pixels + most - 1) / most;
+        direct->part_pixels = direct->n_pixels / direct->n_parts;
+        direct->longer_parts = direct->n_pixels % direct->n_parts;
         direct->n_units = n_lines * direct->n_parts;
         int64_t all_bytes = meta_numel(in) * frame_element_bytes(&direct->frame);
         direct->n_groups = MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), direct->n_units);
         direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
         direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
         direct->n_chunks = panels_chunks(direct->panels.n_panels, direct->n_groups, conv->n_threads);
+        int64_t weight_bytes = direct->panels.n_panels * panels_width(&direct->panels) * direct->panels.n_k *
+                               (int64_t)sizeof(float);
+        direct->at_once =
+                direct->frame.narrow == NULL && direct->panels.n_panels > 1 && weight_bytes <= NEAR_WEIGHTS
+                        ? 1
+                        : direct->units;
 }
 
 Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
@@ -317,33 +328,60 @@ typedef struct ConvRun {
         float *out;
 } ConvRun;
 
-static void run_unit(const ConvRun *run, int64_t unit, int vectors, NarrowTile *tile)
+// Where a unit lies. Places are counted on: divisions take as long as a small tile.
+typedef struct Place {
+        int64_t unit, part, line, image, y; // the unit in its group, the stretch in its line
+} Place;
+
+static Place place_of(const DirectConv *conv, int64_t group)
+{
+        int64_t unit = group * conv->units, line = unit / conv->n_parts, rows = conv->out.size[2];
+        return (Place){ 0, unit % conv->n_parts, line, line / rows, line % rows };
+}
+
+static void place_next(const DirectConv *conv, Place *place)
+{
+        place->unit++;
+        if (++place->part < conv->n_parts)
+                return;
+        place->part = 0;
+        place->line++;
+        if (++place->y < conv->out.size[2])
+                return;
+        place->y = 0;
+        place->image++;
+}
+
+// The stretch `part` of a line begins here; the first ones are one pixel longer.
+static int64_t part_at(const DirectConv *conv, int64_t part)
+{
+        return part * conv->part_pixels + MIN(part, conv->longer_parts);
+}
+
+static void run_unit(const ConvRun *run, const Place *place, int64_t panel, NarrowTile *tile)
 {
         const DirectConv *conv = run->conv;
         const Frame *frame = &conv->frame;
+        const Panels *panels = &conv->panels;
         const TensorMeta *in = &frame->in;
-        int64_t line = unit / conv->n_parts, part = unit % conv->n_parts;
-        int64_t first = part * conv->n_pixels / conv->n_parts,
-                next = (part + 1) * conv->n_pixels / conv->n_parts;
-        int64_t rows = conv->out.size[2], image = line / rows, y = line % rows,
-                channel = tile->to.bias - conv->panels.bias, pixel = line * conv->n_pixels + first;
-        int64_t to = pixel * conv->out.size[1] + channel, from = image * in->stride[0] +
-                                                                 y * conv->stride[0] * in->stride[2] +
-                                                                 first * tile->to.pixel_step;
+        int64_t first = part_at(conv, place->part), next = part_at(conv, place->part + 1);
+        int64_t width = panels_width(panels), pixel = place->line * conv->n_pixels + first;
+        int64_t to = pixel * conv->out.size[1] + panel * width,
+                from = place->image * in->stride[0] + place->y * conv->stride[0] * in->stride[2] +
+                       first * tile->to.pixel_step;
         const char *at = (const char *)run->framed.in + from * frame_element_bytes(frame);
+        int vectors = panels_vectors(panels, panel);
         tile->to.out = run->out + to;
         tile->to.residual = run->residual == NULL ? NULL : run->residual + to;
         if (frame->narrow == NULL) {
                 tile->to.in = (const float *)(const void *)at;
-                conv->panels.isa->of[vectors - 1][next - first - 1](&tile->to);
+                panels->isa->of[vectors - 1][next - first - 1](&tile->to);
                 return;
         }
         tile->in = at;
-        const Panels *panels = &conv->panels;
-        int64_t width = panels_width(panels);
         narrow_look_ahead(&(NarrowPanels){ panels->n_panels, width * (int64_t)sizeof(float) * panels->n_k,
                                            panels->n_k, conv->n_groups > 1 },
-                          channel / width, unit % conv->units, conv->units, tile);
+                          panel, place->unit, conv->units, tile);
         if (frame->scaled) {
                 tile->row_scale = run->framed.scales + pixel;
                 tile->row_offset = run->framed.offsets + pixel;
@@ -358,6 +396,28 @@ static void use_panel(const DirectConv *conv, int64_t panel, NarrowTile *tile)
         tile->weights = (const uint8_t *)tile->to.weights;
         tile->column_scale = scales_of(panels, panels->weights) + panel * panels_width(panels);
         tile->column_weight = tile->column_scale + panels->n_panels * panels_width(panels);
+}
+
+// The panels of one chunk for the units of a group.
+static void run_group(const ConvRun *run, int64_t group, int64_t chunk, Work *work, NarrowTile *tile)
+{
+        const DirectConv *conv = run->conv;
+        int64_t n_panels = conv->panels.n_panels, n = MIN(conv->units, conv->n_units - group * conv->units);
+        int64_t begin = chunk * n_panels / conv->n_chunks, end = (chunk + 1) * n_panels / conv->n_chunks;
+        // of a unit with one panel
+        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->part_pixels + 1) / 2;
+        Place first = place_of(conv, group);
+        while (begin < end && first.unit < n && !work->stops) {
+                int64_t last = MIN(first.unit + conv->at_once, n);
+                Place place = first;
+                for (int64_t panel = begin; panel < end; panel++) {
+                        use_panel(conv, panel, tile);
+                        for (place = first; place.unit < last && !work_stops(work, steps);
+                             place_next(conv, &place))
+                                run_unit(run, &place, panel, tile);
+                }
+                first = place;
+        }
 }
 
 static void run_piece(void *argument, int64_t begin, int64_t end)
@@ -376,20 +436,8 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                             .runs = conv->runs,
                             .n_runs = conv->n_runs };
         Work work = { .ctx = run->ctx };
-        // of a unit with one panel
-        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->n_pixels / conv->n_parts + 1) / 2;
-        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
-                int64_t group = piece / conv->n_chunks, chunk = piece % conv->n_chunks,
-                        n_panels = conv->panels.n_panels;
-                int64_t last = MIN(conv->n_units, (group + 1) * conv->units);
-                for (int64_t panel = chunk * n_panels / conv->n_chunks;
-                     panel < (chunk + 1) * n_panels / conv->n_chunks; panel++) {
-                        use_panel(conv, panel, &tile);
-                        for (int64_t unit = group * conv->units; unit < last && !work_stops(&work, steps);
-                             unit++)
-                                run_unit(run, unit, panels_vectors(&conv->panels, panel), &tile);
-                }
-        }
+        for (int64_t piece = begin; piece < end && !work.stops; piece++)
+                run_group(run, piece / conv->n_chunks, piece % conv->n_chunks, &work, &tile);
 }
 
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,

@@ -18,6 +18,8 @@
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 
+enum { POINTWISE_WEIGHTS = 256 << 10, POINTWISE_ROWS = 4 << 20 }; // bytes
+
 const Tensor *product_constant(const OpCall *call, int index)
 {
         const Tensor *tensor = NULL;
@@ -104,6 +106,41 @@ static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd,
 static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd };
 static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &winograd_4,
                                                       &winograd_2, &onednn_product };
+
+static bool has_one_tap(const DnnlConv *conv)
+{
+        for (int d = 2; d < conv->input.rank; d++)
+                if (conv->weight.size[d] != 1 || conv->stride[d - 2] != 1 || conv->padding[d - 2] != 0)
+                        return false;
+        return conv->groups == 1;
+}
+
+// A kernel of one tap, where channels lie together: a product of rows with the bits of a direct
+// convolution. Rows are laid out for it once, which is faster than reading them as they lie where
+// each is read for many panels of weights.
+static Status make_pointwise(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1];
+        DnnlMatmul matmul = { .b_data = conv->weight_data,
+                              .share = conv->share,
+                              .bias_data = conv->bias_data,
+                              .n_threads = conv->n_threads };
+        PackedMatmul *packed;
+        if (conv->input.rank != 4 || !has_one_tap(conv) || !meta_is_channels_last(&conv->input) ||
+            !meta_is_channels_last(&conv->out))
+                return STATUS_OK;
+        int64_t n_rows = meta_numel(&conv->out) / n_out;
+        meta_init(&matmul.a, conv->input.dtype, 2, (int64_t[]){ n_rows, n_in });
+        meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ n_in, n_out });
+        meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ n_rows, n_out });
+        matmul.b.stride[0] = 1;
+        matmul.b.stride[1] = n_in;
+        TRY(packed_matmul_new(&matmul, clamp, &packed));
+        if (packed != NULL)
+                *out_product = (PackedProduct){ &packed_product, packed, packed_matmul_name(packed),
+                                                packed_matmul_scratch(packed), 0 };
+        return STATUS_OK;
+}
 
 static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, const DirectClamp *clamp,
                         PackedProduct *out_product)
@@ -252,12 +289,25 @@ Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precis
 }
 
 // ---- the rule ----
+// Weights that stay in the second-level cache are used as fast by direct convolutions. Several
+// threads lay out all rows before they multiply.
+static bool takes_pointwise(const DnnlConv *conv)
+{
+        int64_t n_rows = meta_numel(&conv->input) / conv->weight.size[1];
+        return isa_level() < ISA_AVX512_BF16 && direct_isa() != NULL && direct_isa()->dense_rows != NULL &&
+               meta_numel(&conv->weight) * (int64_t)sizeof(float) > POINTWISE_WEIGHTS &&
+               (conv->n_threads == 1 ||
+                n_rows * conv->weight.size[1] * (int64_t)sizeof(float) <= POINTWISE_ROWS);
+}
+
 static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
 {
         int step = winograd_rule(conv);
         *out_product = (PackedProduct){ 0 };
         if (step != 0)
                 TRY(make_kind(step == 4 ? &winograd_4 : &winograd_2, conv, clamp, out_product));
+        if (out_product->kind == NULL && takes_pointwise(conv))
+                TRY(make_pointwise(conv, clamp, out_product));
         if (out_product->kind == NULL)
                 TRY(make_kind(conv->groups == 1 ? &direct_product : &depthwise_product, conv, clamp,
                               out_product));
@@ -513,14 +563,6 @@ static bool sample_rows(const TensorMeta *batched, TensorMeta *out)
                 sample.stride[d] = batched->stride[from];
         }
         return product_rows(&sample, out);
-}
-
-static bool has_one_tap(const DnnlConv *conv)
-{
-        for (int d = 2; d < conv->input.rank; d++)
-                if (conv->weight.size[d] != 1 || conv->stride[d - 2] != 1 || conv->padding[d - 2] != 0)
-                        return false;
-        return conv->groups == 1;
 }
 
 static Status make_turned(const DnnlConv *conv, Precision precision, PackedProduct *out_product)

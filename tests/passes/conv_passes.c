@@ -358,6 +358,31 @@ Test(conv_passes, a_kernel_of_one_tap_over_rows_is_a_product)
                   1);
 }
 
+// Weights of 351 KiB: more than direct convolutions take.
+Test(conv_passes, kernels_of_one_tap_with_many_weights_are_products)
+{
+        const char *const weights[] = { "w:300,300,1,1", "b:300", NULL };
+        const char *twice = CALL("c", "conv2d.default", "\"%x0\", \"%w\", \"%b\"")
+                CALL("d", "conv2d.default", "\"%c\", \"%w\", \"%b\"");
+        static const struct {
+                const char *what, *nodes;
+        } cases[] = {
+                { "alone", OUTPUT("\"%d\"") },
+                { "residual and relu", CALL("s", "add.Tensor", "\"%d\", \"%c\"")
+                                               CALL("r", "relu.default", "\"%s\"") OUTPUT("\"%r\"") },
+                { "silu", CALL("r", "silu.default", "\"%d\"") OUTPUT("\"%r\"") },
+        };
+        static const char *const inputs[] = { "2,300,5,7", "1,300,1,2" };
+        for (size_t i = 0; i < ARRAY_LENGTH(cases) * ARRAY_LENGTH(inputs); i++) {
+                Text nodes = { 0 };
+                text_add(&nodes, twice);
+                text_add(&nodes, cases[i / ARRAY_LENGTH(inputs)].nodes);
+                try_graph(cases[i / ARRAY_LENGTH(inputs)].what, LIST(inputs[i % ARRAY_LENGTH(inputs)]),
+                          weights, nodes.data, 4);
+                text_deinit(&nodes);
+        }
+}
+
 #define DEPTHWISE(name, in)                                                                                  \
         CALL(name, "conv2d.default", "\"%" in "\", \"%w\", null, [1, 1], [1, 1], [1, 1], 8")
 #define TOKENS(image)                                                                                        \

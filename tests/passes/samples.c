@@ -131,6 +131,12 @@ static const Case cases[] = {
           CALL("c", "conv1d.default", "\"%x0\", \"%w\", null, [1], [1]") OUTPUT("\"%c\""),
           { "w:16,3,3" },
           false },
+        { "kernels of one tap with many weights",
+          "1,300,5,7",
+          CALL("c", "conv2d.default", "\"%x0\", \"%w\", \"%b\"")
+                  CALL("d", "conv2d.default", "\"%c\", \"%w\", \"%b\"") OUTPUT("\"%d\""),
+          { "w:300,300,1,1", "b:300" },
+          false },
         { "a line of rows",
           "1,37,48",
           CALL("s", "slice.Tensor", "\"%x0\", 1, 3, 37") CALL("t", "transpose.int", "\"%s\", 1, 2")

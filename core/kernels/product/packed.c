@@ -136,7 +136,8 @@ typedef struct MatmulRun {
 // Rows of a group, in parts of a tile each.
 typedef struct Group {
         int64_t begin, n_rows, n_parts;
-        float *dense; // [block][part][step][row of the part]
+        int64_t part_rows, longer_parts; // of a part at least; parts with one more
+        float *dense;                    // [block][part][step][row of the part]
 } Group;
 
 static Group group_at(const MatmulRun *run, int64_t index)
@@ -145,13 +146,16 @@ static Group group_at(const MatmulRun *run, int64_t index)
         Group group = { .begin = index * matmul->group };
         group.n_rows = MIN(matmul->n_rows - group.begin, matmul->group);
         group.n_parts = (group.n_rows + matmul->most - 1) / matmul->most;
+        group.part_rows = group.n_rows / group.n_parts;
+        group.longer_parts = group.n_rows % group.n_parts;
         group.dense = run->scratch + (matmul->n_threads > 1 ? group.begin * matmul->run.n : 0);
         return group;
 }
 
+// The first parts are one row longer: 64-bit divisions take as long as a small tile.
 static int64_t part_at(const Group *group, int64_t part)
 {
-        return part * group->n_rows / group->n_parts;
+        return part * group->part_rows + MIN(part, group->longer_parts);
 }
 
 static int64_t block_at(const PackedMatmul *matmul, int64_t block)

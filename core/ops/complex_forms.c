@@ -3,6 +3,7 @@
 // is four products of parts; norms are those of the absolute values.
 #include "core/ops/complex_forms.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/ops/arguments.h"
@@ -109,16 +110,6 @@ static Status mean_form(Emitter *emitter, const OpCall *call, Value *out)
         const int64_t n_in = meta_numel(&self.tensor->meta), n_out = meta_numel(compose_meta(&c, sum));
         return compose_end(&c, OP(&c, "aten::div.Scalar", sum, value_int(n_out == 0 ? 1 : n_in / n_out)),
                            out);
-}
-
-// A sum at chosen places is linear. Products and PyTorch's division by counts are not.
-static Status sum_at_form(Emitter *emitter, const OpCall *call, Value *out)
-{
-        const char *name = arg_text(call, SCATTER_REDUCE);
-        if (name != NULL && strcmp(name, "add") != 0 && strcmp(name, "sum") != 0)
-                return fail(STATUS_DTYPE, "%s of complex numbers with reduce='%s' is not implemented",
-                            call->schema->name, name);
-        return linear_form(emitter, call, out);
 }
 
 // dtype= leaves the imaginary parts out. Without it PyTorch has no kernel.
@@ -451,6 +442,36 @@ static Status logsumexp_form(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, OP(&c, "aten::add.Tensor", OP(&c, "aten::log", sum), top), out);
 }
 
+// x / sqrt(mean(x^2) + eps): squares of the numbers, not of their absolute values.
+static Status rms_norm_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value x = call->args[SELF];
+        if (!is_complex(x))
+                return fail(STATUS_DTYPE, "rms_norm: 'input' is real, 'weight' is complex");
+        const TensorMeta *meta = &x.tensor->meta;
+        int64_t size[MAX_RANK], dims[MAX_RANK];
+        const int n = compose_int_list(&c, "normalized_shape", size);
+        bool fits = n > 0 && n <= meta->rank;
+        for (int k = 0; fits && k < n; k++) {
+                dims[k] = meta->rank - n + k;
+                fits = size[k] == meta->size[dims[k]];
+        }
+        if (!fits)
+                compose_check(&c,
+                              fail(STATUS_SHAPE, "rms_norm: the input does not end with normalized_shape"));
+        const double least = meta->dtype == DTYPE_C64 ? FLT_EPSILON : DBL_EPSILON;
+        const double eps = compose_has(&c, "eps") ? compose_double(&c, "eps") : least;
+        Value mean = OP(&c, "aten::mean.dim", OP(&c, "aten::pow.Tensor_Scalar", x, value_int(2)),
+                        compose_ints(&c, dims, n), value_bool(true));
+        Value scale = OP(&c, "aten::rsqrt", OP(&c, "aten::add.Scalar", mean, value_float(eps)));
+        Value made = OP(&c, "aten::mul.Tensor", x, scale);
+        if (compose_has(&c, "weight"))
+                made = OP(&c, "aten::mul.Tensor", made, NAMED(&c, "weight"));
+        return compose_end(&c, made, out);
+}
+
 // ---- the table ----
 static const struct {
         const char *row;
@@ -468,8 +489,6 @@ static const struct {
         { "aten::index_put", linear_form },
         { "aten::_unsafe_index_put", linear_form },
         { "aten::scatter_add", linear_form },
-        { "aten::scatter.reduce", sum_at_form },
-        { "aten::scatter_reduce.two", sum_at_form },
         { "aten::softmax.int", softmax_form },
         { "aten::log_softmax.int", softmax_form },
         { "aten::im2col", linear_form },
@@ -518,6 +537,7 @@ static const struct {
         { "aten::std_mean.dim", std_mean_form },
         { "aten::std_mean.correction", std_mean_form },
         { "aten::logsumexp", logsumexp_form },
+        { "aten::rms_norm", rms_norm_form },
 };
 
 static bool has_complex(const OpCall *call)

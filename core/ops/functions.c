@@ -3,6 +3,7 @@
 // distribution, the multivariate gamma function, put, conv_tbc, unravel_index.
 #include <math.h>
 #include <inttypes.h>
+#include "core/kernels/dense.h"
 #include "core/ops/compose.h"
 
 static Status ndtr_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -71,6 +72,22 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, OP(&c, "aten::copy_", copy, changed), out);
 }
 
+// The taps side by side, times the weight: the product of matrices that PyTorch makes.
+static Value taps_product(Compose *c, Value self, Value weight, int64_t pad)
+{
+        const TensorMeta *w = compose_meta(c, weight);
+        const int64_t n_taps = w->size[0], n_in = w->size[1], n_out = w->size[2];
+        self = OP(c, "aten::constant_pad_nd", self, INTS(c, 0, 0, 0, 0, pad, pad));
+        Value taps = OP(c, "aten::unfold", self, value_int(0), value_int(n_taps), value_int(1));
+        const TensorMeta *meta = compose_meta(c, taps);
+        const int64_t size[] = { meta->size[0], meta->size[1], n_out };
+        taps = OP(c, "aten::reshape", OP(c, "aten::permute", taps, INTS(c, 0, 1, 3, 2)),
+                  INTS(c, saturating_product(size[0], size[1]), saturating_product(n_taps, meta->size[2])));
+        Value made = OP(c, "aten::mm", taps,
+                        OP(c, "aten::reshape", weight, INTS(c, saturating_product(n_taps, n_in), n_out)));
+        return OP(c, "aten::reshape", made, compose_ints(c, size, 3));
+}
+
 // Time, batch, channels: a convolution over time. Negative padding leaves out rows at both ends.
 static Status conv_tbc_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -83,9 +100,6 @@ static Status conv_tbc_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "have 3 dims: kernel_width, in_channels, out_channels.");
         if (compose_meta(&c, bias)->rank != 1)
                 return fail(STATUS_SHAPE, "Bias must be 1-D");
-        const Dtype dtype = compose_meta(&c, self)->dtype;
-        if ((DTYPES_COMPLEX & DTYPE_BIT(dtype)) != 0) // PyTorch multiplies matrices: other roundings
-                return fail(STATUS_DTYPE, "\"conv_tbc\" not implemented for '%s'", dtype_words(dtype));
         const int64_t n = compose_meta(&c, self)->size[0], n_taps = compose_meta(&c, weight)->size[0];
         int64_t pad = compose_int(&c, "pad");
         if (pad < 0) {
@@ -103,6 +117,9 @@ static Status conv_tbc_expand(Emitter *emitter, const OpCall *call, Value *out)
                 self = OP(&c, "aten::narrow", self, value_int(0), value_int(-pad), value_int(n + 2 * pad));
                 pad = 0;
         }
+        if (dtype_info[compose_meta(&c, self)->dtype].kind == DTYPE_KIND_COMPLEX)
+                return compose_end(&c, OP(&c, "aten::add.Tensor", taps_product(&c, self, weight, pad), bias),
+                                   out);
         Value made = OP(&c, "aten::conv1d", OP(&c, "aten::permute", self, INTS(&c, 1, 2, 0)),
                         OP(&c, "aten::permute", weight, INTS(&c, 2, 1, 0)), bias, INTS(&c, 1), INTS(&c, pad));
         made = OP(&c, "aten::permute", made, INTS(&c, 2, 0, 1));

@@ -10,6 +10,7 @@
 #include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
 #include "core/ops/view.h"
+#include <math.h>
 #include <string.h>
 
 // What argument 3 is.
@@ -138,17 +139,23 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
         return STATUS_OK;
 }
 
-// What index_reduce refuses beyond index_add. Bools are reduced in whole slices only.
+// What index_reduce refuses beyond index_add. Bools and complex numbers are reduced in whole slices
+// only.
 static Status check_reduced_lines(const OpCall *call, const TensorMeta *self, const TensorMeta *source)
 {
         if (self->rank != source->rank)
                 return fail(STATUS_SHAPE,
                             "source tensor shape must match self tensor shape, excluding the specified "
                             "dimension");
-        bool whole = self->rank > 1 && !is_mean(call) && arg_bool(call, SCATTER_INCLUDE_SELF, true);
-        return self->dtype != DTYPE_BOOL || whole
+        const bool complex = point_is_complex(self->dtype),
+                   include_self = arg_bool(call, SCATTER_INCLUDE_SELF, true),
+                   whole = self->rank > 1 && include_self && (complex || !is_mean(call));
+        return whole || (self->dtype != DTYPE_BOOL && !complex)
                        ? STATUS_OK
-                       : fail(STATUS_DTYPE, "\"index_func_\" not implemented for 'Bool'");
+                       : fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'",
+                              complex && !include_self ? "index_reduce_func_exclude_input_init"
+                                                       : "index_func_",
+                              dtype_words(self->dtype));
 }
 
 static Status refuse_complex_fill(void)
@@ -198,6 +205,9 @@ static Status scatter_infer(OpCall *call)
         ScatterKind kind;
         TRY(arg_dim(call, SCATTER_DIM, self->rank, &dim));
         TRY(scatter_kind(call, &kind));
+        if (point_is_complex(self->dtype) && (kind == SCATTER_MAX || kind == SCATTER_MIN))
+                return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s': complex numbers have no order",
+                            call->schema->name, dtype_words(self->dtype));
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
         if (row->lines && row->by_name)
                 TRY(check_reduced_lines(call, self, src));
@@ -233,15 +243,12 @@ static Status forget_self(const OpRun *run, IndexWalk *walk, ScatterKind kind, v
         Dtype dtype = walk->dtype;
         _Alignas(16) char neutral[16] = { 0 };
         bool extreme = kind == SCATTER_MAX || kind == SCATTER_MIN;
-        if (dtype_is_float(dtype))
-                element_from_f64(dtype, neutral,
-                                 !extreme              ? kind == SCATTER_MULTIPLY
-                                 : kind == SCATTER_MAX ? -__builtin_inf()
-                                                       : __builtin_inf());
+        if (!extreme)
+                TRY(value_element(value_int(kind == SCATTER_MULTIPLY), dtype, neutral));
+        else if (dtype_is_float(dtype))
+                element_from_f64(dtype, neutral, kind == SCATTER_MAX ? -INFINITY : INFINITY);
         else
-                element_from_i64(dtype, neutral,
-                                 extreme ? int_extreme(dtype, kind == SCATTER_MIN)
-                                         : kind == SCATTER_MULTIPLY);
+                element_from_i64(dtype, neutral, int_extreme(dtype, kind == SCATTER_MIN));
         IndexWalk fill = *walk;
         memset(fill.plain_stride, 0, sizeof(fill.plain_stride));
         return index_scatter(run->ctx, &fill, SCATTER_COPY, out, neutral);
@@ -310,6 +317,31 @@ static Status scale_source(const OpRun *run, Dense *scaled, const void **src, Te
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
+// By a complex number, as PyTorch does: an infinite part makes the other one NaN.
+#define DIVIDE_COMPLEX(name, type)                                                                           \
+        static void name(type *sum, int64_t count)                                                           \
+        {                                                                                                    \
+                const type re = sum[0], im = sum[1], n = (type)MAX(count, 1);                                \
+                sum[0] = (re + im * 0) / n;                                                                  \
+                sum[1] = (im - re * 0) / n;                                                                  \
+        }
+DIVIDE_COMPLEX(divide_c64, float)
+DIVIDE_COMPLEX(divide_c128, double)
+
+static void divide_element(Dtype dtype, void *sum, int64_t count)
+{
+        if (dtype == DTYPE_C64) {
+                divide_c64(sum, count);
+        } else if (dtype == DTYPE_C128) {
+                divide_c128(sum, count);
+        } else if (count > 1 && dtype_is_float(dtype)) {
+                element_from_f64(dtype, sum, element_as_f64(dtype, sum) / (double)count);
+        } else if (count > 1) {
+                int64_t whole = element_as_i64(dtype, sum), quotient = whole / count;
+                element_from_i64(dtype, sum, quotient - (whole % count < 0));
+        }
+}
+
 // reduce='mean': divides each sum by its number of terms; integers are floored.
 static Status divide_by_counts(const OpRun *run, const IndexWalk *walk, bool include_self)
 {
@@ -325,17 +357,8 @@ static Status divide_by_counts(const OpRun *run, const IndexWalk *walk, bool inc
         ones.dtype = DTYPE_I64;
         memset(ones.plain_stride, 0, sizeof(ones.plain_stride));
         TRY(index_scatter(run->ctx, &ones, SCATTER_ADD, count, &one));
-        for (int64_t i = 0; i < n && !work_stops(&work, ELEMENT_STEPS); i++) {
-                char *at = (char *)run->out[0] + i * bytes;
-                if (count[i] < 2)
-                        continue;
-                if (dtype_is_float(out->dtype)) {
-                        element_from_f64(out->dtype, at, element_as_f64(out->dtype, at) / (double)count[i]);
-                } else {
-                        int64_t sum = element_as_i64(out->dtype, at), quotient = sum / count[i];
-                        element_from_i64(out->dtype, at, quotient - (sum % count[i] < 0));
-                }
-        }
+        for (int64_t i = 0; i < n && !work_stops(&work, ELEMENT_STEPS); i++)
+                divide_element(out->dtype, (char *)run->out[0] + i * bytes, count[i]);
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
@@ -399,15 +422,15 @@ const OpDef index_scatter_ops[] = {
                 DTYPES_REAL | DTYPES_COMPLEX, value_row),
         SCATTER("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> "
                 "Tensor",
-                DTYPES_REAL, named_row),
+                DTYPES_REAL | DTYPES_COMPLEX, named_row),
         SCATTER("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) "
                 "-> Tensor",
-                DTYPES_REAL, named_value_row),
+                DTYPES_REAL | DTYPES_COMPLEX, named_value_row),
         SCATTER("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", DTYPES_REAL,
                 add_row),
         SCATTER("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
                 "bool include_self=True) -> Tensor",
-                DTYPES_REAL, named_row),
+                DTYPES_REAL | DTYPES_COMPLEX, named_row),
         SCATTER("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> "
                 "Tensor",
                 DTYPES_REAL, lines_add_row),
@@ -419,6 +442,6 @@ const OpDef index_scatter_ops[] = {
                 lines_boxed_row),
         SCATTER("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                 "include_self=True) -> Tensor",
-                DTYPES_REAL, lines_named_row),
+                DTYPES_REAL | DTYPES_COMPLEX, lines_named_row),
 };
 OP_FILE(index_scatter_ops);

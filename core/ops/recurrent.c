@@ -377,6 +377,44 @@ static Status check_cell_state(const TensorMeta *input, const TensorMeta *state,
         return STATUS_OK;
 }
 
+static Value sigmoid_sum(Compose *c, Value a, Value b)
+{
+        return OP(c, "aten::sigmoid", OP(c, "aten::add.Tensor", a, b));
+}
+
+// One step in the operators that PyTorch has for complex numbers.
+static States complex_cell(Compose *c, const Layer *layer, Value input, const States *first)
+{
+        Value a = OP(c, "aten::linear", input, layer->w_ih, layer->b_ih),
+              b = OP(c, "aten::linear", first->hidden, layer->w_hh, layer->b_hh);
+        States next = { value_none(), value_none(), value_none() };
+        if (layer->kind == RECURRENT_LSTM) {
+                Value gates =
+                        OP(c, "aten::chunk", OP(c, "aten::add.Tensor", a, b), value_int(4), value_int(1));
+                Value in = OP(c, "aten::sigmoid", compose_item(c, gates, 0)),
+                      forget = OP(c, "aten::sigmoid", compose_item(c, gates, 1)),
+                      fresh = OP(c, "aten::tanh", compose_item(c, gates, 2)),
+                      shown = OP(c, "aten::sigmoid", compose_item(c, gates, 3));
+                next.cell = OP(c, "aten::add.Tensor", OP(c, "aten::mul.Tensor", forget, first->cell),
+                               OP(c, "aten::mul.Tensor", in, fresh));
+                next.hidden = OP(c, "aten::mul.Tensor", shown, OP(c, "aten::tanh", next.cell));
+        } else if (layer->kind == RECURRENT_GRU) {
+                Value x = OP(c, "aten::chunk", a, value_int(3), value_int(1)),
+                      h = OP(c, "aten::chunk", b, value_int(3), value_int(1));
+                Value reset = sigmoid_sum(c, compose_item(c, x, 0), compose_item(c, h, 0)),
+                      update = sigmoid_sum(c, compose_item(c, x, 1), compose_item(c, h, 1));
+                Value fresh = OP(c, "aten::tanh",
+                                 OP(c, "aten::add.Tensor", compose_item(c, x, 2),
+                                    OP(c, "aten::mul.Tensor", reset, compose_item(c, h, 2))));
+                Value gap = OP(c, "aten::sub.Tensor", first->hidden, fresh);
+                next.hidden = OP(c, "aten::add.Tensor", OP(c, "aten::mul.Tensor", gap, update), fresh);
+        } else {
+                next.hidden = OP(c, layer->kind == RECURRENT_TANH ? "aten::tanh" : "aten::relu",
+                                 OP(c, "aten::add.Tensor", a, b));
+        }
+        return next;
+}
+
 static States run_cell(Compose *c, RecurrentKind kind, Value hidden, Value cell)
 {
         Value input = NAMED(c, "input");
@@ -397,7 +435,11 @@ static States run_cell(Compose *c, RecurrentKind kind, Value hidden, Value cell)
         if (compose_failed(c))
                 return (States){ value_none(), value_none(), value_none() };
         const States first = { .hidden = hidden, .cell = cell };
-        return run_layer(c, &layer, OP(c, "aten::unsqueeze", input, value_int(0)), &first, false);
+        Value steps = OP(c, "aten::unsqueeze", input, value_int(0));
+        if (dtype_info[meta->dtype].kind != DTYPE_KIND_COMPLEX)
+                return run_layer(c, &layer, steps, &first, false);
+        compose_check(c, check_layer(&layer, compose_meta(c, steps), hidden, cell));
+        return complex_cell(c, &layer, input, &first);
 }
 
 static Status lstm_cell_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -446,7 +488,7 @@ static Status rnn_relu_cell_expand(Emitter *emitter, const OpCall *call, Value *
         {                                                                                                    \
                 "aten::" name "(Tensor input, " state " hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "   \
                 "Tensor? b_hh=None) -> " returns,                                                            \
-                        DTYPES_REAL, .expand = function##_expand, .traits = TRAIT_FRESH                      \
+                        DTYPES_REAL | DTYPES_COMPLEX, .expand = function##_expand, .traits = TRAIT_FRESH     \
         }
 const OpDef recurrent_ops[] = {
         { "fxserve::recurrent_steps(Tensor gates, Tensor hidden, Tensor? cell, Tensor weight, Tensor? bias, "

@@ -42,6 +42,7 @@ def hand_cases():
     yield from convolutions()
     yield from matrices()
     yield from losses()
+    yield from layers()
 
 
 def views():
@@ -285,6 +286,11 @@ def places():
             yield f"aten.scatter{twin}.reduce", [x, 0, at, src], {"reduce": "add"}
             yield f"aten.scatter_reduce{twin}.two", [x, 0, at, src, "sum"], {}
             yield f"aten.scatter_reduce{twin}.two", [x, 0, at, src, "sum"], {"include_self": False}
+            for reduce in ("add", "multiply"):
+                yield f"aten.scatter{twin}.value_reduce", [x, 0, at, 1 - 2j], {"reduce": reduce}
+        wide = spiral(2, x.shape[1], dtype=x.dtype, seed=5)
+        yield "aten.index_reduce.default", [x, 0, t([2, 2], dtype=torch.int64), wide, "prod"], {}
+        yield "aten.index_reduce.default", [x, 0, t([2, 2], dtype=torch.int64), wide, "mean"], {}
         yield "aten._unsafe_index_put.default", [x, [t([0, 2], dtype=torch.int64)], src], {}
         yield "aten._unsafe_index_put.default", [x, [t([0, 0], dtype=torch.int64)], src, True], {}
 
@@ -369,3 +375,19 @@ def losses():
             yield "aten.soft_margin_loss.default", [a, b, n], {}
             yield "aten.poisson_nll_loss.default", [a, b, n == 0, False, 1e-8, n], {}
             yield "aten.triplet_margin_loss.default", [a, b, c], {"reduction": n, "swap": n == 1}
+
+
+def layers():
+    for dtype in (c64, c128):
+        def x(*shape, seed=3, dtype=dtype):
+            return spiral(*shape, dtype=dtype, seed=seed)
+
+        yield "aten.rms_norm.default", [x(2, 3), [3]], {}
+        yield "aten.rms_norm.default", [x(2, 3), [2, 3], x(2, 3, seed=5), 0.5], {}
+        for pad in (0, 1, -1):
+            yield "aten.conv_tbc.default", [x(4, 2, 2), x(2, 2, 3, seed=5), x(3), pad], {}
+        for name, n, h in (("lstm_cell", 4, [x(2, 2), x(2, 2, seed=7)]), ("gru_cell", 3, x(2, 2)),
+                           ("rnn_tanh_cell", 1, x(2, 2))):
+            weights = [x(2 * n, 3, seed=5) / 3, x(2 * n, 2, seed=7) / 3]
+            yield f"aten.{name}.default", [x(2, 3), h, *weights], {}
+            yield f"aten.{name}.default", [x(2, 3), h, *weights, x(2 * n), x(2 * n, seed=5)], {}

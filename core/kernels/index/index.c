@@ -226,12 +226,27 @@ static int64_t combine_i64(ScatterKind kind, int64_t a, int64_t b)
         return b;
 }
 
+// Sums and products of complex numbers, by the plain formulas; they have no order.
+#define COMBINE_COMPLEX(name, type)                                                                          \
+        static void name(ScatterKind kind, type *to, const type *from)                                       \
+        {                                                                                                    \
+                const type re = to[0], im = to[1];                                                           \
+                to[0] = kind == SCATTER_ADD ? re + from[0] : re * from[0] - im * from[1];                    \
+                to[1] = kind == SCATTER_ADD ? im + from[1] : re * from[1] + im * from[0];                    \
+        }
+COMBINE_COMPLEX(combine_c64, float)
+COMBINE_COMPLEX(combine_c128, double)
+
 static void combine(ScatterKind kind, Dtype dtype, void *to, const void *from)
 {
         if (kind == SCATTER_COPY)
                 copy_element(to, from, dtype_info[dtype].bytes);
         else if (dtype == DTYPE_F32 && kind == SCATTER_ADD)
                 *(float *)to += *(const float *)from;
+        else if (dtype == DTYPE_C64)
+                combine_c64(kind, to, from);
+        else if (dtype == DTYPE_C128)
+                combine_c128(kind, to, from);
         else if (dtype_is_float(dtype))
                 element_from_f64(dtype, to,
                                  combine_f64(kind, element_as_f64(dtype, to), element_as_f64(dtype, from)));

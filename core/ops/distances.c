@@ -208,8 +208,11 @@ static Status norm_except_dim_expand(Emitter *emitter, const OpCall *call, Value
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        return compose_end(&c, norm_except(&c, NAMED(&c, "v"), NAMED(&c, "pow"), compose_int(&c, "dim")),
-                           out);
+        Value v = NAMED(&c, "v");
+        const int64_t dim = compose_int(&c, "dim");
+        if (compose_meta(&c, v)->rank == 0 && dim == 0)
+                return fail(STATUS_SHAPE, "Dimension specified as 0 but tensor has no dimensions");
+        return compose_end(&c, norm_except(&c, v, NAMED(&c, "pow"), dim), out);
 }
 
 static Status weight_norm_expand(Emitter *emitter, const OpCall *call, Value *out)

@@ -357,6 +357,14 @@ Test(emit, a_dtype_outside_the_row_is_refused_by_name)
                   failure_current()->message);
 }
 
+Test(emit, a_number_has_no_dimension_to_keep)
+{
+        Value number = sample_tensor(&sample, DTYPE_F32, 0, NULL, DOUBLES(-7));
+        expect_failure(STATUS_SHAPE, "Dimension specified as 0 but tensor has no dimensions",
+                       "aten::norm_except_dim", VALUES(number));
+        EXPECT(sample_call(&sample, "aten::norm_except_dim", VALUES(number, value_int(2), value_int(-1))), 7);
+}
+
 Test(emit, losses_of_integers_are_refused_in_the_words_of_their_kernels)
 {
         static const struct {

@@ -102,12 +102,13 @@ static Task *first_of(const FairFlow *flow, int64_t now_ns)
 }
 
 // Of two that have used as much, the one whose task came first.
-Task *fair_next(const FairQueue *queue, int64_t now_ns)
+static Task *next_within(const FairQueue *queue, int64_t least_ns, int64_t most_ns, int64_t now_ns)
 {
         const FairFlow *least = NULL;
         Task *next = NULL;
         for (const FairFlow *flow = queue->first; flow != NULL; flow = flow->next) {
-                if (least != NULL && flow->used_ns > least->used_ns)
+                if (flow->mean_ns < least_ns || flow->mean_ns > most_ns ||
+                    (least != NULL && flow->used_ns > least->used_ns))
                         continue;
                 Task *task = first_of(flow, now_ns);
                 if (task == NULL ||
@@ -117,6 +118,16 @@ Task *fair_next(const FairQueue *queue, int64_t now_ns)
                 next = task;
         }
         return next;
+}
+
+Task *fair_next(const FairQueue *queue, int64_t now_ns)
+{
+        return next_within(queue, 0, INT64_MAX, now_ns);
+}
+
+Task *fair_next_short(const FairQueue *queue, int64_t most_ns, int64_t now_ns)
+{
+        return next_within(queue, 1, most_ns, now_ns); // 0: not known
 }
 
 int64_t fair_due_ns(const FairQueue *queue)

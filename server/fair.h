@@ -41,6 +41,8 @@ void fair_add(FairQueue *queue, Task *task);
 void fair_remove(FairQueue *queue, Task *task);
 // That is to be removed next; NULL: none waits, or all are held at this time (INT64_MAX: none is).
 Task *fair_next(const FairQueue *queue, int64_t now_ns);
+// The same of kinds whose tasks took at most `most_ns` of late.
+Task *fair_next_short(const FairQueue *queue, int64_t most_ns, int64_t now_ns);
 int64_t fair_due_ns(const FairQueue *queue); // when the first held one may go; INT64_MAX: none is held
 // The next one of this kind in order, held or not, behind `places`, which are zeroed first. It may
 // be removed before the next call.

@@ -3,6 +3,10 @@
 // then the thread takes the next. One idle task may wait beside them, looked at when the queue is
 // empty. Threads with nothing to do sleep no longer than until it is due.
 //
+// Beside the workers there is one express thread. While all workers are busy with runs that take
+// SHORT_PART times as long, a request runs on it at once instead of after one of them; the cores
+// are shared for that moment. So a graph with long runs does not delay those with short ones.
+//
 // By itself the C library gives the end of its heap back as soon as a few hundred kilobytes there
 // are free, so that every body, result and reply of that size is made of new pages, which the
 // kernel has to find, clear and map: a third of a request with 600 kB. Here freed memory stays
@@ -19,23 +23,25 @@ enum {
         TRIMS_WANTED = 2,             // the second one for what runs still held at the first
         HEAP_KEPT_BYTES = 32 << 20,   // free at a heap's end before it shrinks at once
         MAPPED_FROM_BYTES = 32 << 20, // larger blocks are mapped and unmapped one by one
+        SHORT_PART = 4,
 };
 static const int64_t QUIET_NS = 100000000, TRIM_EVERY_NS = 2000000000;
 
 struct Workers {
         pthread_mutex_t mutex;
-        pthread_cond_t filled;
+        pthread_cond_t filled, express; // what workers sleep on; what the express thread sleeps on
         FairQueue queue;
         Task *idle;                              // at most one waits
         int64_t n_queued, n_running, max_queued; // requests
         size_t queued_bytes;
-        int n_waiting;                  // threads that have nothing to do
+        int n_waiting;                  // workers that have nothing to do
+        bool express_waits;             // the express thread has nothing to do
         uint64_t n_taken, n_taken_then; // tasks, now and when memory was given back last
         int64_t trimmed_ns;             // when that was
         int n_trims_wanted;             // workers_give_back
         uint64_t n_shrinks;             // workers_shrink
         bool stopping, idle_running;
-        int n_threads, n_ended;
+        int n_workers, n_threads, n_ended; // n_threads: with the express thread, which is the last
         pthread_t *threads;
         Worker workers[];
 };
@@ -61,6 +67,27 @@ static void stop_idle_task(Workers *workers)
                         atomic_store(workers->workers[i].stop, 1);
 }
 
+// For the express thread; NULL: nothing that it may run. Workers that run no request (a build) or
+// one of a kind whose time is not known count as busy for long.
+static Task *express_task(Workers *workers)
+{
+        int64_t least_ns = INT64_MAX;
+        if (workers->n_waiting > 0 || workers->queue.n_queued == 0)
+                return NULL;
+        for (int i = 0; i < workers->n_workers; i++) {
+                int64_t mean_ns = fair_flow(&workers->queue, workers->workers[i].kind)->mean_ns;
+                if (workers->workers[i].runs_request && mean_ns != 0)
+                        least_ns = MIN(least_ns, mean_ns);
+        }
+        return fair_next_short(&workers->queue, least_ns / SHORT_PART, clock_ns());
+}
+
+static void wake_express(Workers *workers)
+{
+        if (workers->express_waits && express_task(workers) != NULL)
+                pthread_cond_signal(&workers->express);
+}
+
 static void append_task(Workers *workers, Task *task)
 {
         task->is_queued = true;
@@ -75,6 +102,7 @@ static void append_task(Workers *workers, Task *task)
                 atomic_fetch_add(task->n_waiting, 1);
         if (!task->is_idle && workers->n_waiting == 0 && workers->idle_running)
                 stop_idle_task(workers);
+        wake_express(workers);
 }
 
 // The mutex is free: a thread that wakes up while it is held sleeps at once again.
@@ -97,7 +125,7 @@ static Task *next_task(Workers *workers)
 // or nothing was freed.
 static int64_t trim_due(const Workers *workers)
 {
-        if (workers->n_waiting < workers->n_threads || workers->n_taken == workers->n_taken_then)
+        if (workers->n_waiting < workers->n_workers || workers->n_taken == workers->n_taken_then)
                 return INT64_MAX;
         return MAX(clock_ns() + QUIET_NS, workers->trimmed_ns + TRIM_EVERY_NS);
 }
@@ -126,6 +154,7 @@ void workers_shrink(Workers *workers)
         pthread_mutex_lock(&workers->mutex);
         workers->n_shrinks++;
         pthread_cond_broadcast(&workers->filled);
+        pthread_cond_signal(&workers->express);
         pthread_mutex_unlock(&workers->mutex);
 }
 
@@ -163,6 +192,13 @@ static void sleep_until_filled(Workers *workers)
                 trim_memory(workers);
 }
 
+static void sleep_until_express(Workers *workers)
+{
+        workers->express_waits = true;
+        pthread_cond_wait(&workers->express, &workers->mutex);
+        workers->express_waits = false;
+}
+
 // One request may wait however large it is: what it holds was granted when it was read.
 static Submitted room_for(Workers *workers, const Task *task)
 {
@@ -183,7 +219,7 @@ static Submitted room_for(Workers *workers, const Task *task)
         if (flow->n_requests >= limits.max_queue_per_graph)
                 return KIND_FULL;
         bool late = task->deadline_ns != 0 &&
-                    fair_end_ns(&workers->queue, task->kind, task->level, workers->n_threads) >
+                    fair_end_ns(&workers->queue, task->kind, task->level, workers->n_workers) >
                             task->deadline_ns - clock_ns();
         return late ? TOO_LATE : SUBMITTED;
 }
@@ -191,7 +227,7 @@ static Submitted room_for(Workers *workers, const Task *task)
 int64_t workers_wait_ns(Workers *workers, const Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
-        int64_t ns = fair_end_ns(&workers->queue, task->kind, task->level, workers->n_threads);
+        int64_t ns = fair_end_ns(&workers->queue, task->kind, task->level, workers->n_workers);
         pthread_mutex_unlock(&workers->mutex);
         return ns;
 }
@@ -209,6 +245,9 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         workers->n_running += is_request;
         workers->idle_running |= is_idle;
         worker->is_idle_task = is_idle;
+        worker->runs_request = is_request;
+        worker->kind = done.kind;
+        wake_express(workers);
         if (workers->queue.n_queued > 0 && workers->n_waiting == 0 && workers->idle_running)
                 // this thread still counted as free when that task was queued
                 stop_idle_task(workers);
@@ -224,7 +263,7 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         if (!is_idle)
                 fair_end(&workers->queue, &done);
         workers->n_running -= is_request;
-        worker->is_idle_task = false;
+        worker->is_idle_task = worker->runs_request = false;
         if (is_idle) {
                 workers->idle_running = false;
                 pthread_cond_signal(&workers->filled); // somebody looks when the next one is due
@@ -241,12 +280,13 @@ static void *work(void *argument)
         while (!workers->stopping) {
                 if (worker->n_shrunk != workers->n_shrinks)
                         shrink(workers, worker);
-                Task *task = next_task(workers);
-                if (task != NULL) {
+                Task *task = worker->is_express ? express_task(workers) : next_task(workers);
+                if (task != NULL)
                         run_next(workers, worker, task);
-                        continue;
-                }
-                sleep_until_filled(workers);
+                else if (worker->is_express)
+                        sleep_until_express(workers);
+                else
+                        sleep_until_filled(workers);
         }
         workers->n_ended++;
         pthread_cond_broadcast(&workers->filled); // workers_end waits for it
@@ -316,8 +356,9 @@ static int start_threads(Workers *workers, int n_threads)
         return n;
 }
 
-Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **out_workers)
+Status workers_start(int n_workers, int n_wide, int64_t max_queued, Workers **out_workers)
 {
+        int n_threads = n_workers + 1;
         Workers *workers = calloc(1, sizeof(*workers) + (size_t)n_threads * sizeof(Worker));
         if (workers == NULL)
                 return fail_memory();
@@ -326,11 +367,15 @@ Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **ou
         pthread_condattr_init(&monotonic);
         pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
         pthread_cond_init(&workers->filled, &monotonic);
+        pthread_cond_init(&workers->express, &monotonic);
         pthread_condattr_destroy(&monotonic);
         workers->max_queued = max_queued;
+        workers->n_workers = n_workers;
         workers->threads = new_array((size_t)n_threads, sizeof(pthread_t));
         for (int i = 0; i < n_threads; i++)
-                workers->workers[i] = (Worker){ .pool = workers, .n_threads = i == 0 ? n_wide : 1 };
+                workers->workers[i] = (Worker){ .pool = workers,
+                                                .n_threads = i == 0 ? n_wide : 1,
+                                                .is_express = i == n_workers };
         mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
         mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
         pthread_mutex_lock(&workers->mutex);
@@ -346,7 +391,7 @@ Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **ou
 
 int workers_width(const Workers *workers)
 {
-        return workers->workers[workers->n_threads > 1 ? 1 : 0].n_threads;
+        return workers->workers[workers->n_workers > 1 ? 1 : 0].n_threads;
 }
 
 static void tell_to_end(Workers *workers)
@@ -357,6 +402,7 @@ static void tell_to_end(Workers *workers)
                 if (workers->workers[i].stop != NULL)
                         atomic_store(workers->workers[i].stop, 1);
         pthread_cond_broadcast(&workers->filled);
+        pthread_cond_signal(&workers->express);
         pthread_mutex_unlock(&workers->mutex);
 }
 
@@ -388,6 +434,7 @@ Workers *workers_stop(Workers *workers)
         }
         pthread_mutex_destroy(&workers->mutex);
         pthread_cond_destroy(&workers->filled);
+        pthread_cond_destroy(&workers->express);
         free(workers->threads);
         free(workers);
         return NULL;
@@ -442,7 +489,7 @@ int workers_stalled(Workers *workers, int64_t silence_ns)
 {
         int64_t now = clock_ns();
         int n = 0;
-        for (int i = 0; i < workers->n_threads; i++) {
+        for (int i = 0; i < workers->n_workers; i++) {
                 int64_t beat = atomic_load_explicit(&workers->workers[i].beat_ns, memory_order_relaxed);
                 n += beat != 0 && now - beat > silence_ns;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker pool: threads that run tasks, fed by one bounded queue (fair.h). A task is a request's
-// job, a program build, or idle work.
+// The worker pool: threads that run tasks, fed by one bounded queue (fair.h), and one express
+// thread for requests that are short beside those on the workers. A task is a request's job, a
+// program build, or idle work.
 #pragma once
 #include "core/engine/frame.h"
 
@@ -16,6 +17,9 @@ typedef struct Worker {
         _Atomic int64_t beat_ns; // the current run's last poll; 0: no run
         uint64_t n_shrunk;       // of the pool's
         uint32_t n_taken;        // tasks that are done with the current one, itself included
+        bool is_express;         // it is the express thread (workers.c)
+        bool runs_request;       // now, of this kind
+        uint64_t kind;
 } Worker;
 
 // Embedded in the queued object; zeroed by its owner. In the queue from submit until a worker takes
@@ -46,7 +50,7 @@ struct Task {
 };
 
 // `n_wide`: threads that runs on the first worker may use; runs on the others have one.
-Status workers_start(int n_threads, int n_wide, int64_t max_queued, Workers **out_workers);
+Status workers_start(int n_workers, int n_wide, int64_t max_queued, Workers **out_workers);
 // Threads that a run may use on most workers.
 int workers_width(const Workers *workers);
 // Tells the threads to end after their current tasks, and waits `wait_ns` for them. False: some

@@ -131,6 +131,51 @@ Test(workers, the_end_does_not_wait_for_a_task_that_does_not_end, .timeout = 60)
         workers_stop(workers);
 }
 
+static void run_for_a_while(Task *task, Worker *worker)
+{
+        (void)task, (void)worker;
+        nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+}
+
+static void teach(Workers *workers, uint64_t kind, void (*run)(Task *, Worker *))
+{
+        Task task = { .run = run, .drop = drop, .is_request = true, .kind = kind };
+        int64_t queued, running;
+        cr_assert_eq(workers_submit(workers, &task), SUBMITTED);
+        do {
+                nap();
+                workers_counts(workers, &queued, &running);
+        } while (queued + running > 0);
+}
+
+Test(workers, a_short_request_does_not_wait_for_the_long_one_that_has_the_only_worker, .timeout = 60)
+{
+        enum { LONG = 1, SHORT, UNKNOWN };
+        Workers *workers;
+        Task holds = { .run = run_like_a_run, .drop = drop, .is_request = true, .kind = LONG };
+        Task passes = { .run = note_when, .drop = drop, .is_request = true, .kind = SHORT };
+        Task unknown = { .run = note_when, .drop = drop, .is_request = true, .kind = UNKNOWN };
+        Task alike = { .run = note_when, .drop = drop, .is_request = true, .kind = LONG };
+        int64_t queued, running;
+        cr_assert_eq(workers_start(1, 1, 10, &workers), STATUS_OK);
+        teach(workers, LONG, run_for_a_while);
+        teach(workers, SHORT, note_when);
+        atomic_store(&ran_ns, 0);
+        cr_assert_eq(workers_submit(workers, &holds), SUBMITTED);
+        wait_for(1);
+        cr_assert_eq(workers_submit(workers, &passes), SUBMITTED);
+        while (atomic_load(&ran_ns) == 0)
+                nap();
+        cr_assert_eq(workers_submit(workers, &unknown), SUBMITTED);
+        cr_assert_eq(workers_submit(workers, &alike), SUBMITTED);
+        for (int i = 0; i < 10; i++)
+                nap();
+        workers_counts(workers, &queued, &running);
+        cr_expect_eq(queued, 2, "%lld wait", (long long)queued);
+        atomic_store(&phase, 2);
+        workers_stop(workers);
+}
+
 Test(workers, what_is_full_is_said, .timeout = 60)
 {
         Workers *workers;

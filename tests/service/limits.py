@@ -487,22 +487,29 @@ def be_quick(server, name, body):
 
 
 def inline(binary):
-    """A run of 4,096 bytes is answered while the only worker is busy; one more byte, and it waits
-    for it."""
+    """A run of 4,096 bytes is answered while the only worker and the express thread are busy; one more
+    byte, and it waits for them."""
     server = Server(binary, ["--data", "none", "--quiet", "--workers", "1", "--no-warm-up"]).start()
+    with open(os.path.join(HERE, "endless.fx.json"), encoding="utf-8") as file:
+        endless = file.read()
     try:
+        demand(problem(server, graph("express", endless), 201))
+        demand(problem(server, run("express", '{"inputs": {"x": -1.0}}'), 200))
         demand(problem(server, graph("long", products(2000)), 201))
         demand(problem(server, graph("m", fx(X, call("torch.relu", "%x"), out())), 201))
         small = '{"inputs": {"x": [1.0]}}'
         be_quick(server, "m", small)
-        with server.connect(60) as busy, server.connect(60) as waiting:
+        with server.connect(60) as busy, server.connect(60) as express, server.connect(60) as waiting:
             busy.request("POST", "/v1/graphs/long/run?mode=eager", b'{"inputs": {"x": [[0.001]]}}')
             until(server, "running", 1)
+            express.request("POST", "/v1/graphs/express/run", b'{"inputs": {"x": 1.0}}')
+            until(server, "running", 2)
             demand(problem(server, run("m", padded(small, 4096)), 200))
             waiting.request("POST", "/v1/graphs/m/run", padded(small, 4097).encode())
             until(server, "queue_depth", 1)
-            if figures(server, "running") != [1]:
+            if figures(server, "running") != [2]:
                 return "the long run ended before the other one was answered"
+            express.close()
             busy.close()
             if waiting.reply().status != 200:
                 return "the run that waited was not answered once the client of the long one had left"

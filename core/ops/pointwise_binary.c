@@ -252,8 +252,8 @@ OP_FILE(pointwise_binary_ops);
                          .kernel = &point_##kernel_),                                                        \
                 POINT_OP(name ".Scalar_Tensor" REVERSED, 0, .args = "st", .kernel = &point_##kernel_)
 #define OPERATOR(name, kernel_)                                                                              \
-        POINT_OP(name ".Tensor" TENSORS, 0, .args = "tt", .kernel = &point_##kernel_),                       \
-                POINT_OP(name ".Scalar" SCALAR, 0, .args = "ts", .kernel = &point_##kernel_)
+        POINT_OP(name ".Tensor" TENSORS, OP_INPLACE, .args = "tt", .kernel = &point_##kernel_),              \
+                POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_)
 #define COMPARE(name, kernel_)                                                                               \
         POINT_OP(name ".Tensor" TENSORS, OP_INPLACE | OP_NUMBERS, .args = "tt", .kernel = &point_##kernel_), \
                 POINT_OP(name ".Scalar" SCALAR, OP_INPLACE, .args = "ts", .kernel = &point_##kernel_)

@@ -56,11 +56,13 @@ static Status table_add_base(Overload *overload)
         return STATUS_OK;
 }
 
-// A row may also be written as the in-place form it is: `transpose_`, `copy_`.
+// A row may also be written as the in-place form it is: `transpose_`, `copy_`. Operators of Python
+// have other names for theirs: `__ior__`.
 static bool is_inplace(const Schema *schema)
 {
         size_t n = strlen(schema->name);
-        return n > 1 && schema->name[n - 1] == '_' && schema->name[n - 2] != '_' && schema->n_args > 0 &&
+        bool is_named = n > 1 && schema->name[n - 1] == '_' && schema->name[n - 2] != '_';
+        return (is_named || strncmp(schema->name, "__i", 3) == 0) && schema->n_args > 0 &&
                schema->args[SELF].is_written;
 }
 
@@ -90,7 +92,8 @@ static Status table_add(const OpDef *op, const char *schema_text)
 }
 
 // "aten::add.Tensor(Tensor self, ...) -> Tensor" -> "aten::add_.Tensor(Tensor(a!) self, ...) ->
-// Tensor(a!)". In-place forms always call it self, also where the functional one says input.
+// Tensor(a!)", "aten::__or__.Tensor" -> "aten::__ior__.Tensor". In-place forms always call it self,
+// also where the functional one says input.
 static Status twin_schema(const char *text, const char **out_text)
 {
         size_t name_end = strcspn(text, ".(");
@@ -103,8 +106,11 @@ static Status twin_schema(const char *text, const char **out_text)
         if (*rest == '(')
                 rest = strchr(rest, ')') + 1;
         rest += strcspn(rest, ",)");
-        char *twin = arena_format(&table.arena, "%.*s_%.*s(Tensor(a!) self%.*s -> Tensor(a!)", (int)name_end,
-                                  text, (int)(open - text - (ptrdiff_t)name_end), text + name_end,
+        static const char of_python[] = "aten::__";
+        size_t i_at = strncmp(text, of_python, strlen(of_python)) == 0 ? strlen(of_python) : name_end;
+        char *twin = arena_format(&table.arena, "%.*s%s%.*s%.*s(Tensor(a!) self%.*s -> Tensor(a!)", (int)i_at,
+                                  text, i_at < name_end ? "i" : "_", (int)(name_end - i_at), text + i_at,
+                                  (int)(open - text - (ptrdiff_t)name_end), text + name_end,
                                   (int)(arrow - rest), rest);
         if (twin == NULL)
                 return fail_memory();

@@ -157,10 +157,13 @@ def promotion():
             yield f"{name}_.Scalar", [left, number]
             yield f"__{name[8:]}__.Scalar", [left, number]
             yield f"__{name[8:]}__.Tensor", [left, left.flip(0) if left.dim() else left]
+            yield f"__i{name[8:]}__.Scalar", [left, number]
+            yield f"__i{name[8:]}__.Tensor", [left, left.flip(0) if left.dim() else left]
         yield f"{name}.Scalar", [t([True, False]), 3]
         for left in (ints(2, 3), ints(3, 4).t(), t([], i64), ints(4, 6)[1:3, ::2]):
             yield f"__{name[8:]}__.Scalar", [left, -3]
             yield f"__{name[8:]}__.Tensor", [left, left + 3]
+            yield f"__i{name[8:]}__.Tensor", [left, left + 3]
         yield f"{name}.Scalar", [ints(3, 4).t(), 5]
         yield f"{name}.Scalar", [t([], i64), 5]
     for left in (t([1, 5, -3], i64), t([200, 3], u8), t([7, -8], i32), t([1, -128], i8), t(6, i64),
@@ -169,6 +172,8 @@ def promotion():
         yield "__lshift__.Scalar", [left, 0]
         yield "__rshift__.Scalar", [left, 1]
         yield "__rshift__.Scalar", [left, 3]
+        yield "__ilshift__.Scalar", [left, 2]
+        yield "__irshift__.Scalar", [left, 1]
     condition = t([[True, False, True], [False, True, False]])
     for dtype in (f32, f64, f16, bf16, i64, i32, u8, boolean):
         values = ramp(2, 3).to(dtype) if dtype.is_floating_point else ints(2, 3, low=0).to(dtype)
@@ -190,6 +195,8 @@ def promotion():
         for right in (t(2, left.dtype), t(1, i64)):
             yield "__lshift__.Tensor", [left, right]
             yield "__rshift__.Tensor", [left, right]
+        yield "__ilshift__.Tensor", [left, t(2, left.dtype)]
+        yield "__irshift__.Tensor", [left, t(1, i64)]
     for dtype in (f32, f64, f16, bf16, i64, boolean):
         yield "special_expit.default", [ints(2, 3).to(dtype)]
         yield "special_expit.default", [ints(3, 2).to(dtype).t()]

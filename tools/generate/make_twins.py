@@ -25,9 +25,10 @@ HEAD = """// SPDX-License-Identifier: Apache-2.0
 
 
 def is_twin(schema):
-    """Whether the schema is `aten::name_...(Tensor(a!) self, ...)`."""
+    """Whether the schema is `aten::name_...(Tensor(a!) self, ...)`, or `aten::__iname__...`."""
     name = schema.name.removeprefix("aten::")
-    if name == schema.name or not name.endswith("_") or name.endswith("__") or not schema.arguments:
+    is_named = name.endswith("_") and not name.endswith("__") or name.startswith("__i")
+    if name == schema.name or not is_named or not schema.arguments:
         return False
     first = schema.arguments[0]
     return first.alias_info is not None and first.alias_info.is_write and str(first.type) == "Tensor"

@@ -48,7 +48,8 @@ def read(path):
 def first_answer(command, **options):
     """Starts a server, uploads the digits, runs them; (seconds, the answer)."""
     start = time.monotonic()
-    with tempfile.TemporaryFile("w+") as said:
+    # Read through a second handle: what is written would land where the first one was turned back to.
+    with tempfile.NamedTemporaryFile("w") as said, open(said.name, encoding="utf-8") as log:
         server = subprocess.Popen([*command, "serve", "--data", "none", "--listen", "127.0.0.1:0"],
                                   stdout=said,
                                   stderr=subprocess.STDOUT,
@@ -58,11 +59,11 @@ def first_answer(command, **options):
             place = None
             while place is None and server.poll() is None and time.monotonic() - start < 30:
                 time.sleep(0.01)
-                said.seek(0)
-                place = re.search(r"^listening on http://([0-9.:]+)$", said.read(), re.M)
+                log.seek(0)
+                place = re.search(r"^listening on http://([0-9.:]+)$", log.read(), re.M)
             if place is None:
-                said.seek(0)
-                raise Failed(f"no server: {said.read()[-300:]}")
+                log.seek(0)
+                raise Failed(f"no server: {log.read()[-300:]}")
             client = http.client.HTTPConnection(place.group(1), timeout=30)
             for method, path, file in (("PUT", "/v1/graphs/digits", MODEL), ("POST", "/v1/graphs/digits/run",
                                                                              IMAGES)):

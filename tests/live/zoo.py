@@ -50,7 +50,7 @@ from compare import values_problem
 from differential import decode_tensor
 from export_fx import dumps, export_fx
 from random_graphs import encode_tensor
-from service import Server, Tally, multipart
+from service import Failed, Server, Tally, multipart
 from zoo_doubles import flips, in_doubles, of_doubles, rule_problems, second_rule
 
 NN_PARTS = ("vision", "dense", "scenes", "sequences", "signals", "series", "attention", "mixed", "choices",
@@ -129,21 +129,32 @@ def cause_of(status, error):
 
 
 class Bench:
-    """One server; every model is uploaded under the same name and deleted again."""
+    """One server; every model is uploaded under the same name, and deleted when it was compared."""
 
     def __init__(self, binary):
         limits = ["--max-upload", "2147483648", "--run-deadline-ms", "300000"]
         self.server = Server(binary, ["--data", "none", "--quiet", *limits]).start()
+        self.uploaded = False
         self.judged = set()  # of the model at hand: rules that were needed besides the tolerance
 
     def call(self, method, target, body=None, headers=()):
-        reply = self.server.call(method, target, body, headers, seconds=600)
+        try:
+            reply = self.server.call(method, target, body, headers, seconds=600)
+        except (Failed, OSError) as error:  # else the model would count as left out
+            raise Miss(("no answer", ), f"{method} {target}: {error}") from error
         if reply.status >= 300:
             raise Miss(cause_of(reply.status, reply.json()), reply.short())
         return reply.json() if reply.body else None
 
     def upload(self, body, headers=()):
         self.call("PUT", "/v1/graphs/zoo", body, headers)
+        self.uploaded = True
+
+    def delete(self):
+        """Its weights would stay in the server's memory until the next upload."""
+        if self.uploaded:
+            self.uploaded = False
+            self.call("DELETE", "/v1/graphs/zoo")
 
     def run(self, inputs, mode):
         body = {"inputs": inputs, "mode": mode, "encoding": "b64", "deadline_ms": 300000, "seed": 0}
@@ -268,6 +279,10 @@ class Table:
                 self.tally.ok()
             elif way == "export":
                 self.left_out.append(f"{name}: {reason}")
+        try:
+            self.bench.delete()
+        except Miss as miss:
+            self.tally.bad(f"{name} is not deleted", str(miss))
 
     def model(self, name, make, seed):
         torch.manual_seed(seed)

@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of transformers for zoo_packages.py: one small configuration per model type.
 
-`shrink` sets what it knows of a configuration. Not every type can be shrunk so far, so forms that
-change less and larger inputs are tried after it, until PyTorch runs one. Inputs are those that
-`forward` asks for, by their names; OWN, ARGUMENTS and SETTINGS have what some types need besides.
+`shrink` sets what it knows of a configuration, and `arguments` makes a configuration with it. Not
+every type can be shrunk so far, so forms that change less and larger inputs are tried after it, until
+PyTorch runs one. Inputs are those that `forward` asks for, by their names, then all that have a maker;
+`fitting` changes their sizes as the model's errors say. OWN, ARGUMENTS and SETTINGS have what some
+types need besides.
 """
 
 import contextlib
 import functools
 import inspect
+import itertools
 import re
+import sys
+import unittest.mock
 
 import torch
 from torch import nn
@@ -53,20 +58,41 @@ SIZES = (((1, 8), (2, 12)), ((1, 96), (2, 128)))
 SOUNDS = ("features last, samples without a channel", "frames last, samples with a channel")
 
 
-def shrink(config, small):
-    """Sets what `small` names, here and in the configurations inside."""
+def settable(config, small):
+    """What `small` names of this configuration."""
+    found = {}
     for name, value in small.items():
         with contextlib.suppress(Exception):  # properties, and attributes that layers have each
             now = getattr(config, name, None)
             if (isinstance(now, int) or (now is None and name in UNSET)) and not (
                     name == "image_size" and now < value):
-                setattr(config, name, value)
+                found[name] = value
+    return found
+
+
+def inner_configs(config):
+    return {name: inner for name, inner in vars(config).items() if hasattr(inner, "model_type")}
+
+
+def arguments(config, small):
+    """What `small` names, here and inside, as arguments to make such a configuration with: what
+    follows from them, say a list with an entry for each layer, is then made to fit."""
+    return settable(config, small) | {
+        name: {"model_type": inner.model_type, **arguments(inner, small)}
+        for name, inner in inner_configs(config).items()
+    }
+
+
+def shrink(config, small):
+    """Sets what `small` names, here and in the configurations inside."""
+    for name, value in settable(config, small).items():
+        with contextlib.suppress(Exception):
+            setattr(config, name, value)
     if "hidden_size" in small:
         with contextlib.suppress(Exception):
             shrink_lists(config)
-    for inner in list(vars(config).values()):
-        if hasattr(inner, "model_type"):
-            shrink(inner, small)
+    for inner in inner_configs(config).values():
+        shrink(inner, small)
     return config
 
 
@@ -129,12 +155,14 @@ class Inputs:
         return torch.randint(3, 60, (self.batch, min(self.length, 16)))
 
     def attention_mask(self):
-        return torch.ones_like(self.tokens())
+        sounds = "input_features" in self.accepted and "input_ids" not in self.accepted
+        return self.input_features_mask() if sounds else torch.ones_like(self.tokens())
 
     def grid_thw(self):
-        """One picture for each row of the batch, in patches: (time, height, width). Exports have such
-        sizes as constants, so an input of sizes is a list of numbers."""
-        return [[1, 4, 4 * self.batch]] * self.batch
+        """Pictures in patches: (time, height, width). One for each row of text; a model of pictures alone
+        has one, for torch.export does not take how its attention splits several. Exports have such sizes
+        as constants, so an input of sizes is a list of numbers."""
+        return [[1, 4, 4 * self.batch]] * (self.batch if "input_ids" in self.accepted else 1)
 
     def patches(self):
         """The numbers of each patch of `grid_thw`, in one row."""
@@ -228,6 +256,10 @@ OWN = {
     },
     "dia": {"decoder_input_ids": lambda own: torch.randint(3, 60, (own.batch, own.length, 9))},
     "granite_docling": {"pixel_attention_mask": lambda own: torch.ones(own.batch, 1, dtype=torch.bool)},
+    "idefics": {
+        "pixel_values": lambda own: torch.randn(own.batch, 1, 3, 32, 32),
+        "image_attention_mask": lambda own: torch.ones(*own.tokens().shape, 1, dtype=torch.long)
+    },
     "instructblip": {"input_ids": Inputs.tokens},
     "kyutai_speech_to_text": {"input_ids": lambda own: torch.randint(3, 60, (own.batch, own.length, 33))},
     "lxmert": {
@@ -261,7 +293,11 @@ GEMMA4 = {
 ARGUMENTS = {
     "cohere_compass": {"text_config": COMPASS}, "cohere_compass_text": COMPASS,
     **{kind: {"text_config": GEMMA4} for kind in ("gemma4", "gemma4_unified")},
-    **{f"{kind}_text": GEMMA4 for kind in ("gemma4", "gemma4_unified")}
+    **{f"{kind}_text": GEMMA4 for kind in ("gemma4", "gemma4_unified")},
+    "emu3": {"vocabulary_map": {"<image>": 62, "<|extra_200|>": 61,
+                                **{f"<|visual token {at:06}|>": 3 + at for at in range(8)}}},
+    "granite4_vision": {"deepstack_layer_map": [[0, 0]]},
+    "informer": {"prediction_length": 4}
 }
 # Settings without which a model type's own configuration makes no model that runs.
 SETTINGS = {
@@ -270,18 +306,22 @@ SETTINGS = {
         "vocabulary_map": {"<image>": 62, **{f"IMGIMG{letter}Z": 3 + at for at, letter in enumerate("ABCD")}}
     },
     "clap": {"audio_config.num_mel_bins": 64, "audio_config.hidden_size": 768},
+    "deepseek_ocr2": {"text_config.mlp_layer_types": ["dense", "sparse"]},
     "dbrx": {"attn_config.rope_theta": 1e4, "attn_config.clip_qkv": 8.0},
     "esm": {"pad_token_id": 0, "mask_token_id": 61},
     "florence2": {"vision_config.projection_dim": 32},
     "instructblip": {"image_token_index": 62},
     "kyutai_speech_to_text": {"audio_pad_token_id": 0},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "llama4": {"vision_config.intermediate_size": 128, "vision_config.vision_output_dim": 4096},
+    "mamba2": {"num_heads": 8},
+    "nemotron": {"num_key_value_heads": 2},
     "perceiver": {"d_latents": 32, "num_latents": 16, "num_self_attends_per_block": 2}
 }
 WANTED = ("attention_mask", "past_time_features", "past_observed_mask", "bbox", "target_sizes")
 
 
-def inputs_of(module, batch, length, sound):
+def inputs_of(module, batch, length, sound, every):
     config, accepted = module.config, inspect.signature(module.forward).parameters
     main = module.main_input_name
     names = [main] if isinstance(main, str) else list(main)
@@ -289,11 +329,13 @@ def inputs_of(module, batch, length, sound):
               and value.kind not in (value.VAR_KEYWORD, value.VAR_POSITIONAL)]
     own = OWN.get(config.model_type, {})
     names += list(own)
-    names += [name for name in WANTED if name != "attention_mask" or "input_ids" in names]
+    text = "input_ids" in names and "input_ids" in accepted
+    names += [name for name in WANTED if name != "attention_mask" or text]
     if getattr(config, "is_encoder_decoder", False):
         names.append("decoder_input_ids")
     if getattr(config, "vision_config", None) is not None and hasattr(config, "text_config"):
         names += ["pixel_values", "image_grid_thw", "image_sizes", "spatial_shapes"]
+    names += accepted if every else []
     makers = Inputs(config, accepted, batch, length, sound)
     drawn = {
         name: own[name](makers) if name in own else makers.of(name)
@@ -302,32 +344,106 @@ def inputs_of(module, batch, length, sound):
     return {name: value for name, value in drawn.items() if value is not None}
 
 
-def with_pictures(module, named):
-    """The inputs with as many tokens that stand for pictures as the model says that it wants."""
-    try:
-        call(module, named)
-    except ValueError as error:
-        counts = re.search(r"tokens: \d+, features:? (\d+)", str(error))
-        token = first_of(module.config, ("image_token_id", "image_token_index"), None)
-        if not counts or token is None:
-            raise
-        rows, width = len(named["input_ids"]), first_of(module.config.text_config, ("hidden_size", ), 1)
-        for count in (int(counts[1]) // rows, int(counts[1]) // rows // width):
-            ids = torch.cat([torch.full((rows, count), token), named["input_ids"]], 1)
-            more = {**named, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
-            if "mm_token_type_ids" in inspect.signature(module.forward).parameters:  # places of three sides
-                more["position_ids"] = torch.arange(ids.shape[1]).expand(3, *ids.shape).clone()
-            with contextlib.suppress(ValueError):
-                call(module, more)
-                return more
-        raise
+def with_pictures(module, named, words):
+    """The inputs with as many tokens that stand for pictures as the model says that it wants, or None."""
+    counts = re.search(r"tokens: \d+, features:? (\d+)", words)
+    token = first_of(module.config, ("image_token_id", "image_token_index"), None)
+    if not counts or token is None:
+        return None
+    rows, width = len(named["input_ids"]), first_of(module.config.text_config, ("hidden_size", ), 1)
+    for count in (int(counts[1]) // rows, int(counts[1]) // rows // width):
+        ids = torch.cat([torch.full((rows, count), token), named["input_ids"]], 1)
+        more = {**named, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        if "mm_token_type_ids" in inspect.signature(module.forward).parameters:  # places of three sides
+            more["position_ids"] = torch.arange(ids.shape[1]).expand(3, *ids.shape).clone()
+        with contextlib.suppress(ValueError):
+            call(module, more)
+            return more
+    return None
+
+
+# An error's words, and the dimensions of inputs that they may be about.
+FITS = ((r"cannot be multiplied \(\d+x(?P<has>\d+) and (?P<wants>\d+)x\d+\)", (-1, )),
+        (r"to have (?P<wants>\d+) channels, but got (?P<has>\d+) channels", (1, -1)),
+        (r"normalized_shape=\[(?P<wants>\d+)\].*size\[.*?(?P<has>\d+)\]$", (-1, )),
+        (r"tensor a \((?P<has>\d+)\) must match .* tensor b \((?P<wants>\d+)\) at .* 2$", (2, )))
+
+
+def resized(named, words):
+    """The inputs with as many numbers for each patch, frame or picture as the model says that it wants, or
+    None."""
+    for pattern, axes in FITS:
+        found = re.search(pattern, words)
+        for axis in axes if found else ():
+            changed = {
+                name: torch.randn(*value.shape[:axis], int(found["wants"]), *value.shape[axis:][1:])
+                for name, value in named.items() if isinstance(value, torch.Tensor)
+                and value.is_floating_point() and value.dim() > 1 and value.shape[axis] == int(found["has"])
+            }
+            if changed:
+                return {**named, **changed}
+    return None
+
+
+def fitting(module, named):
+    """The inputs that the model runs with, its errors being followed three times."""
+    for _ in range(3):
+        try:
+            call(module, named)
+            return named
+        except (RuntimeError, ValueError) as error:
+            changed = with_pictures(module, named, str(error)) or resized(named, str(error))
+            if changed is None:
+                raise
+            named = changed
+    call(module, named)
     return named
 
 
-def made(kind, form):
+# Functions of transformers that compute with the sizes of pictures, and the names of inputs that hold their
+# results, where those were computed before. torch.export does not take the functions themselves.
+SIZED = {
+    "get_vision_cu_seqlens": ("cu_seqlens", ), "get_vision_attention_seqlens": ("cu_seqlens", "max_seqlen"),
+    "get_vision_position_ids": ("position_ids", ), "get_vision_nearest_position_ids": ("position_ids", ),
+    "get_vision_window_index": ("window_index", "cu_window_seqlens"),
+    "get_vision_interpolation_indices_and_weights": ("interp_indices", "interp_weights"),
+    "get_vision_bilinear_indices_and_weights": ("bilinear_indices", "bilinear_weights")
+}
+
+
+def with_sized(module, named):
+    """The inputs of a model of pictures alone with what SIZED names."""
+    room, found = sys.modules[type(module).__module__], {}
+
+    def recording(function, names):
+
+        def recorded(*args, **kwargs):
+            results = function(*args, **kwargs)
+            if kwargs.get("kwargs") is not None:
+                found.update(zip(names, results if isinstance(results, tuple) else (results, )))
+            return results
+
+        return recorded
+
+    with contextlib.ExitStack() as stack:
+        for name in SIZED.keys() & vars(room).keys():
+            own = recording(getattr(room, name), SIZED[name])
+            stack.enter_context(unittest.mock.patch.object(room, name, own))
+        call(module, named)
+    more = {**named, **{name: value for name, value in found.items() if isinstance(value, torch.Tensor)}}
+    call(module, more)
+    return more
+
+
+def made(kind, form, anew):
+    """A model with the configuration shrunk, `anew` with one that is made small."""
     import transformers
     from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
-    config = shrink(transformers.AutoConfig.for_model(kind, **ARGUMENTS.get(kind, {})), form)
+    own = ARGUMENTS.get(kind, {})
+    config = transformers.AutoConfig.for_model(kind, **own)
+    if anew:
+        config = transformers.AutoConfig.for_model(kind, **{**arguments(config, form), **own})
+    shrink(config, form)
     for path, value in SETTINGS.get(kind, {}).items():
         *inner, name = path.split(".")
         setattr(functools.reduce(getattr, inner, config), name, value)
@@ -343,16 +459,18 @@ def made(kind, form):
 def language_model(kind):
     """(module, inputs, inputs of another size) of the first form that PyTorch makes and runs."""
     error = None
-    for form in FORMS:
+    for form, anew in [*itertools.product(FORMS[:-1], (False, True)), (FORMS[-1], False)]:
         try:
-            module = made(kind, form)
+            module = made(kind, form, anew)
         except Exception as caught:
             error = error or caught
             continue
         sounds = SOUNDS if module.main_input_name in ("input_features", "input_values") else SOUNDS[:1]
-        for sizes, sound in ((sizes, sound) for sizes in SIZES for sound in sounds):
+        for sizes, sound, every in itertools.product(SIZES, sounds, (False, True)):
             try:
-                first, second = (with_pictures(module, inputs_of(module, *size, sound)) for size in sizes)
+                first, second = (fitting(module, inputs_of(module, *size, sound, every)) for size in sizes)
+                if "grid_thw" in first:
+                    first, second = (with_sized(module, named) for named in (first, second))
                 return ByName(module, list(first)), tuple(first.values()), tuple(second.values())
             except Exception as caught:
                 error = error or caught

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // losses_class.c: losses of rows of scores whose targets are classes, by margins and by
-// log-probabilities. Half types are computed in float32 and rounded at the end.
+// log-probabilities. Half types are rounded at each step, as in PyTorch.
 #include <math.h>
+#include "core/kernels/dense.h"
+#include "core/kernels/reduce/class_sum.h"
+#include "core/ops/arguments.h"
 #include "core/ops/losses.h"
+#include "core/tensor/convert.h"
 
 // ---- margins ----
 // Of rows, or of one row. The kernels of margins take any other number for a sum.
@@ -20,7 +24,7 @@ static Status check_margin_dtypes(const char *kernel, const TensorMeta *input, c
 {
         if (meta_numel(input) == 0)
                 return STATUS_OK;
-        if (!dtype_is_float(input->dtype)) // half types are taken, as on CUDA
+        if (input->dtype != DTYPE_F32 && input->dtype != DTYPE_F64)
                 return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", kernel,
                             dtype_words(input->dtype));
         if (target->dtype != DTYPE_I64)
@@ -79,10 +83,10 @@ static Status multilabel_margin_loss_expand(Emitter *emitter, const OpCall *call
                             (long)meta_numel(meta));
         TRY(check_margin_dtypes("multilabel_margin_loss_forward_out_frame", meta, labels, NULL));
         const int64_t n_classes = rank == 0 ? 1 : meta->size[rank - 1], n_rows = rank < 2 ? 1 : meta->size[0];
-        Value loss = multilabel_margin(
-                &c, OP(&c, "aten::reshape", compose_wide(&c, self), INTS(&c, n_rows, n_classes)),
-                OP(&c, "aten::reshape", target, INTS(&c, n_rows, n_classes)), n_classes);
-        return compose_end(&c, compose_cast(&c, margin_reduced(&c, loss, rank < 2), meta->dtype), out);
+        Value loss =
+                multilabel_margin(&c, OP(&c, "aten::reshape", self, INTS(&c, n_rows, n_classes)),
+                                  OP(&c, "aten::reshape", target, INTS(&c, n_rows, n_classes)), n_classes);
+        return compose_end(&c, margin_reduced(&c, loss, rank < 2), out);
 }
 
 static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -108,7 +112,7 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
                             (long)n_targets);
         const TensorMeta *weight = compose_has(&c, "weight") ? compose_meta(&c, NAMED(&c, "weight")) : NULL;
         TRY(check_margin_dtypes("multi_margin_loss_cpu_kernel", meta, compose_meta(&c, target), weight));
-        Value rows = OP(&c, "aten::reshape", compose_wide(&c, self), INTS(&c, n_rows, n_classes));
+        Value rows = OP(&c, "aten::reshape", self, INTS(&c, n_rows, n_classes));
         Value column = OP(&c, "aten::reshape", target, INTS(&c, n_rows, 1));
         Value own = OP(&c, "aten::gather", rows, value_int(1), column);
         Value gap = OP(&c, "aten::clamp_min",
@@ -119,20 +123,40 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
         if (weight != NULL)
                 gap = OP(&c, "aten::mul.Tensor", gap,
                          OP(&c, "aten::reshape",
-                            OP(&c, "aten::index_select", compose_wide(&c, NAMED(&c, "weight")), value_int(0),
+                            OP(&c, "aten::index_select", NAMED(&c, "weight"), value_int(0),
                                OP(&c, "aten::reshape", target, INTS(&c, n_rows))),
                             INTS(&c, n_rows, 1)));
         gap = OP(&c, "aten::scatter.value", gap, value_int(1), column, value_int(0));
         Value loss = OP(&c, "aten::div.Scalar", OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, 1)),
                         value_int(n_classes));
-        return compose_end(
-                &c, compose_cast(&c, margin_reduced(&c, loss, is_row), compose_meta(&c, self)->dtype), out);
+        return compose_end(&c, margin_reduced(&c, loss, is_row), out);
+}
+
+// ---- sums of half types ----
+static Status class_sum_infer(OpCall *call)
+{
+        TensorMeta meta;
+        meta_init(&meta, arg_meta(call, SELF)->dtype, 0, NULL);
+        return out_fresh(call, 0, &meta);
+}
+
+static Status class_sum_op_run(const OpRun *run)
+{
+        const TensorMeta *self = run->in_meta[SELF], *ignored = run->in_meta[CLASS_SUM_IGNORED];
+        _cleanup_(dense_deinit) Dense losses = { 0 }, skipped = { 0 };
+        float sum;
+        TRY(dense_init(&losses, run->ctx, run->in[SELF], self, DTYPE_F32));
+        TRY(dense_init(&skipped, run->ctx, run->in[CLASS_SUM_IGNORED], ignored, DTYPE_I64));
+        TRY(class_sum_run(run->ctx, self->dtype, meta_numel(self), losses.data, skipped.data, &sum));
+        element_from_f64(self->dtype, run->out[0], (double)sum);
+        return STATUS_OK;
 }
 
 // ---- classes ----
-// Losses by class: of each element, and the weights that a mean divides by.
+// Losses by class: of each element, the weights that a mean divides by (without weights the mask of
+// what counts), and the mask of ignored targets.
 typedef struct ClassLoss {
-        Value each, weights;
+        Value each, weights, ignored;
 } ClassLoss;
 
 static int class_dim(const TensorMeta *input)
@@ -143,16 +167,15 @@ static int class_dim(const TensorMeta *input)
 // -input at the target's class, times the class's weight; 0 where the target is to be ignored.
 static ClassLoss pick_classes(Compose *c, Value input, Value target, Value weight, Value ignored)
 {
-        ClassLoss loss = { value_none(), value_none() };
-        const TensorMeta *meta = compose_meta(c, input);
-        int dim = class_dim(meta);
+        ClassLoss loss = { value_none(), value_none(), ignored };
+        int dim = class_dim(compose_meta(c, input));
         Value classes = OP(c, "aten::masked_fill.Scalar", target, ignored, value_int(0));
         Value at = OP(c, "aten::unsqueeze", classes, value_int(dim));
         loss.each = OP(
                 c, "aten::neg",
                 OP(c, "aten::squeeze.dim", OP(c, "aten::gather", input, value_int(dim), at), value_int(dim)));
         if (weight.kind == VALUE_NONE) {
-                loss.weights = compose_cast(c, OP(c, "aten::logical_not", ignored), meta->dtype);
+                loss.weights = OP(c, "aten::logical_not", ignored);
         } else {
                 loss.weights = OP(c, "aten::index_select", weight, value_int(0),
                                   OP(c, "aten::reshape", classes, INTS(c, -1)));
@@ -166,13 +189,25 @@ static ClassLoss pick_classes(Compose *c, Value input, Value target, Value weigh
         return loss;
 }
 
+// In the order of nll_loss where that shows.
+static Value class_sum(Compose *c, Value of, Value ignored)
+{
+        Dtype dtype = compose_meta(c, of)->dtype;
+        return dtype == DTYPE_F16 || dtype == DTYPE_BF16 ? OP(c, "fxserve::class_sum", of, ignored)
+                                                         : OP(c, "aten::sum", of);
+}
+
+static Value total_weight(Compose *c, ClassLoss loss)
+{
+        return compose_cast(c, class_sum(c, loss.weights, loss.ignored), compose_meta(c, loss.each)->dtype);
+}
+
 static Value class_loss_reduced(Compose *c, ClassLoss loss, int64_t reduction)
 {
         if (reduction == REDUCTION_NONE)
                 return loss.each;
-        Value sum = OP(c, "aten::sum", loss.each);
-        return reduction == REDUCTION_MEAN ? OP(c, "aten::div.Tensor", sum, OP(c, "aten::sum", loss.weights))
-                                           : sum;
+        Value sum = class_sum(c, loss.each, loss.ignored);
+        return reduction == REDUCTION_MEAN ? OP(c, "aten::div.Tensor", sum, total_weight(c, loss)) : sum;
 }
 
 static Status check_classes(const TensorMeta *input, const TensorMeta *target, const TensorMeta *weight)
@@ -208,28 +243,25 @@ static Status check_classes(const TensorMeta *input, const TensorMeta *target, c
         return STATUS_OK;
 }
 
-// The losses of `input`, log-probabilities in no half type, and the mask of ignored targets.
-static ClassLoss class_loss(Compose *c, Value input, Value *out_ignored)
+// The losses of `input`, log-probabilities.
+static ClassLoss class_loss(Compose *c, Value input)
 {
-        Value target = NAMED(c, "target"), given = NAMED(c, "weight"), weight = compose_wide(c, given);
+        Value target = NAMED(c, "target"), weight = NAMED(c, "weight");
         if (!compose_failed(c))
                 compose_check(c, check_classes(compose_meta(c, NAMED(c, "self")), compose_meta(c, target),
-                                               given.kind == VALUE_TENSOR ? compose_meta(c, given) : NULL));
+                                               weight.kind == VALUE_TENSOR ? compose_meta(c, weight) : NULL));
         if (compose_meta(c, target)->dtype == DTYPE_U8)
                 target = compose_cast(c, target, DTYPE_I64);
-        *out_ignored = OP(c, "aten::eq.Scalar", target, NAMED(c, "ignore_index"));
-        return pick_classes(c, input, target, weight, *out_ignored);
+        Value ignored = OP(c, "aten::eq.Scalar", target, NAMED(c, "ignore_index"));
+        return pick_classes(c, input, target, weight, ignored);
 }
 
 static Status nll_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value self = NAMED(&c, "self"), ignored;
-        Dtype dtype = compose_meta(&c, self)->dtype;
-        ClassLoss loss = class_loss(&c, compose_wide(&c, self), &ignored);
-        Value result = class_loss_reduced(&c, loss, compose_int(&c, "reduction"));
-        return compose_end(&c, compose_cast(&c, result, dtype), out);
+        ClassLoss loss = class_loss(&c, NAMED(&c, "self"));
+        return compose_end(&c, class_loss_reduced(&c, loss, compose_int(&c, "reduction")), out);
 }
 
 // (loss, sum of weights), the second 0 without a reduction.
@@ -237,15 +269,12 @@ static Status nll_loss_forward_expand(Emitter *emitter, const OpCall *call, Valu
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value self = NAMED(&c, "self"), ignored;
-        Dtype dtype = compose_meta(&c, self)->dtype;
         int64_t reduction = compose_int(&c, "reduction");
-        ClassLoss loss = class_loss(&c, compose_wide(&c, self), &ignored);
-        Value parts[] = { compose_cast(&c, class_loss_reduced(&c, loss, reduction), dtype), value_none() };
-        Value total = OP(&c, "aten::sum", loss.weights);
+        ClassLoss loss = class_loss(&c, NAMED(&c, "self"));
+        Value parts[] = { class_loss_reduced(&c, loss, reduction), value_none() };
+        parts[1] = total_weight(&c, loss);
         if (reduction == REDUCTION_NONE)
-                total = OP(&c, "aten::zeros_like", total);
-        parts[1] = compose_cast(&c, total, dtype);
+                parts[1] = OP(&c, "aten::zeros_like", parts[1]);
         Value pair = compose_list(&c, parts, 2);
         pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
         return compose_end(&c, pair, out);
@@ -261,8 +290,7 @@ static Value times_weights(Compose *c, Value x)
         for (int d = 0; d < meta->rank; d++)
                 size[d] = d == class_dim(meta) ? meta->size[d] : 1;
         return OP(c, "aten::mul.Tensor", x,
-                  OP(c, "aten::reshape", compose_wide(c, NAMED(c, "weight")),
-                     compose_ints(c, size, meta->rank)));
+                  OP(c, "aten::reshape", NAMED(c, "weight"), compose_ints(c, size, meta->rank)));
 }
 
 // Targets that are probabilities.
@@ -280,7 +308,6 @@ static Value soft_cross_entropy(Compose *c, Value logs, Value target, double smo
                 compose_check(c,
                               fail(STATUS_VALUE, "ignore_index is not supported for floating point target"));
         loss_check_reduction(c);
-        target = compose_wide(c, target);
         if (smoothing > 0)
                 target = OP(c, "aten::add.Scalar",
                             OP(c, "aten::mul.Scalar", target, value_float(1 - smoothing)),
@@ -293,47 +320,48 @@ static Value soft_cross_entropy(Compose *c, Value logs, Value target, double smo
         return reduction == REDUCTION_SUM ? sum : OP(c, "aten::div.Scalar", sum, value_float(n_rows));
 }
 
-// What smoothing adds: the loss of all classes alike.
-static Value uniform_loss(Compose *c, Value logs, ClassLoss hard, Value ignored)
+// What smoothing adds: the loss of all classes alike. Without weights a mean divides by a count,
+// which no half type rounds.
+static Value uniform_loss(Compose *c, Value logs, ClassLoss hard)
 {
-        int dim = class_dim(compose_meta(c, logs));
+        const Dtype dtype = compose_meta(c, logs)->dtype;
+        const int64_t reduction = compose_int(c, "reduction");
         loss_check_reduction(c);
-        ClassLoss each = { OP(c, "aten::neg",
-                              OP(c, "aten::sum.dim_IntList", times_weights(c, logs), INTS(c, dim))),
-                           hard.weights };
-        each.each = OP(c, "aten::masked_fill.Scalar", each.each, ignored, value_int(0));
-        return class_loss_reduced(c, each, compose_int(c, "reduction"));
+        Value each = OP(c, "aten::neg",
+                        OP(c, "aten::sum.dim_IntList", times_weights(c, logs),
+                           INTS(c, class_dim(compose_meta(c, logs)))));
+        each = OP(c, "aten::masked_fill.Scalar", each, hard.ignored, value_int(0));
+        if (reduction == REDUCTION_NONE)
+                return each;
+        Value sum = OP(c, "aten::sum", each), total = OP(c, "aten::sum", hard.weights);
+        if (reduction == REDUCTION_MEAN)
+                sum = OP(c, "aten::div.Tensor", compose_has(c, "weight") ? sum : compose_wide(c, sum), total);
+        return compose_cast(c, sum, dtype);
 }
 
 static Status cross_entropy_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value self = NAMED(&c, "self"), target = NAMED(&c, "target"), ignored;
+        Value self = NAMED(&c, "self"), target = NAMED(&c, "target");
         const TensorMeta *meta = compose_meta(&c, self);
         double smoothing = compose_double(&c, "label_smoothing");
         if (smoothing < 0 || smoothing > 1) // NaN passes, as in PyTorch, and smooths nothing
                 return fail(STATUS_VALUE, "label_smoothing must be between 0.0 and 1.0. Got: %g", smoothing);
         if (meta->rank < 1)
                 return fail(STATUS_SHAPE, "Expected 1 or more dimensions (got %d)", meta->rank);
-        Value logs = OP(&c, "aten::log_softmax.int", compose_wide(&c, self), value_int(class_dim(meta)));
-        if (meta_same_shape(meta, compose_meta(&c, target))) {
-                Value soft = soft_cross_entropy(&c, logs, target, smoothing);
-                Dtype dtype = meta->dtype;
-                TRY(dtype_promote(dtype, compose_meta(&c, target)->dtype, &dtype));
-                if (compose_has(&c, "weight"))
-                        TRY(dtype_promote(dtype, compose_meta(&c, NAMED(&c, "weight"))->dtype, &dtype));
-                return compose_end(&c, compose_cast(&c, soft, dtype), out);
-        }
-        ClassLoss hard = class_loss(&c, logs, &ignored);
+        Value logs = OP(&c, "aten::log_softmax.int", self, value_int(class_dim(meta)));
+        if (meta_same_shape(meta, compose_meta(&c, target)))
+                return compose_end(&c, soft_cross_entropy(&c, logs, target, smoothing), out);
+        ClassLoss hard = class_loss(&c, logs);
         Value result = class_loss_reduced(&c, hard, compose_int(&c, "reduction"));
         if (smoothing > 0) {
                 Value part = value_float(smoothing / (double)meta->size[class_dim(meta)]);
                 result = OP(&c, "aten::mul.Scalar", result, value_float(1 - smoothing));
                 result = OP(&c, "aten::add.Tensor", result,
-                            OP(&c, "aten::mul.Scalar", uniform_loss(&c, logs, hard, ignored), part));
+                            OP(&c, "aten::mul.Scalar", uniform_loss(&c, logs, hard), part));
         }
-        return compose_end(&c, compose_cast(&c, result, meta->dtype), out);
+        return compose_end(&c, result, out);
 }
 
 #define LOSS(schema, function) LOSS_OF(DTYPES_REAL, schema, function)
@@ -354,5 +382,8 @@ const OpDef losses_class_ops[] = {
         LOSS("cross_entropy_loss(Tensor self, Tensor target, " BY_CLASS ", float label_smoothing=0.) -> "
              "Tensor",
              cross_entropy_loss),
+        { "fxserve::class_sum(Tensor self, Tensor ignored) -> Tensor",
+          DTYPE_BIT(DTYPE_F16) | DTYPE_BIT(DTYPE_BF16), OP_HIDDEN | OP_INTERNAL, .infer = class_sum_infer,
+          .run = class_sum_op_run, .traits = TRAIT_FRESH },
 };
 OP_FILE(losses_class_ops);

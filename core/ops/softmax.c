@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax.c: aten._softmax, aten._log_softmax and their composites. Numerics: kernels/softmax.c.
-// Half types are computed in float32 and rounded once; results are contiguous, as PyTorch's are.
+// Half types are computed in float32. Results are contiguous, as PyTorch's are.
 #include "core/kernels/norm/softmax.h"
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
@@ -34,10 +34,19 @@ static Status converting_infer(OpCall *call)
         return infer_along(call, arg_dtype(call, SOFTMAX_INT_DTYPE, arg_meta(call, SELF)->dtype));
 }
 
+// Along the last dimension PyTorch rounds the sum and its logarithm to the half type.
+static SoftmaxKind kind_of(const OpRun *run, int dim)
+{
+        SoftmaxKind kind = *(const SoftmaxKind *)run->call->op->row;
+        const TensorMeta *out = run->out_meta[0];
+        if (kind != SOFTMAX_LOG || dim != out->rank - 1)
+                return kind;
+        return out->dtype == DTYPE_F16 ? SOFTMAX_LOG_F16 : out->dtype == DTYPE_BF16 ? SOFTMAX_LOG_BF16 : kind;
+}
+
 static Status softmax_op_run(const OpRun *run)
 {
         const TensorMeta *self = run->in_meta[0];
-        SoftmaxKind kind = *(const SoftmaxKind *)run->call->op->row;
         Dtype as = dtype_compute(run->out_meta[0]->dtype);
         int dim;
         TRY(arg_dim(run->call, SOFTMAX_DIM, self->rank, &dim));
@@ -58,8 +67,10 @@ static Status softmax_op_run(const OpRun *run)
                 TRY(dense_init(&converted, run->ctx, run->in[0], self, given.dtype));
         TRY(dense_init(&in, run->ctx, converts ? converted.data : run->in[0], converts ? &given : self, as));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
-        TRY(softmax_run(run->ctx, &(Softmax){ kind, as, outer, self->rank == 0 ? 1 : self->size[dim], inner },
-                        in.data, out.data));
+        TRY(softmax_run(
+                run->ctx,
+                &(Softmax){ kind_of(run, dim), as, outer, self->rank == 0 ? 1 : self->size[dim], inner },
+                in.data, out.data));
         TRY(dense_out_store(&out));
         return STATUS_OK;
 }

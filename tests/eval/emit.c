@@ -365,7 +365,7 @@ Test(emit, a_number_has_no_dimension_to_keep)
         EXPECT(sample_call(&sample, "aten::norm_except_dim", VALUES(number, value_int(2), value_int(-1))), 7);
 }
 
-Test(emit, losses_of_integers_are_refused_in_the_words_of_their_kernels)
+Test(emit, losses_are_refused_in_the_words_of_their_kernels)
 {
         static const struct {
                 const char *name, *words;
@@ -379,6 +379,9 @@ Test(emit, losses_of_integers_are_refused_in_the_words_of_their_kernels)
         };
         Value row = sample_tensor(&sample, DTYPE_I32, SIZES(1), DOUBLES(1));
         Value target = sample_tensor(&sample, DTYPE_I64, SIZES(1), DOUBLES(0));
+        Value half = sample_tensor(&sample, DTYPE_F16, SIZES(1), DOUBLES(1));
+        expect_failure(STATUS_DTYPE, "\"multi_margin_loss_cpu_kernel\" not implemented for 'Half'",
+                       "aten::multi_margin_loss", VALUES(half, target));
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 const bool pair = i == 0 || i == 3; // of one dtype
                 expect_failure(STATUS_DTYPE, rows[i].words, rows[i].name, VALUES(row, pair ? row : target));

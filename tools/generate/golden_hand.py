@@ -1056,6 +1056,14 @@ def losses():
             yield "nll_loss2d_forward.default", [image.log_softmax(1), mask, weights, reduction, 1]
         yield "cross_entropy_loss.default", [ramp(2, 3, 7), ints(2, 7, low=0, high=3), None, reduction]
         yield "nll_loss_nd.default", [logs, labels.to(u8), None, reduction]
+    for dtype in (f16, bf16):  # rows enough that the order of rounded sums shows
+        rows, own, weight = ramp(90, 3, step=0.37).to(dtype), ints(90, low=0, high=3), t([0.3, 1.7, 0.9])
+        yield "log_softmax.int", [rows, 1]
+        yield "_log_softmax.default", [rows.t(), 0, False]
+        for reduction in (1, 2):
+            yield "nll_loss.default", [rows, own, None, reduction, -100]
+            yield "nll_loss_forward.default", [rows, own, weight.to(dtype), reduction, 1]
+            yield "cross_entropy_loss.default", [rows, own, None, reduction, 2, 0.1]
 
 
 def composites():

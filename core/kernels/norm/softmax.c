@@ -6,6 +6,7 @@
 #include "core/kernels/norm/softmax.h"
 #include "core/kernels/isa.h"
 #include "core/kernels/pointwise/vector_math.h"
+#include "core/tensor/convert.h"
 #include <math.h>
 #include <string.h>
 
@@ -32,6 +33,15 @@ static inline __attribute__((always_inline)) float exp_f32(float x)
                 float f;
         } low = { .i = (half + 127) << 23 }, high = { .i = (whole - half + 127) << 23 };
         return (p * low.f + low.f) * high.f;
+}
+
+static double log_of_sum(SoftmaxKind kind, double sum)
+{
+        if (kind == SOFTMAX_LOG)
+                return log(sum);
+        if (kind == SOFTMAX_LOG_F16)
+                return (double)f16_to_f32(f32_to_f16(logf(f16_to_f32(f32_to_f16((float)sum)))));
+        return (double)bf16_to_f32(f32_to_bf16(logf(bf16_to_f32(f32_to_bf16((float)sum)))));
 }
 
 typedef struct SoftmaxTask {

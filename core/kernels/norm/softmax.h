@@ -8,8 +8,10 @@ extern const KernelFamily softmax_family; // rows of float32
 
 typedef enum SoftmaxKind {
         SOFTMAX,
-        SOFTMAX_LOG,
         SOFTMAX_SAFE, // a row of -inf gives zeros instead of NaN
+        SOFTMAX_LOG,
+        SOFTMAX_LOG_F16, // of float32 with inner 1: the sum and its logarithm are rounded
+        SOFTMAX_LOG_BF16,
 } SoftmaxKind;
 
 typedef struct Softmax {

@@ -294,7 +294,9 @@ Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precis
 static bool takes_pointwise(const DnnlConv *conv)
 {
         int64_t n_rows = meta_numel(&conv->input) / conv->weight.size[1];
-        return isa_level() < ISA_AVX512_BF16 && direct_isa() != NULL && direct_isa()->dense_rows != NULL &&
+        const DirectIsa *isa = direct_isa();
+        return isa_level() < ISA_AVX512_BF16 && isa != NULL && isa->dense_rows != NULL &&
+               conv->weight.size[1] >= isa->dense_from &&
                meta_numel(&conv->weight) * (int64_t)sizeof(float) > POINTWISE_WEIGHTS &&
                (conv->n_threads == 1 ||
                 n_rows * conv->weight.size[1] * (int64_t)sizeof(float) <= POINTWISE_ROWS);

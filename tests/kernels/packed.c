@@ -48,6 +48,12 @@ Test(packed, every_result_is_one_chain_of_multiply_adds)
                                 run_case(&made);
                                 free_case(&made);
                         }
+                // as many steps as dense tiles of every instruction set want
+                for (int64_t m = 3; m <= 15; m++) {
+                        Case made = make_case(&sample, m, 65 + m, 512 + m, true);
+                        run_case(&made);
+                        free_case(&made);
+                }
                 // several groups of rows, and a depth that is a multiple of 4 KiB
                 Case large = make_case(&sample, 90, 40, 1024, true);
                 run_case(&large);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The macros of direct_tile.inc and depthwise.inc for AVX-512; direct_off.h undefines them.
 // DIRECT_MAX(low, x) and DIRECT_MIN(high, x) give x when x is NaN or both are equal.
+// DIRECT_STEPS: of a sum, that a dense tile makes before it looks ahead.
 // DIRECT_LOAD_PART (other lanes 0) and DIRECT_STORE_PART use the first n lanes only.
 #include <immintrin.h>
 #include "core/kernels/isa.h"
@@ -8,6 +9,7 @@
 #define DIRECT(x)                   avx512_##x
 #define DIRECT_TARGET               TARGET_AVX512
 #define DIRECT_LANES                16
+#define DIRECT_STEPS                1
 #define DIRECT_FMA(x, b, c)         _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))
 #define DIRECT_FMAV(x, b, c)        _mm512_fmadd_ps((x), (b), (c))
 #define DIRECT_MAX(low, x)          _mm512_max_ps((low), (x))

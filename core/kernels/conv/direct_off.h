@@ -3,6 +3,7 @@
 #undef DIRECT
 #undef DIRECT_TARGET
 #undef DIRECT_LANES
+#undef DIRECT_STEPS
 #undef DIRECT_FMA
 #undef DIRECT_FMAV
 #undef DIRECT_MAX

@@ -82,6 +82,34 @@ DIRECT_LOOPS(3)
 DIRECT_LOOPS(4)
 DIRECT_LOOPS(5)
 DIRECT_LOOPS(6)
+DIRECT_DENSE_LOOPS(1)
+DIRECT_DENSE_LOOPS(2)
+DIRECT_DENSE_LOOPS(3)
+DIRECT_DENSE_LOOPS(4)
+DIRECT_DENSE_LOOPS(5)
+DIRECT_DENSE_LOOPS(6)
+
+// Lanes behind a step's rows are the next step's, which is written later.
+DIRECT_TARGET static void avx2_dense_rows(const float *from, int64_t step, int n_rows, int64_t n_k, float *to)
+{
+        for (int64_t k = 0; k < n_k; k += DIRECT_LANES) {
+                avx2_Vector row[DIRECT_LANES];
+                int n = (int)MIN(n_k - k, (int64_t)DIRECT_LANES);
+#pragma GCC unroll 8
+                for (int i = 0; i < DIRECT_LANES; i++) {
+                        const float *at = from + MIN(i, n_rows - 1) * step + k;
+                        row[i] = n == DIRECT_LANES ? DIRECT_LOAD(at) : DIRECT_LOAD_PART(at, n);
+                }
+                TURN_8(row);
+                for (int c = 0; c < n; c++) {
+                        float *out = to + (k + c) * n_rows;
+                        if ((n_k - k - c) * n_rows >= DIRECT_LANES)
+                                DIRECT_STORE(out, row[c]);
+                        else
+                                DIRECT_STORE_PART(out, n_rows, row[c]);
+                }
+        }
+}
 static const DirectIsa avx2_isa = {
         .isa = ISA_AVX2,
         .lanes = 8,
@@ -89,6 +117,12 @@ static const DirectIsa avx2_isa = {
         .of = { { avx2_one_1, avx2_one_2, avx2_one_3, avx2_one_4, avx2_one_5, avx2_one_6 },
                 { avx2_two_1, avx2_two_2, avx2_two_3, avx2_two_4, avx2_two_5, avx2_two_6 } },
         .wide = { avx2_wide_1, avx2_wide_2 },
+        .dense_rows = avx2_dense_rows,
+        .dense_from = 512, // below, a panel stays in the first-level cache
+        .dense = { { avx2_dense_one_1, avx2_dense_one_2, avx2_dense_one_3, avx2_dense_one_4, avx2_dense_one_5,
+                     avx2_dense_one_6 },
+                   { avx2_dense_two_1, avx2_dense_two_2, avx2_dense_two_3, avx2_dense_two_4, avx2_dense_two_5,
+                     avx2_dense_two_6 } },
 };
 #undef DIRECT_LOOPS
 #undef DIRECT_DENSE_LOOPS

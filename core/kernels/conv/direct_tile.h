@@ -49,6 +49,7 @@ typedef struct DirectIsa {
         DirectLoop *of[DIRECT_VECTORS][DIRECT_MAX_PIXELS];   // [vectors of the panel - 1][pixels - 1]
         DirectLoop *wide[DIRECT_WIDE_PIXELS];                // [pixels - 1]; inputs are one run
         DenseRows *dense_rows;                               // NULL: there are no dense tiles
+        int64_t dense_from;                                  // steps of a sum for which they pay
         DenseLoop *dense[DIRECT_VECTORS][DIRECT_MAX_PIXELS]; // as `of`
 } DirectIsa;
 

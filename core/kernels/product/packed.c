@@ -66,8 +66,8 @@ static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
         packed->a_step = matmul->a.stride[0];
         packed->out_step = matmul->out.stride[0];
         // laying out the rows costs about as much as a panel's multiplications
-        packed->dense = packed->panels.isa->dense_rows != NULL && packed->n_rows > DIRECT_WIDE_PIXELS &&
-                        packed->panels.n_panels >= DENSE_PANELS;
+        packed->dense = packed->panels.isa->dense_rows != NULL && n_k >= packed->panels.isa->dense_from &&
+                        packed->n_rows > DIRECT_WIDE_PIXELS && packed->panels.n_panels >= DENSE_PANELS;
         packed->n_blocks = packed->dense ? (n_k + DENSE_STEPS - 1) / DENSE_STEPS : 1;
         packed->most = packed->dense ? packed->panels.isa->max_pixels
                                      : panels_most_pixels(packed->panels.isa, packed->a_step);

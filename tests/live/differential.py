@@ -391,40 +391,46 @@ def final_words(client, case):
 
 
 def run_seeds(options, port, cases, seeds, progress, path):
-    """In a process of its own: PyTorch may crash. Findings go to `path`."""
-    client, counts, findings, seen = Client(port), collections.Counter(), [], set(options.seen)
-    for seed in seeds:
-        progress[:8] = struct.pack("<q", seed)
-        try:
-            if seed % LAYERS_EVERY == 0 and not options.only:
-                run_layer(client, seed, counts, findings)
-                continue
-            case = random_graphs.random_case(seed, cases)
-        except SystemError:
-            continue
-        if case is None:
-            continue
-        for call in case.calls:
-            if call.overload is not None:
-                counts["op " + str(call.overload)] += 1
-        try:
-            check(client, case, counts)
-        except Finding as finding:
-            if is_known(case, finding):
-                counts["known"] += 1
-                continue
-            text, counts["failed"] = None, counts["failed"] + 1
-            if finding.key() not in seen and not options.no_shrink:
-                small = minimised(client, case, finding)
-                text = f"{final_words(client, small)}\n    {random_graphs.dump(small, 'eager')}"
-            seen.add(finding.key())
-            findings.append((finding.key(), seed, str(finding), text))
-        except (http.client.HTTPException, OSError) as error:
-            findings.append((("no reply", ""), seed, f"no reply: {error}", random_graphs.dump(case, "eager")))
-            counts["failed"] += 1
-            break
-    with open(path, "wb") as file:
-        pickle.dump((counts, findings), file)
+    """In a process of its own: PyTorch may crash. What each seed gave goes to `path` at once."""
+    client, seen = Client(port), set(options.seen)
+    with open(path, "wb", buffering=0) as file:
+        for seed in seeds:
+            progress[:8] = struct.pack("<q", seed)
+            counts, findings = collections.Counter(), []
+            try:
+                run_seed(options, client, cases, seed, seen, counts, findings)
+            except SystemError:
+                pass
+            file.write(pickle.dumps((counts, findings)))
+            if any(key[0] == "no reply" for key, *_ in findings):
+                break
+
+
+def run_seed(options, client, cases, seed, seen, counts, findings):
+    if seed % LAYERS_EVERY == 0 and not options.only:
+        run_layer(client, seed, counts, findings)
+        return
+    case = random_graphs.random_case(seed, cases)
+    if case is None:
+        return
+    for call in case.calls:
+        if call.overload is not None:
+            counts["op " + str(call.overload)] += 1
+    try:
+        check(client, case, counts)
+    except Finding as finding:
+        if is_known(case, finding):
+            counts["known"] += 1
+            return
+        text, counts["failed"] = None, counts["failed"] + 1
+        if finding.key() not in seen and not options.no_shrink:
+            small = minimised(client, case, finding)
+            text = f"{final_words(client, small)}\n    {random_graphs.dump(small, 'eager')}"
+        seen.add(finding.key())
+        findings.append((finding.key(), seed, str(finding), text))
+    except (http.client.HTTPException, OSError) as error:
+        findings.append((("no reply", ""), seed, f"no reply: {error}", random_graphs.dump(case, "eager")))
+        counts["failed"] += 1
 
 
 def run_layer(client, seed, counts, findings):
@@ -448,7 +454,7 @@ def run_layer(client, seed, counts, findings):
 def run_chunk(options, port, cases, seeds, path):
     """(counts, findings, the seeds that are left)."""
     progress = mmap.mmap(-1, 8)
-    path.unlink(missing_ok=True)
+    path.write_bytes(b"")
     child = os.fork()
     if child == 0:
         code = 1
@@ -460,14 +466,28 @@ def run_chunk(options, port, cases, seeds, path):
         finally:
             os._exit(code)
     _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):  # PyTorch has crashed on this seed; those before it are done again by nobody
-        at = seeds.index(struct.unpack("<q", progress[:8])[0])
-        return collections.Counter({"PyTorch crashed": 1, "lost": at}), [], seeds[at + 1 :]
-    if status != 0:
-        raise SystemExit("the generator failed")
+    counts, findings = results_of(path)
+    if status == 0:
+        return counts, findings, []
+    last = struct.unpack("<q", progress[:8])[0]
+    if not os.WIFSIGNALED(status):
+        raise SystemExit(f"the generator failed with seed {last}")
+    print(f"PyTorch crashed, signal {os.WTERMSIG(status)}: seed {last}, or one before it", flush=True)
+    counts["PyTorch crashed"] += 1
+    return counts, findings, seeds[seeds.index(last) + 1 :]
+
+
+def results_of(path):
+    """What the seeds of a chunk gave, up to a crash."""
+    counts, findings = collections.Counter(), []
     with open(path, "rb") as file:
-        counts, findings = pickle.load(file)
-    return counts, findings, []
+        while True:
+            try:
+                more, found = pickle.load(file)
+            except (EOFError, pickle.UnpicklingError):
+                return counts, findings
+            counts += more
+            findings += found
 
 
 def main():

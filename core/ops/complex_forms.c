@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/ops/arguments.h"
-#include "core/ops/compose.h"
+#include "core/ops/linalg.h"
 #include "core/ops/pointwise.h"
 
 static bool is_complex(Value value)
@@ -472,6 +472,75 @@ static Status rms_norm_form(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, made, out);
 }
 
+// ---- spectra ----
+Value complex_doubled(Compose *c, Value real, Value imag)
+{
+        Value top[] = { real, OP(c, "aten::neg", imag) }, bottom[] = { imag, real };
+        Value rows[] = { OP(c, "aten::cat", compose_list(c, top, 2), value_int(-1)),
+                         OP(c, "aten::cat", compose_list(c, bottom, 2), value_int(-1)) };
+        return OP(c, "aten::cat", compose_list(c, rows, 2), value_int(-2));
+}
+
+// Values in order, of which each stands twice.
+static Value every_second(Compose *c, Value values)
+{
+        return OP(c, "aten::clone",
+                  OP(c, "aten::slice.Tensor", values, value_int(-1), value_int(0), value_int(INT64_MAX),
+                     value_int(2)));
+}
+
+static Status refuse_vectors(const OpCall *call)
+{
+        return fail(STATUS_UNSUPPORTED, "%s: vectors of complex matrices are not supported, only values",
+                    call->schema->name);
+}
+
+static Status svd_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value a = call->args[SELF], none = value_bool(false);
+        TRY(linalg_matrix(&a.tensor->meta, "linalg.svd"));
+        if (compose_bool(&c, "compute_uv"))
+                return refuse_vectors(call);
+        Value all = OP(&c, "aten::_linalg_svd",
+                       complex_doubled(&c, OP(&c, "aten::real", a), OP(&c, "aten::imag", a)), none, none);
+        Value empty = OP(&c, "aten::new_empty", a, INTS(&c, 0));
+        Value items[] = { empty, every_second(&c, compose_item(&c, all, 1)),
+                          OP(&c, "aten::new_empty", a, INTS(&c, 0)) };
+        Value made = compose_list(&c, items, 3);
+        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
+        return compose_end(&c, made, out);
+}
+
+// One triangle is read, and the real parts of the diagonal.
+static Status eigh_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value a = call->args[SELF];
+        TRY(linalg_square(&a.tensor->meta, "linalg.eigh"));
+        const char *half = arg_text(call, EIGH_UPLO);
+        const bool values_only = call->schema->n_returns == 1;
+        if (!values_only && compose_bool(&c, "compute_v"))
+                return refuse_vectors(call);
+        Value low = half[0] == 'U' || half[0] == 'u' ? OP(&c, "aten::mH", a) : a;
+        low = OP(&c, "aten::tril", low, value_int(-1));
+        Value real = OP(&c, "aten::real", low), imag = OP(&c, "aten::imag", low);
+        Value diagonal =
+                OP(&c, "aten::diagonal", OP(&c, "aten::real", a), value_int(0), value_int(-2), value_int(-1));
+        real = OP(&c, "aten::add.Tensor", OP(&c, "aten::add.Tensor", real, OP(&c, "aten::mT", real)),
+                  OP(&c, "aten::diag_embed", diagonal));
+        imag = OP(&c, "aten::sub.Tensor", imag, OP(&c, "aten::mT", imag));
+        Value values = OP(&c, "aten::linalg_eigvalsh", complex_doubled(&c, real, imag));
+        Value items[] = { every_second(&c, values), OP(&c, "aten::new_empty", a, INTS(&c, 0)) };
+        if (values_only)
+                return compose_end(&c, items[0], out);
+        Value made = compose_list(&c, items, 2);
+        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
+        return compose_end(&c, made, out);
+}
+
 // ---- the table ----
 static const struct {
         const char *row;
@@ -538,6 +607,9 @@ static const struct {
         { "aten::std_mean.correction", std_mean_form },
         { "aten::logsumexp", logsumexp_form },
         { "aten::rms_norm", rms_norm_form },
+        { "aten::_linalg_svd", svd_form },
+        { "aten::_linalg_eigh", eigh_form },
+        { "aten::linalg_eigvalsh", eigh_form },
 };
 
 static bool has_complex(const OpCall *call)

@@ -2,7 +2,7 @@
 // linalg_compose.c: operators on matrices that are made of factorisations and products.
 #include <float.h>
 #include <math.h>
-#include "core/ops/compose.h"
+#include "core/ops/complex_forms.h"
 #include "core/ops/linalg.h"
 
 // ---- powers, determinants ----
@@ -152,16 +152,25 @@ static Status old_svd_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- by singular values ----
+static double given_atol(Compose *c)
+{
+        return compose_has(c, "atol") ? compose_double(c, "atol") : 0;
+}
+
+static double given_rtol(Compose *c, const TensorMeta *a)
+{
+        const bool is_double = a->dtype == DTYPE_F64 || a->dtype == DTYPE_C128;
+        if (compose_has(c, "rtol"))
+                return compose_double(c, "rtol");
+        return given_atol(c) > 0 ? 0
+                                 : (double)MAX(a->size[a->rank - 1], a->size[a->rank - 2]) *
+                                           (is_double ? DBL_EPSILON : (double)FLT_EPSILON);
+}
+
 // Below max(atol, rtol * largest) a singular value counts as 0.
 static Value threshold(Compose *c, Value values, const TensorMeta *a)
 {
-        double atol = compose_has(c, "atol") ? compose_double(c, "atol") : 0;
-        double eps = a->dtype == DTYPE_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-        double rtol = (double)MAX(a->size[a->rank - 1], a->size[a->rank - 2]) * eps;
-        if (compose_has(c, "rtol"))
-                rtol = compose_double(c, "rtol");
-        else if (atol > 0)
-                rtol = 0;
+        double atol = given_atol(c), rtol = given_rtol(c, a);
         Value largest = OP(c, "aten::amax", values, INTS(c, -1), value_bool(true));
         Value share = OP(c, "aten::mul.Scalar", largest, value_float(rtol));
         return OP(c, "aten::clamp_min", share, value_float(atol));
@@ -174,6 +183,19 @@ static Status spectral_check(Compose *c, const char *name)
         if (compose_bool(c, "hermitian"))
                 return fail(STATUS_UNSUPPORTED, "%s with hermitian=True is not supported", name);
         return STATUS_OK;
+}
+
+// Of the real matrix that has all values twice: its inverse is that of the complex one, doubled.
+static Value complex_pinv(Compose *c, Value self, const TensorMeta *a)
+{
+        const Value m = value_int(a->size[a->rank - 2]), n = value_int(a->size[a->rank - 1]);
+        const Value first = value_int(0), across = value_int(-1), down = value_int(-2);
+        Value twice = complex_doubled(c, OP(c, "aten::real", self), OP(c, "aten::imag", self));
+        Value inverse = OP(c, "aten::linalg_pinv.atol_rtol_float", twice, value_float(given_atol(c)),
+                           value_float(given_rtol(c, a)));
+        Value left = OP(c, "aten::slice.Tensor", inverse, across, first, m);
+        return OP(c, "aten::complex", OP(c, "aten::slice.Tensor", left, down, first, n),
+                  OP(c, "aten::slice.Tensor", left, down, n, value_int(INT64_MAX)));
 }
 
 static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -195,6 +217,8 @@ static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
                                       value_dtype(a->dtype)),
                                    out);
         }
+        if (dtype_info[a->dtype].kind == DTYPE_KIND_COMPLEX)
+                return compose_end(&c, complex_pinv(&c, self, a), out);
         Value all = OP(&c, "aten::_linalg_svd", self, value_bool(false), value_bool(true));
         Value values = compose_item(&c, all, 1);
         Value kept = OP(&c, "aten::gt.Tensor", values, threshold(&c, values, a));

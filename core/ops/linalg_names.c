@@ -47,7 +47,8 @@ static Value by_inverse(Compose *c, Value a, const char *norm, Value order)
 // Matrices without elements have 0.
 static Value empty_cond(Compose *c, const TensorMeta *a)
 {
-        return OP(c, "aten::zeros", compose_ints(c, a->size, a->rank - 2), value_dtype(a->dtype));
+        Dtype dtype = a->dtype == DTYPE_C64 ? DTYPE_F32 : a->dtype == DTYPE_C128 ? DTYPE_F64 : a->dtype;
+        return OP(c, "aten::zeros", compose_ints(c, a->size, a->rank - 2), value_dtype(dtype));
 }
 
 static Status cond_expand(Emitter *emitter, const OpCall *call, Value *out)

@@ -41,6 +41,7 @@ def hand_cases():
     yield from places()
     yield from convolutions()
     yield from matrices()
+    yield from spectra()
     yield from losses()
     yield from layers()
 
@@ -345,6 +346,27 @@ def matrices():
         for name in ("linalg_lu_factor_ex", "linalg_lu"):
             yield f"aten.{name}.default", [a], {}
         yield "aten.lu_unpack.default", [*torch.linalg.lu_factor_ex(a)[:2]], {}
+
+
+def spectra():
+    """Values of matrices; vectors are free in their phases, and refused."""
+    singular = spiral(3, 3)
+    singular[2] = singular[0] * (1 - 2j)
+    for a in (spiral(3, 2), spiral(2, 4).t(), spiral(2, 3, 3, dtype=c128), singular, spiral(2, 0)):
+        yield "aten.linalg_svdvals.default", [a], {}
+        yield "aten._linalg_svd.default", [a, False, False], {}
+        yield "aten.linalg_matrix_rank.default", [a, 1.0], {}
+        yield "aten.linalg_matrix_rank.atol_rtol_float", [a], {"atol": 1.0}
+        yield "aten.linalg_pinv.default", [a, 1e-3], {}
+        yield "aten.linalg_pinv.atol_rtol_float", [a], {"rtol": 1e-3}
+        if a.numel() != 0:
+            yield "aten.pinverse.default", [a], {}
+        yield "aten.nuclear_norm.default", [a], {}
+        yield "aten.linalg_cond.default", [a if a is not singular else spiral(2, 2).t() + 1], {}
+    for a in (spiral(3, 3), spiral(4, 4).t(), spiral(2, 2, 2, dtype=c128), singular, spiral(0, 0)):
+        for half in ("L", "U"):
+            yield "aten.linalg_eigvalsh.default", [a, half], {}
+            yield "aten._linalg_eigh.default", [a, half, False], {}
 
 
 def factored(a, b, wide):

@@ -463,19 +463,21 @@ static Status choose(const DnnlConv *conv, const DirectClamp *clamp, bool adds, 
 }
 
 // ---- kernels that cover their input ----
-// Each sample has one result per output channel: a product of matrices.
+// Each sample has one result per output channel: a product of matrices. A sample of one place is a
+// row, however far the next one is.
 static bool covers_input(const DnnlConv *conv)
 {
+        const TensorMeta *input = &conv->input;
         int64_t taps = 1;
-        for (int d = 2; d < conv->input.rank; d++) {
+        for (int d = 2; d < input->rank; d++) {
                 int64_t size = conv->weight.size[d];
                 taps *= size;
-                if (size != conv->input.size[d] || conv->padding[d - 2] != 0 || conv->out.size[d] != 1 ||
+                if (size != input->size[d] || conv->padding[d - 2] != 0 || conv->out.size[d] != 1 ||
                     (size > 1 && conv->dilation[d - 2] != 1))
                         return false;
         }
-        return conv->groups == 1 && taps > 1 &&
-               (meta_is_contiguous(&conv->input) || meta_is_channels_last(&conv->input));
+        return conv->groups == 1 && ((taps == 1 && input->stride[1] == 1) || meta_is_contiguous(input) ||
+                                     meta_is_channels_last(input));
 }
 
 // [out][channels][taps] to [out][taps][channels].
@@ -502,11 +504,12 @@ static Status make_covering(const DnnlConv *conv, Precision precision, const Dir
                               .n_threads = conv->n_threads };
         _cleanup_(freep) float *turned = NULL;
         meta_init(&matmul.a, conv->input.dtype, 2, (int64_t[]){ n, depth });
+        matmul.a.stride[0] = conv->input.stride[0];
         meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ depth, n_out });
         meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ n, n_out });
         matmul.b.stride[0] = 1;
         matmul.b.stride[1] = depth;
-        if (!meta_is_contiguous(&conv->input)) {
+        if (depth > conv->weight.size[1] && !meta_is_contiguous(&conv->input)) {
                 turned = new_array((size_t)meta_numel(&conv->weight), sizeof(float));
                 if (turned == NULL)
                         return fail_memory();

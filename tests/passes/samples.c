@@ -137,6 +137,18 @@ static const Case cases[] = {
                   CALL("d", "conv2d.default", "\"%c\", \"%w\", \"%b\"") OUTPUT("\"%d\""),
           { "w:300,300,1,1", "b:300" },
           false },
+        { "images of one place",
+          "1,96,1,1",
+          CALL("c", "conv2d.default", "\"%x0\", \"%w\", \"%b\"") CALL("d", "conv2d.default", "\"%c\", \"%v\"")
+                  OUTPUT("\"%d\""),
+          { "w:24,96,1,1", "b:24", "v:96,24,1,1" },
+          false },
+        { "some channels of images of one place",
+          "1,130,1,1",
+          CALL("s", "slice.Tensor", "\"%x0\", 1, 3, 99") CALL("c", "conv2d.default", "\"%s\", \"%w\", \"%b\"")
+                  OUTPUT("\"%c\""),
+          { "w:24,96,1,1", "b:24" },
+          false },
         { "a line of rows",
           "1,37,48",
           CALL("s", "slice.Tensor", "\"%x0\", 1, 3, 37") CALL("t", "transpose.int", "\"%s\", 1, 2")

@@ -282,7 +282,7 @@ OWN = {
     **{kind: {"latents": lambda own: torch.randn(own.batch, own.config.hidden_size, own.length)}
        for kind in ("mimi_decoder", "pocket_tts_audio_tokenizer_decoder")},
     **{kind: {"pixel_values": lambda own: own.patches().reshape(-1, 3, 8, 8)}
-       for kind in ("kimi_k25", "kimi_k25_vision")},
+       for kind in ("kimi_k25", "kimi_k25_vision", "paddleocr_vl")},
     **{kind: {"pixel_attention_mask": lambda own: torch.ones(own.batch, 16, dtype=torch.long)}
        for kind in ("lfm2_vl", "siglip2", "siglip2_vision_model")}
 }
@@ -323,6 +323,7 @@ SETTINGS = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "mamba2": {"num_heads": 8},
     "nemotron": {"num_key_value_heads": 2},
+    "paligemma": {"vision_config.projection_dim": 32},
     "perceiver": {"d_latents": 32, "num_latents": 16, "num_self_attends_per_block": 2}
 }
 WANTED = ("attention_mask", "past_time_features", "past_observed_mask", "bbox", "target_sizes")

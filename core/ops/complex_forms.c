@@ -472,6 +472,33 @@ static Status rms_norm_form(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, made, out);
 }
 
+// Pools to one element are means; PyTorch has no others.
+static Status adaptive_form(Emitter *emitter, const OpCall *call, Value *out)
+{
+        static const int64_t last[] = { -1, -2, -3 };
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value x = call->args[SELF];
+        const TensorMeta *meta = &x.tensor->meta;
+        int64_t size[MAX_RANK];
+        const int n = compose_int_list(&c, "output_size", size),
+                  n_dims = call->schema->name[strlen("adaptive_avg_pool")] - '0';
+        bool is_one = n == n_dims;
+        for (int k = 0; k < n && is_one; k++)
+                is_one = size[k] == 1;
+        if (!is_one)
+                compose_check(&c, fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name,
+                                       dtype_words(meta->dtype)));
+        if (n_dims == 1 && meta->rank != 2 && meta->rank != 3)
+                compose_check(&c, fail(STATUS_SHAPE,
+                                       "adaptive_avg_pool1d: Expected 2 to 3 dimensions, but got "
+                                       "%d-dimensional tensor",
+                                       meta->rank));
+        return compose_end(
+                &c, OP(&c, "aten::mean.dim", x, compose_ints(&c, last, MIN(n_dims, 3)), value_bool(true)),
+                out);
+}
+
 // ---- spectra ----
 Value complex_doubled(Compose *c, Value real, Value imag)
 {
@@ -607,6 +634,9 @@ static const struct {
         { "aten::std_mean.correction", std_mean_form },
         { "aten::logsumexp", logsumexp_form },
         { "aten::rms_norm", rms_norm_form },
+        { "aten::adaptive_avg_pool1d", adaptive_form },
+        { "aten::adaptive_avg_pool2d", adaptive_form },
+        { "aten::adaptive_avg_pool3d", adaptive_form },
         { "aten::_linalg_svd", svd_form },
         { "aten::_linalg_eigh", eigh_form },
         { "aten::linalg_eigvalsh", eigh_form },

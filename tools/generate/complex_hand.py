@@ -42,6 +42,7 @@ def hand_cases():
     yield from convolutions()
     yield from matrices()
     yield from spectra()
+    yield from pools()
     yield from losses()
     yield from layers()
 
@@ -346,6 +347,14 @@ def matrices():
         for name in ("linalg_lu_factor_ex", "linalg_lu"):
             yield f"aten.{name}.default", [a], {}
         yield "aten.lu_unpack.default", [*torch.linalg.lu_factor_ex(a)[:2]], {}
+
+
+def pools():
+    """To one element; PyTorch has no others."""
+    for x in (spiral(2, 3, 2, 2), spiral(2, 3, 2, 2, dtype=c128).transpose(1, 3), spiral(3, 2, 3)):
+        yield "aten.adaptive_avg_pool2d.default", [x, [1, 1]], {}
+        yield "aten.adaptive_avg_pool3d.default", [x, [1, 1, 1]], {}
+        yield "aten.adaptive_avg_pool1d.default", [x[0].contiguous() if x.dim() == 4 else x, [1]], {}
 
 
 def spectra():

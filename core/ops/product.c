@@ -115,26 +115,32 @@ static bool has_one_tap(const DnnlConv *conv)
         return conv->groups == 1;
 }
 
+// The product of `n_rows` rows, each as long as a channel's weights, and these weights.
+static DnnlMatmul product_of_rows(const DnnlConv *conv, int64_t n_rows)
+{
+        int64_t n_out = conv->weight.size[0], depth = meta_numel(&conv->weight) / n_out;
+        DnnlMatmul matmul = { .b_data = conv->weight_data,
+                              .share = conv->share,
+                              .bias_data = conv->bias_data,
+                              .n_threads = conv->n_threads };
+        meta_init(&matmul.a, conv->input.dtype, 2, (int64_t[]){ n_rows, depth });
+        meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ depth, n_out });
+        meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ n_rows, n_out });
+        matmul.b.stride[0] = 1;
+        matmul.b.stride[1] = depth;
+        return matmul;
+}
+
 // A kernel of one tap, where channels lie together: a product of rows with the bits of a direct
 // convolution. Rows are laid out for it once, which is faster than reading them as they lie where
 // each is read for many panels of weights.
 static Status make_pointwise(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
 {
-        int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1];
-        DnnlMatmul matmul = { .b_data = conv->weight_data,
-                              .share = conv->share,
-                              .bias_data = conv->bias_data,
-                              .n_threads = conv->n_threads };
         PackedMatmul *packed;
         if (conv->input.rank != 4 || !has_one_tap(conv) || !meta_is_channels_last(&conv->input) ||
             !meta_is_channels_last(&conv->out))
                 return STATUS_OK;
-        int64_t n_rows = meta_numel(&conv->out) / n_out;
-        meta_init(&matmul.a, conv->input.dtype, 2, (int64_t[]){ n_rows, n_in });
-        meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ n_in, n_out });
-        meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ n_rows, n_out });
-        matmul.b.stride[0] = 1;
-        matmul.b.stride[1] = n_in;
+        DnnlMatmul matmul = product_of_rows(conv, meta_numel(&conv->out) / conv->weight.size[0]);
         TRY(packed_matmul_new(&matmul, clamp, &packed));
         if (packed != NULL)
                 *out_product = (PackedProduct){ &packed_product, packed, packed_matmul_name(packed),
@@ -290,16 +296,15 @@ Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precis
 
 // ---- the rule ----
 // Weights that stay in the second-level cache are used as fast by direct convolutions. Several
-// threads lay out all rows before they multiply.
+// threads lay out all rows before they multiply: many rows take direct ones, of the same bits.
 static bool takes_pointwise(const DnnlConv *conv)
 {
-        int64_t n_rows = meta_numel(&conv->input) / conv->weight.size[1];
+        int64_t n_bytes = meta_numel(&conv->input) * (int64_t)sizeof(float);
         const DirectIsa *isa = direct_isa();
         return isa_level() < ISA_AVX512_BF16 && isa != NULL && isa->dense_rows != NULL &&
                conv->weight.size[1] >= isa->dense_from &&
                meta_numel(&conv->weight) * (int64_t)sizeof(float) > POINTWISE_WEIGHTS &&
-               (conv->n_threads == 1 ||
-                n_rows * conv->weight.size[1] * (int64_t)sizeof(float) <= POINTWISE_ROWS);
+               (conv->n_threads == 1 || n_bytes <= POINTWISE_ROWS);
 }
 
 static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
@@ -496,24 +501,15 @@ static Status turn_weight(const DnnlConv *conv, int64_t taps, float *to)
 static Status make_covering(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
                             PackedProduct *out_product)
 {
-        int64_t n = conv->input.size[0], n_out = conv->weight.size[0],
-                depth = meta_numel(&conv->weight) / n_out;
-        DnnlMatmul matmul = { .b_data = conv->weight_data,
-                              .share = conv->share,
-                              .bias_data = conv->bias_data,
-                              .n_threads = conv->n_threads };
+        DnnlMatmul matmul = product_of_rows(conv, conv->input.size[0]);
+        int64_t taps = matmul.a.size[1] / conv->weight.size[1];
         _cleanup_(freep) float *turned = NULL;
-        meta_init(&matmul.a, conv->input.dtype, 2, (int64_t[]){ n, depth });
         matmul.a.stride[0] = conv->input.stride[0];
-        meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ depth, n_out });
-        meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ n, n_out });
-        matmul.b.stride[0] = 1;
-        matmul.b.stride[1] = depth;
-        if (depth > conv->weight.size[1] && !meta_is_contiguous(&conv->input)) {
+        if (taps > 1 && !meta_is_contiguous(&conv->input)) {
                 turned = new_array((size_t)meta_numel(&conv->weight), sizeof(float));
                 if (turned == NULL)
                         return fail_memory();
-                TRY(turn_weight(conv, depth / conv->weight.size[1], turned));
+                TRY(turn_weight(conv, taps, turned));
                 matmul.b_data = turned;
                 matmul.share.storage = NULL; // these bytes are this program's alone
         }
@@ -572,20 +568,12 @@ static bool sample_rows(const TensorMeta *batched, TensorMeta *out)
 
 static Status make_turned(const DnnlConv *conv, Precision precision, PackedProduct *out_product)
 {
-        int64_t n_out = conv->weight.size[0], n_in = conv->weight.size[1];
-        DnnlMatmul matmul = { .b_data = conv->weight_data,
-                              .share = conv->share,
-                              .bias_data = conv->bias_data,
-                              .n_threads = conv->n_threads };
-        TensorMeta out;
+        TensorMeta in, out;
         if (!has_one_tap(conv) || conv->input.stride[1] != 1 || conv->out.stride[1] == 1 ||
-            !sample_rows(&conv->input, &matmul.a) || !sample_rows(&conv->out, &out) || out.size[0] == 1)
+            !sample_rows(&conv->input, &in) || !sample_rows(&conv->out, &out) || out.size[0] == 1)
                 return STATUS_OK;
-        int64_t places = out.size[0];
-        meta_init(&matmul.out, conv->input.dtype, 2, (int64_t[]){ places, n_out });
-        meta_init(&matmul.b, conv->input.dtype, 2, (int64_t[]){ n_in, n_out });
-        matmul.b.stride[0] = 1;
-        matmul.b.stride[1] = n_in;
+        DnnlMatmul matmul = product_of_rows(conv, out.size[0]);
+        matmul.a = in;
         PackedProduct product;
         TRY(matmul_product_new(&matmul, precision, &(DirectClamp){ 0 }, &product));
         Turned *turned = product.kind == NULL ? NULL : calloc(1, sizeof(*turned));
@@ -600,8 +588,8 @@ static Status make_turned(const DnnlConv *conv, Precision precision, PackedProdu
                             .n = conv->input.size[0],
                             .in_step = conv->input.stride[0],
                             .out_step = conv->out.stride[0] };
-        turned->n_bytes = ((size_t)(places * n_out) * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN *
-                          STORAGE_ALIGN;
+        turned->n_bytes = ((size_t)meta_numel(&matmul.out) * sizeof(float) + STORAGE_ALIGN - 1) /
+                          STORAGE_ALIGN * STORAGE_ALIGN;
         *out_product = (PackedProduct){ &turned_product, turned, product.name,
                                         turned->n_bytes + product.scratch_bytes, 0 };
         return STATUS_OK;

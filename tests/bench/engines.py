@@ -4,7 +4,7 @@
 and one core unless --threads says otherwise, in one run.
 
     python tests/bench/engines.py BUILD/tests/bench/bench_models [--cpu] [--core N] [--threads N]
-    [--rounds N] [--seconds S] [--precision bf16|int8] [--compilers] [ROW ...]
+    [--rounds N] [--seconds S] [--precision bf16|int8] [--compilers] [--engines NAME,...] [ROW ...]
 
 Every engine gets the same exported module and the same input; its result is compared with eager
 PyTorch's before anything is timed (|difference| <= 1e-4 * max(1, largest |result|)). Then the
@@ -24,6 +24,11 @@ linear layers in 8 bits (nncf, calibrated on the input). bf16: PyTorch in an aut
 in float32 and in bf16, which is what it takes unasked where the CPU multiplies bfloat16. Then no result
 is refused; each has its signal-to-noise ratio against float32, in dB, behind its time. Rows of random
 weights say little about what a real network loses.
+
+With --engines only these are timed, the last one against the best of those before it; their names are
+the heads of the columns, and two more: "one thread", which is fxserve with one whatever --threads says,
+and "eager", its runs without a program. For example, with FXSERVE_ISA=avx2 and ONEDNN_MAX_CPU_ISA=AVX2
+set, --engines openvino,fxserve compares two engines without AVX-512 (ONNX Runtime heeds neither).
 
 Needs torch 2.13 and the program bench_models (ninja tests/bench/bench_models). A peer that is not
 installed is left out with a line that says so (pip install onnxruntime openvino onnx onnxscript).
@@ -57,6 +62,7 @@ def arguments():
     parser.add_argument("--cpu", action="store_true", help="processor time instead of the clock's")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.02, help="of one turn")
+    parser.add_argument("--engines", type=lambda text: text.split(","), help="the ones that are timed")
     parser.add_argument("--precision", choices=("bf16", "int8"), help="of fxserve's programs")
     return parser.parse_intermixed_args()
 
@@ -371,6 +377,7 @@ class OpenVinoInt8(OpenVino):
 
 class Ours:
     name = "fxserve"
+    threads, what = ARGS.threads, "turns"
 
     def __init__(self, module, x, folder):
         with warnings.catch_warnings():
@@ -380,8 +387,10 @@ class Ours:
         path = folder / "model.pt2"
         path.write_bytes(archive.getvalue())
         command = [ARGS.program, str(path), ",".join(map(str, x.shape)),
-                   "turns" + (f":{ARGS.precision}" if ARGS.precision else "")]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                   self.what + (f":{ARGS.precision}" if ARGS.precision else "")]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        env={**os.environ, "THREADS": str(self.threads),
+                                             "OMP_PROC_BIND": "true"})
         self.process.stdin.write(x.numpy().tobytes())
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -397,6 +406,16 @@ class Ours:
     def close(self):
         self.process.stdin.close()
         self.process.wait(30)
+
+
+class OneThread(Ours):
+    name = "one thread"
+    threads = 1
+
+
+class Eager(Ours):
+    name = "eager"
+    what = "eager"
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -428,6 +447,12 @@ def turns(engines):
 
 
 def kinds():
+    """The classes of the engines that are timed, in the order of their columns."""
+    if ARGS.engines:
+        every = {kind.name: kind for kind in (Torch, JitFrozen, Inductor, AotInductor, OnnxRuntime, OpenVino,
+                                              TorchBf16, OpenVinoBf16, TorchInt8, OnnxRuntimeInt8,
+                                              OpenVinoInt8, Eager, OneThread, Ours)}
+        return [every[name] for name in ARGS.engines]
     ort, vino, nncf = [OnnxRuntime] * HAS_ORT, [OpenVino] * HAS_OPENVINO, HAS_OPENVINO and HAS_NNCF
     if ARGS.precision == "bf16":
         return [Torch, TorchBf16, *vino, *[OpenVinoBf16] * HAS_OPENVINO, Ours]
@@ -441,15 +466,18 @@ def measure(name):
     with tempfile.TemporaryDirectory() as folder:
         module, x = seeded(make), torch.rand(shape) * 2 - 1
         engines = [kind(module, x, pathlib.Path(folder)) for kind in kinds()]
-        for engine in engines[1:]:
+        want, last = Torch(module, x, pathlib.Path(folder)).result, engines[-1].name
+        for engine in engines:
             if not ARGS.precision:
-                check(engine, engines[0].result)
+                check(engine, want)
         rounds = turns(engines)
-        engines[-1].close()
-    ratio = statistics.median(min(us for peer, us in one.items() if peer != "fxserve") / one["fxserve"]
+        for engine in engines:
+            if isinstance(engine, Ours):
+                engine.close()
+    ratio = statistics.median(min(us for peer, us in one.items() if peer != last) / one[last]
                               for one in rounds)
     medians = {engine.name: statistics.median(one[engine.name] for one in rounds) for engine in engines}
-    decibels = {engine.name: noise_db(engine, engines[0].result) for engine in engines[1:]}
+    decibels = {engine.name: noise_db(engine, want) for engine in engines}
     return medians, ratio, aim, decibels
 
 
@@ -462,13 +490,15 @@ def main():
     names = [kind.name for kind in kinds()]
     title = f"us, threads: {ARGS.threads}, {ARGS.precision or 'f32'}"
     print(f"{title:26}" + "".join(f"{name:>14}" for name in names)
-          + f"{'best peer / ours':>18}{'aim':>7}")
+          + f"{'best / ' + names[-1]:>18}" + ("" if ARGS.engines else f"{'aim':>7}"))
     for row in ARGS.rows or ROWS:
         medians, ratio, aim, decibels = measure(row)
         print(f"{row:26}" + "".join(f"{medians[name]:14.2f}" for name in names)
-              + f"{ratio:17.2f}x{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}", flush=True)
+              + f"{ratio:17.2f}x"
+              + (f"{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}" if not ARGS.engines else ""),
+              flush=True)
         if ARGS.precision:
-            print(f"{'  dB':40}" + "".join(f"{decibels[name]:14.1f}" for name in names[1:]), flush=True)
+            print(f"{'  dB':26}" + "".join(f"{decibels[name]:14.1f}" for name in names), flush=True)
     sys.stdout.flush()
 
 

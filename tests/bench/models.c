@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A network eager and compiled, one thread: bench_models GRAPH [WEIGHTS] SIZE,SIZE,...
-// [list|rows|tune|turns]. Prints microseconds per run (median), the largest difference between the
-// two and the memory plan; "list" adds the program, "rows" the least that each instruction took,
-// "tune" compiles with a learning record and prints it. The input is uniform noise in -1 .. 1.
+// [list|rows|tune|turns|eager]. Prints microseconds per run (median), the largest difference
+// between the two and the memory plan; "list" adds the program, "rows" the least that each
+// instruction took, "tune" compiles with a learning record and prints it. The input is uniform
+// noise in -1 .. 1.
 // Behind "rows" or "turns": ":bf16" or ":int8", the precision. The environment's THREADS: how many
 // a compiled run may use.
 //
 // "turns", for engines.py: the input's float32 are read from standard input and the first result's
 // bytes written to standard output after a line with their number; then, for each line "N", N runs
 // are made and a line with the median of their nanoseconds is written; for "cpu N" the mean of
-// their processor time.
+// their processor time. "eager" does the same with eager runs.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -160,7 +161,15 @@ static int64_t cpu_ns(void)
         return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void take_turns(const Program *program, Frame *frame, const Tensor *input, ValueSpan inputs)
+// Without a program the runs are eager.
+static void run_once(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs, Value *out)
+{
+        check(program == NULL ? run_eager(graph, inputs, out)
+                              : run_program(program, frame, inputs, NULL, out));
+}
+
+static void take_turns(const Graph *graph, const Program *program, Frame *frame, const Tensor *input,
+                       ValueSpan inputs)
 {
         static int64_t times[MAX_RUNS];
         Value out = value_none();
@@ -168,7 +177,7 @@ static void take_turns(const Program *program, Frame *frame, const Tensor *input
         size_t n = (size_t)meta_numel(&input->meta) * sizeof(float);
         if (fread(tensor_data(input), 1, n, stdin) != n)
                 exit(1);
-        check(run_program(program, frame, inputs, NULL, &out));
+        run_once(graph, program, frame, inputs, &out);
         const Tensor *first = first_tensor(out);
         printf("%" PRId64 "\n", meta_numel(&first->meta) * (int64_t)sizeof(float));
         fwrite(tensor_data(first), sizeof(float), (size_t)meta_numel(&first->meta), stdout);
@@ -180,7 +189,7 @@ static void take_turns(const Program *program, Frame *frame, const Tensor *input
                 int64_t begin = cpu_ns();
                 for (int i = 0; i < runs; i++) {
                         int64_t start = clock_ns();
-                        check(run_program(program, frame, inputs, NULL, &out));
+                        run_once(graph, program, frame, inputs, &out);
                         value_clear(&out);
                         times[i] = clock_ns() - start;
                 }
@@ -220,13 +229,14 @@ static Precision precision_of(const char *what)
 
 int main(int argc, char **argv)
 {
-        const char *what = argc > 3 && strchr("lrt", argv[argc - 1][0]) != NULL ? argv[--argc] : "";
+        const char *what = argc > 3 && strchr("lrte", argv[argc - 1][0]) != NULL ? argv[--argc] : "";
         if (argc != 3 && argc != 4) {
-                fprintf(stderr, "usage: bench_models GRAPH [WEIGHTS] SIZE,SIZE,... [list|rows|tune|turns]\n");
+                fprintf(stderr, "usage: bench_models GRAPH [WEIGHTS] SIZE,SIZE,... "
+                                "[list|rows|tune|turns|eager]\n");
                 return 2;
         }
         Graph *graph;
-        Program *program;
+        Program *program = NULL;
         Frame frame;
         UploadPart parts[2] = { { .name = argc == 4 ? "graph" : "", .bytes = read_file(argv[1]) },
                                 { .name = "weights" } };
@@ -242,12 +252,16 @@ int main(int argc, char **argv)
         CompileOptions options = { .n_threads = n_threads(), .precision = precision_of(what) };
         if (strcmp(what, "tune") == 0)
                 check(tune_new(true, &options.tune));
+        frame_init(&frame);
+        if (what[0] == 'e') {
+                take_turns(graph, NULL, &frame, input.tensor, inputs);
+                return 0;
+        }
         int64_t start = clock_ns();
         check(compile_graph(graph, inputs, &options, NULL, &program));
         double compile_us = (double)(clock_ns() - start) / 1000, us[3], largest;
-        frame_init(&frame);
         if (what[0] == 't' && what[1] == 'u' && what[2] == 'r') {
-                take_turns(program, &frame, input.tensor, inputs);
+                take_turns(graph, program, &frame, input.tensor, inputs);
                 return 0;
         }
         double worst = largest_difference(graph, program, &frame, inputs, &largest);

@@ -28,8 +28,10 @@ static void job_finished(Job *job)
         bool wake = http->finished == NULL && !http->deaf;
         job->next = http->finished;
         http->finished = job;
-        if (wake)
+        if (wake) {
+                turns_need(http->turns, TURN_LOOP);
                 uv_async_send(&http->async);
+        }
         pthread_mutex_unlock(&http->finished_mutex);
 }
 
@@ -303,7 +305,16 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
         (void)status;
         (void)events;
-        http_turn(poll->data);
+        Http *http = poll->data;
+        turns_need(http->turns, TURN_LOOP);
+        http_turn(http);
+}
+
+// Before the loop waits for events.
+static void on_idle(uv_prepare_t *prepare)
+{
+        Http *http = prepare->data;
+        turns_done(http->turns, TURN_LOOP);
 }
 
 static void on_finished(uv_async_t *async)
@@ -352,9 +363,12 @@ static Status start_http(Http *http)
         uv_poll_init(http->options.loop, &http->poll, transport_poll_fd(http->transport));
         uv_timer_init(http->options.loop, &http->timer);
         uv_async_init(http->options.loop, &http->async, on_finished);
-        http->poll.data = http->timer.data = http->async.data = http;
+        uv_prepare_init(http->options.loop, &http->prepare);
+        http->poll.data = http->timer.data = http->async.data = http->prepare.data = http;
         http_events_start(http);
         uv_poll_start(&http->poll, UV_READABLE, on_readable);
+        uv_prepare_start(&http->prepare, on_idle);
+        turns_watch_loop(http->turns, uv_backend_fd(http->options.loop));
         return STATUS_OK;
 }
 
@@ -364,6 +378,7 @@ Status http_start(const HttpOptions *options, Http **out_http)
         if (http == NULL)
                 return fail_memory();
         http->options = *options;
+        http->turns = workers_turns(options->workers);
         http->started_ns = clock_ns();
         pthread_mutex_init(&http->finished_mutex, NULL);
         budget_init(&http->bodies, (size_t)limits.max_body_budget);
@@ -391,6 +406,8 @@ void http_stop(Http *http)
         http->deaf = true;
         pthread_mutex_unlock(&http->finished_mutex);
         events_stop(http->options.events);
+        turns_watch_loop(http->turns, -1);
+        uv_close((uv_handle_t *)&http->prepare, NULL);
         uv_close((uv_handle_t *)&http->poll, NULL);
         uv_close((uv_handle_t *)&http->timer, NULL);
         uv_close((uv_handle_t *)&http->async, NULL);

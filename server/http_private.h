@@ -84,6 +84,8 @@ struct Http {
         uv_poll_t poll;
         uv_timer_t timer;
         uv_async_t async;
+        uv_prepare_t prepare;
+        Turns *turns; // the pool's
         pthread_mutex_t finished_mutex;
         Job *finished; // jobs to send, newest first
         bool deaf;     // the server stops: finished jobs are no longer sent; guarded like `finished`

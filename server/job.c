@@ -271,8 +271,7 @@ Drive job_begin(Task *task, Worker *worker)
         int64_t now = clock_ns();
         job->queue_ns += now - task->queued_ns;
         if (job->is_run) {
-                atomic_store_explicit(&worker->beat_ns, now, memory_order_relaxed);
-                job->run.task.ctx.beat = &worker->beat_ns;
+                worker_begins_run(worker, &job->run.task.ctx, now);
         }
         if (job->began_ns != 0) // parked in that step until it was queued again
                 job->step_ns[job->step] += task->queued_ns - job->began_ns;

@@ -34,7 +34,8 @@ struct Workers {
         Task *idle;                              // at most one waits
         int64_t n_queued, n_running, max_queued; // requests
         size_t queued_bytes;
-        int n_waiting;                  // workers that have nothing to do
+        Turns turns;
+        _Atomic int n_waiting;          // workers that have nothing to do
         bool express_waits;             // the express thread has nothing to do
         uint64_t n_taken, n_taken_then; // tasks, now and when memory was given back last
         int64_t trimmed_ns;             // when that was
@@ -84,8 +85,10 @@ static Task *express_task(Workers *workers)
 
 static void wake_express(Workers *workers)
 {
-        if (workers->express_waits && express_task(workers) != NULL)
-                pthread_cond_signal(&workers->express);
+        if (!workers->express_waits || express_task(workers) == NULL)
+                return;
+        turns_need(&workers->turns, TURN_EXPRESS);
+        pthread_cond_signal(&workers->express);
 }
 
 static void append_task(Workers *workers, Task *task)
@@ -195,6 +198,7 @@ static void sleep_until_filled(Workers *workers)
 static void sleep_until_express(Workers *workers)
 {
         workers->express_waits = true;
+        turns_done(&workers->turns, TURN_EXPRESS);
         pthread_cond_wait(&workers->express, &workers->mutex);
         workers->express_waits = false;
 }
@@ -233,6 +237,22 @@ int64_t workers_wait_ns(Workers *workers, const Task *task)
 }
 
 // ---- threads ----
+static void polled(RunWatch *watch, int64_t now_ns)
+{
+        Worker *worker = (Worker *)((char *)watch - offsetof(Worker, watch));
+        atomic_store_explicit(&worker->beat_ns, now_ns, memory_order_relaxed);
+        bool alone = worker->n_threads == 1; // or several threads of the run would come here
+        if (alone && !worker->is_express && atomic_load(&worker->pool->n_waiting) == 0)
+                turns_give(&worker->pool->turns, &worker->turn, now_ns);
+}
+
+void worker_begins_run(Worker *worker, RunContext *ctx, int64_t now_ns)
+{
+        atomic_store_explicit(&worker->beat_ns, now_ns, memory_order_relaxed);
+        worker->turn = (Turn){ .began_ns = now_ns };
+        ctx->watch = &worker->watch;
+}
+
 static void run_next(Workers *workers, Worker *worker, Task *task)
 {
         bool is_request = task->is_request, is_idle = task->is_idle;
@@ -369,11 +389,13 @@ Status workers_start(int n_workers, int n_wide, int64_t max_queued, Workers **ou
         pthread_cond_init(&workers->filled, &monotonic);
         pthread_cond_init(&workers->express, &monotonic);
         pthread_condattr_destroy(&monotonic);
+        turns_init(&workers->turns);
         workers->max_queued = max_queued;
         workers->n_workers = n_workers;
         workers->threads = new_array((size_t)n_threads, sizeof(pthread_t));
         for (int i = 0; i < n_threads; i++)
-                workers->workers[i] = (Worker){ .pool = workers,
+                workers->workers[i] = (Worker){ .watch = { polled },
+                                                .pool = workers,
                                                 .n_threads = i == 0 ? n_wide : 1,
                                                 .is_express = i == n_workers };
         mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
@@ -387,6 +409,11 @@ Status workers_start(int n_workers, int n_wide, int64_t max_queued, Workers **ou
         }
         *out_workers = workers;
         return STATUS_OK;
+}
+
+Turns *workers_turns(Workers *workers)
+{
+        return &workers->turns;
 }
 
 int workers_width(const Workers *workers)
@@ -435,6 +462,7 @@ Workers *workers_stop(Workers *workers)
         pthread_mutex_destroy(&workers->mutex);
         pthread_cond_destroy(&workers->filled);
         pthread_cond_destroy(&workers->express);
+        turns_deinit(&workers->turns);
         free(workers->threads);
         free(workers);
         return NULL;

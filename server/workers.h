@@ -4,12 +4,15 @@
 // program build, or idle work.
 #pragma once
 #include "core/engine/frame.h"
+#include "server/turns.h"
 
 typedef struct Workers Workers;
 
 // What a task finds on its thread.
 typedef struct Worker {
+        RunWatch watch; // of the runs on this thread
         Workers *pool;
+        Turn turn;               // of the current run
         Frame frame;             // the thread's memory for programs
         int n_threads;           // that one run may use, the worker included
         _Atomic int *stop;       // worker_stoppable; guarded by the pool
@@ -53,6 +56,8 @@ struct Task {
 Status workers_start(int n_workers, int n_wide, int64_t max_queued, Workers **out_workers);
 // Threads that a run may use on most workers.
 int workers_width(const Workers *workers);
+// For those that workers with long runs give way to.
+Turns *workers_turns(Workers *workers);
 // Tells the threads to end after their current tasks, and waits `wait_ns` for them. False: some
 // task does not end; nothing that it may touch can be freed.
 bool workers_end(Workers *workers, int64_t wait_ns);
@@ -74,6 +79,9 @@ Submitted workers_submit(Workers *workers, Task *task);
 int64_t workers_wait_ns(Workers *workers, const Task *task);
 // For builds, and for tasks that were accepted before: never refused. Any thread.
 void workers_resubmit(Workers *workers, Task *task);
+// For a running task: a run with this context begins. Its polls show that it goes on
+// (workers_stalled), and give way (turns.h).
+void worker_begins_run(Worker *worker, RunContext *ctx, int64_t now_ns);
 // For a running task: where a 1 is stored when it should stop (the pool ends, or it is an idle task
 // and others wait). NULL: none is stored.
 void worker_stoppable(Worker *worker, _Atomic int *stop);

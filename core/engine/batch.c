@@ -514,7 +514,7 @@ static void start_context(Batch *batch)
         budget_init(&batch->budget, (size_t)limits.max_run_memory);
         batch->ctx.budget = &batch->budget;
         batch->ctx.n_threads = batch->plan.n_threads;
-        batch->ctx.beat = batch->tasks[0]->ctx.beat;
+        batch->ctx.watch = batch->tasks[0]->ctx.watch;
         for (uint32_t i = 0; i < batch->n; i++)
                 batch->ctx.deadline_ns = MAX(batch->ctx.deadline_ns, batch->tasks[i]->ctx.deadline_ns);
 }

@@ -23,7 +23,7 @@ void run_context_within(RunContext *ctx, const RunContext *outer)
         ctx->deadline_ns = outer->deadline_ns;
         ctx->budget = outer->budget;
         ctx->pool = outer->pool;
-        ctx->beat = outer->beat;
+        ctx->watch = outer->watch;
         ctx->within = outer->within == NULL ? outer : outer->within;
 }
 

@@ -16,6 +16,13 @@ typedef struct ScratchPool {
         _Atomic size_t wanted; // the largest value that `used` would have had with enough room
 } ScratchPool;
 
+// What the owner of a run does at its polls. `polled` is called by every thread of the run, with
+// clock_ns(); it may wait for a moment.
+typedef struct RunWatch RunWatch;
+struct RunWatch {
+        void (*polled)(RunWatch *watch, int64_t now_ns);
+};
+
 typedef struct RunContext {
         _Atomic int cancelled; // 1: nobody waits for the result any more
         int64_t deadline_ns;   // clock_ns(); 0 = none
@@ -27,7 +34,7 @@ typedef struct RunContext {
         // of a session, which lives on from run to run (eval/state.h); NULL: the graph's own
         struct RunState *state;
         struct HaltReport *halt; // filled in by what ends the run with STATUS_HALTED; may be NULL
-        _Atomic int64_t *beat;   // every poll writes clock_ns() there, to show progress; may be NULL
+        RunWatch *watch;         // may be NULL
         // The outer run that this context is part of: `cancelled` is read there. NULL: this context
         // is a run's own.
         const struct RunContext *within;
@@ -41,11 +48,11 @@ static inline bool run_is_cancelled(const RunContext *ctx)
 
 static inline bool run_deadline_passed(const RunContext *ctx)
 {
-        if (ctx->deadline_ns == 0 && ctx->beat == NULL)
+        if (ctx->deadline_ns == 0 && ctx->watch == NULL)
                 return false;
         int64_t now = clock_ns();
-        if (ctx->beat != NULL)
-                atomic_store_explicit(ctx->beat, now, memory_order_relaxed);
+        if (ctx->watch != NULL)
+                ctx->watch->polled(ctx->watch, now);
         return ctx->deadline_ns != 0 && now > ctx->deadline_ns;
 }
 

@@ -23,10 +23,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 CONNECTIONS, SHARE = 32, 0.1
 GRAPHS = {"small": (64, 6), "middle": (256, 6), "slow": (768, 12)}  # rows and columns, products
-ROWS = [("small", "slow"), ("middle", "slow"), ("small", "middle"), ("middle", "middle-2")]
-
-
 BODY = b'{"inputs": {"x": [[0.001]]}}'
+ROWS = [("small", "slow"), ("middle", "slow"), ("small", "middle"), ("middle", "middle-2")]
 
 
 def chain(rows, length):

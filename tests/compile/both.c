@@ -36,15 +36,19 @@ static bool same_elements(const Pairs *pairs, const Tensor *eager, const Tensor 
         if (tensor_contiguous((Tensor *)(uintptr_t)eager, NULL, &a) != STATUS_OK ||
             tensor_contiguous((Tensor *)(uintptr_t)compiled, NULL, &b) != STATUS_OK)
                 return differs("out of memory");
-        int64_t n = meta_numel(&a->meta), bytes = dtype_info[a->meta.dtype].bytes;
+        Dtype dtype = a->meta.dtype;
+        const bool is_complex = dtype == DTYPE_C64 || dtype == DTYPE_C128;
+        if (is_complex) // by parts
+                dtype = dtype == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64;
+        int64_t n = meta_numel(&a->meta) * (is_complex ? 2 : 1), bytes = dtype_info[dtype].bytes;
         const char *x = tensor_data(a), *y = tensor_data(b);
         for (int64_t i = 0; i < n; i++) {
                 if (memcmp(x + i * bytes, y + i * bytes, (size_t)bytes) == 0)
                         continue;
-                double want = element_as_f64(a->meta.dtype, x + i * bytes),
-                       have = element_as_f64(a->meta.dtype, y + i * bytes);
-                bool close = dtype_is_float(a->meta.dtype) &&
-                             fabs(have - want) <= pairs->atol + pairs->rtol * fabs(want);
+                double want = element_as_f64(dtype, x + i * bytes),
+                       have = element_as_f64(dtype, y + i * bytes);
+                bool close =
+                        dtype_is_float(dtype) && fabs(have - want) <= pairs->atol + pairs->rtol * fabs(want);
                 if ((isnan(want) && isnan(have)) || close)
                         continue;
                 return differs("element %ld is %.9g, eagerly %.9g", (long)i, have, want);

@@ -79,7 +79,7 @@ static void *give(void *argument)
         return NULL;
 }
 
-// A wait that nobody ends takes 2 ms.
+// A wait that nobody ends takes 2 ms. On a busy machine some of the others take as long.
 Test(turns, a_wait_ends_when_all_that_need_a_core_are_done)
 {
         pthread_t thread;
@@ -88,12 +88,15 @@ Test(turns, a_wait_ends_when_all_that_need_a_core_are_done)
                 turns_need(&turns, TURN_LOOP);
                 turns_need(&turns, TURN_EXPRESS);
                 turns_done(&turns, TURN_LOOP);
-                while (!atomic_load(&turns.given) && atomic_load(&n_given) < N_ROUNDS)
+                // until somebody waits, or has waited for too long
+                while (!atomic_load(&turns.given) && atomic_load(&turns.needed) != 0 &&
+                       atomic_load(&n_given) < N_ROUNDS)
                         nanosleep(&(struct timespec){ .tv_nsec = 1000 }, NULL);
+                nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
                 turns_done(&turns, TURN_EXPRESS);
         }
         pthread_join(thread, NULL);
-        cr_assert_lt(atomic_load(&n_forgotten), N_ROUNDS / 2);
+        cr_assert_lt(atomic_load(&n_forgotten), atomic_load(&n_given));
 }
 
 Test(turns, a_loop_with_events_that_it_did_not_begin_with_is_waited_for)

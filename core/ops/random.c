@@ -479,6 +479,7 @@ static Cost bernoulli_cost(const OpCall *call)
 }
 
 #define GENERATOR "*, Generator? generator=None) -> Tensor"
+#define GIVEN     "Generator? generator, "
 #define OPTIONS   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define WHOLE     "ScalarType? dtype=4, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 #define FORMAT    ", MemoryFormat? memory_format=None) -> Tensor"
@@ -504,17 +505,34 @@ static Cost bernoulli_cost(const OpCall *call)
 
 const OpDef random_ops[] = {
         RANDOM("rand(SymInt[] size, *, " OPTIONS ") -> Tensor", sized_infer, DRAW_UNIFORM, 0, -1, 1, -1),
+        RANDOM("rand.generator(SymInt[] size, *, " GIVEN OPTIONS ") -> Tensor", sized_infer, DRAW_UNIFORM, 0,
+               -1, 1, -1),
         RANDOM("randn(SymInt[] size, *, " OPTIONS ") -> Tensor", sized_infer, DRAW_NORMAL, 0, -1, 1, -1),
+        RANDOM("randn.generator(SymInt[] size, *, " GIVEN OPTIONS ") -> Tensor", sized_infer, DRAW_NORMAL, 0,
+               -1, 1, -1),
         RANDOM("rand_like(Tensor self, *, " OPTIONS FORMAT, like_infer, DRAW_UNIFORM, 0, -1, 1, -1),
+        RANDOM("rand_like.generator(Tensor self, *, " GIVEN OPTIONS FORMAT, like_infer, DRAW_UNIFORM, 0, -1,
+               1, -1),
         RANDOM("randn_like(Tensor self, *, " OPTIONS FORMAT, like_infer, DRAW_NORMAL, 0, -1, 1, -1),
+        RANDOM("randn_like.generator(Tensor self, *, " GIVEN OPTIONS FORMAT, like_infer, DRAW_NORMAL, 0, -1,
+               1, -1),
         RANDOM("randint(SymInt high, SymInt[] size, *, " WHOLE ") -> Tensor", sized_infer, DRAW_INTEGER, 0,
                -1, 0, 0),
+        RANDOM("randint.generator(SymInt high, SymInt[] size, *, " GIVEN WHOLE ") -> Tensor", sized_infer,
+               DRAW_INTEGER, 0, -1, 0, 0),
         RANDOM("randint.low(SymInt low, SymInt high, SymInt[] size, *, " WHOLE ") -> Tensor", sized_infer,
                DRAW_INTEGER, 0, 0, 0, 1),
+        RANDOM("randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, " GIVEN WHOLE ") -> Tensor",
+               sized_infer, DRAW_INTEGER, 0, 0, 0, 1),
         RANDOM("randint_like(Tensor self, SymInt high, *, " OPTIONS FORMAT, like_infer, DRAW_INTEGER, 0, -1,
                0, 1),
+        RANDOM("randint_like.generator(Tensor self, SymInt high, *, " GIVEN OPTIONS FORMAT, like_infer,
+               DRAW_INTEGER, 0, -1, 0, 1),
         RANDOM("randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, " OPTIONS FORMAT, like_infer,
                DRAW_INTEGER, 0, 1, 0, 2),
+        RANDOM("randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, " GIVEN OPTIONS
+                       FORMAT,
+               like_infer, DRAW_INTEGER, 0, 1, 0, 2),
         RANDOM("normal.float_float(float mean, float std, SymInt[] size, *, Generator? "
                "generator=None, " OPTIONS ") -> Tensor",
                sized_infer, DRAW_NORMAL, 0, 0, 0, 1),

@@ -62,6 +62,13 @@ static Cost permutation_cost(const OpCall *call)
         return (Cost){ .flops = 16 * meta->size[0], .bytes = meta->size[0] * dtype_info[meta->dtype].bytes };
 }
 
+static Status permutation_given_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        return compose_end(&c, OP(&c, "aten::randperm", NAMED(&c, "n"), NAMED(&c, "dtype")), out);
+}
+
 // ---- multinomial ----
 // Exponential numbers, one for each weight. The k categories with the largest weight / number are k
 // draws without replacement.
@@ -394,6 +401,9 @@ const OpDef random_sample_ops[] = {
           .run = permutation_run,
           .cost = permutation_cost,
           .traits = TRAIT_FRESH },
+        COMPOSED("randperm.generator(SymInt n, *, Generator? generator, ScalarType? dtype=4, Layout? "
+                 "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+                 permutation_given_expand, 0),
         COMPOSED("multinomial(Tensor self, SymInt num_samples, bool replacement=False" GENERATOR,
                  multinomial_expand, 0),
         COMPOSED("rrelu(Tensor self, " RRELU "Tensor", rrelu_expand, OP_INPLACE),

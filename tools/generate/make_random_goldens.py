@@ -3,12 +3,14 @@
 tests/golden/README.md, with the "seed" of each case. Results must have PyTorch's bits; of large ones
 only the hash is kept.
 
-    python tools/generate/make_random_goldens.py
+    python tools/generate/make_random_goldens.py           all of them
+    python tools/generate/make_random_goldens.py --new     only those of operators that have none
 
 On a processor made by Intel PyTorch draws bernoulli and exponential numbers with MKL's generators,
-which fxserve does not: the program ends there.
+which fxserve does not: the program makes only new cases of rand, randn, randint and randperm there.
 """
 
+import argparse
 import hashlib
 import itertools
 import json
@@ -21,6 +23,7 @@ from needed import need
 need("torch==2.13.0", "safetensors")
 
 import torch
+from safetensors.torch import load_file
 
 import make_goldens
 from count_goldens import TABLE, counted, table
@@ -298,6 +301,31 @@ def attention():
                         {"enable_gqa": True})
 
 
+def given_generators():
+    """The overloads that take a generator. In an exported graph it is None."""
+    for size, dtype in itertools.product((1, 15, 17, 1000), FLOATS):
+        yield Drawn("aten.rand.generator", [[size]], {"generator": None, "dtype": dtype})
+        yield Drawn("aten.randn.generator", [[size]], {"generator": None, "dtype": dtype})
+    for size, dtype in itertools.product((1, 17), FLOATS + INTS):
+        yield Drawn("aten.randint.generator", [97, [size]], {"generator": None, "dtype": dtype})
+        yield Drawn("aten.randint.low_generator", [-7, 97, [size]] if dtype != u8 else [3, 97, [size]],
+                    {"generator": None, "dtype": dtype})
+        yield Drawn("aten.randperm.generator", [size], {"generator": None, "dtype": dtype})
+    for name in ("rand", "randn"):
+        yield Drawn(f"aten.{name}.generator", [[2, 3, 4]], {"generator": None})
+        yield Drawn(f"aten.{name}.generator", [[3, 0, 2]], {"generator": None})
+        yield Drawn(f"aten.{name}.generator", [[9]], {"generator": None, "dtype": torch.complex64})
+    yield Drawn("aten.randint.generator", [1 << 40, [3, 5]], {"generator": None})
+    yield Drawn("aten.randint.low_generator", [-7, 1 << 40, [3, 5]], {"generator": None})
+    yield Drawn("aten.randperm.generator", [0], {"generator": None})
+    for dtype in FLOATS:
+        for x in (ramp(3, 5, dtype=dtype), ramp(17, dtype=dtype), *strided(dtype)):
+            yield Drawn("aten.rand_like.generator", [x], {"generator": None})
+            yield Drawn("aten.randn_like.generator", [x], {"generator": None})
+            yield Drawn("aten.randint_like.generator", [x, 30], {"generator": None})
+            yield Drawn("aten.randint_like.low_generator_dtype", [x, 4, 30], {"generator": None})
+
+
 def with_tiles(case, drawn, tensors, kept):
     """Arguments that repeat a few values have these, once for all cases."""
     for at, tile in drawn.tiles.items():
@@ -332,16 +360,32 @@ def with_hashes(case, tensors):
     return case
 
 
-def main():
+def is_drawn_with_mkl():
     torch.manual_seed(0)
     plain = (torch.rand(100, dtype=f64) < 0.5).float()
     torch.manual_seed(0)
-    if not torch.equal(torch.empty(100).bernoulli_(0.5), plain):
-        sys.exit("PyTorch draws with MKL's generators on this processor")
+    return not torch.equal(torch.empty(100).bernoulli_(0.5), plain)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--new", action="store_true", help="keep the files, add operators that have no case")
+    options = parser.parse_args()
     lines, tensors, kept = [], {}, {}
+    if options.new:
+        lines = (FOLDER / "random.jsonl").read_text(encoding="utf-8").splitlines()
+        tensors = load_file(FOLDER / "random.safetensors")
+    done = {json.loads(line)["op"] for line in lines}
+    with_mkl = is_drawn_with_mkl()
     drawn_cases = itertools.chain(sweeps(), factories(), likes(), fills(), probabilities(), samples(),
-                                  events(), layers(), attention())
+                                  events(), layers(), attention(), given_generators())
     for number, drawn in enumerate(drawn_cases):
+        name = str(drawn.overload)
+        if name in done:
+            continue
+        if with_mkl and not name.startswith("aten.rand"):
+            sys.exit("PyTorch draws with MKL's generators on this processor")
         case = with_tiles(encode_case(drawn, tensors, number), drawn, tensors, kept)
         rtol, atol = TOLERANCE[drawn.args[0].dtype] if "attention" in case["op"] else (0.0, 0.0)
         if atol == 0:

@@ -253,7 +253,7 @@ static Status choose_expand(Emitter *emitter, const OpCall *call, Value *out)
                 point = compose_cast(&c, point, NAMED(&c, "zero_point_dtype").dtype);
         else if (asymmetric)
                 point = compose_cast(&c, point, DTYPE_I32);
-        return quantized_end_two(&c, scale, point, out);
+        return compose_end(&c, compose_tuple(&c, (Value[]){ scale, point }, 2), out);
 }
 
 // ---- products of levels ----

@@ -409,9 +409,7 @@ static Status spread_mean(Emitter *emitter, const OpCall *call, const char *join
               imag = with_self(&c, OP(&c, "aten::imag", call->args[SELF]));
         Value both[] = { OP(&c, join, compose_item(&c, real, 0), compose_item(&c, imag, 0)),
                          OP(&c, "aten::complex", compose_item(&c, real, 1), compose_item(&c, imag, 1)) };
-        Value pair = compose_list(&c, both, 2);
-        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
-        return compose_end(&c, pair, out);
+        return compose_end(&c, compose_tuple(&c, both, 2), out);
 }
 
 static Status var_mean_form(Emitter *emitter, const OpCall *call, Value *out)
@@ -535,9 +533,7 @@ static Status svd_form(Emitter *emitter, const OpCall *call, Value *out)
         Value empty = OP(&c, "aten::new_empty", a, INTS(&c, 0));
         Value items[] = { empty, every_second(&c, compose_item(&c, all, 1)),
                           OP(&c, "aten::new_empty", a, INTS(&c, 0)) };
-        Value made = compose_list(&c, items, 3);
-        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
-        return compose_end(&c, made, out);
+        return compose_end(&c, compose_tuple(&c, items, 3), out);
 }
 
 // One triangle is read, and the real parts of the diagonal.
@@ -561,11 +557,8 @@ static Status eigh_form(Emitter *emitter, const OpCall *call, Value *out)
         imag = OP(&c, "aten::sub.Tensor", imag, OP(&c, "aten::mT", imag));
         Value values = OP(&c, "aten::linalg_eigvalsh", complex_doubled(&c, real, imag));
         Value items[] = { every_second(&c, values), OP(&c, "aten::new_empty", a, INTS(&c, 0)) };
-        if (values_only)
-                return compose_end(&c, items[0], out);
-        Value made = compose_list(&c, items, 2);
-        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
-        return compose_end(&c, made, out);
+        return values_only ? compose_end(&c, items[0], out)
+                           : compose_end(&c, compose_tuple(&c, items, 2), out);
 }
 
 // ---- the table ----

@@ -172,6 +172,14 @@ Value compose_list(Compose *c, const Value *items, uint32_t n)
         return compose_keep(c, value_seq_take(VALUE_LIST, seq));
 }
 
+Value compose_tuple(Compose *c, const Value *items, uint32_t n)
+{
+        Value tuple = compose_list(c, items, n);
+        if (!compose_failed(c))
+                tuple.kind = VALUE_TUPLE;
+        return tuple;
+}
+
 Value compose_text(Compose *c, const char *text)
 {
         Value made = value_none();

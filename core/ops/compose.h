@@ -65,6 +65,7 @@ Value compose_ints(Compose *c, const int64_t *items, int n); // a list
         compose_ints((c), (const int64_t[]){ __VA_ARGS__ },                                                  \
                      (int)(sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)))
 Value compose_list(Compose *c, const Value *items, uint32_t n); // of borrowed values
+Value compose_tuple(Compose *c, const Value *items, uint32_t n);
 Value compose_text(Compose *c, const char *text);
 uint32_t compose_length(Value list); // of a list or tuple; else 0
 // Item k of a list or tuple.

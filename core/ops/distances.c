@@ -241,9 +241,7 @@ static Status weight_norm_expand(Emitter *emitter, const OpCall *call, Value *ou
         weight = compose_cast(&c, weight, compose_meta(&c, v)->dtype);
         if (call->schema->n_returns == 1)
                 return compose_end(&c, weight, out);
-        Value pair = compose_list(&c, (Value[]){ weight, size }, 2);
-        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
-        return compose_end(&c, pair, out);
+        return compose_end(&c, compose_tuple(&c, (Value[]){ weight, size }, 2), out);
 }
 
 // Sub-tensors along `dim` whose p-norm is over maxnorm are scaled down to it.

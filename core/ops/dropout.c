@@ -114,9 +114,7 @@ static Status native_dropout_expand(Emitter *emitter, const OpCall *call, Value 
                 mask = OP(&c, "aten::ones_like", input, as_bool);
                 kept = OP(&c, "aten::clone", input);
         }
-        Value pair = compose_list(&c, (const Value[]){ kept, mask }, 2);
-        pair.kind = compose_failed(&c) ? pair.kind : VALUE_TUPLE;
-        return compose_end(&c, pair, out);
+        return compose_end(&c, compose_tuple(&c, (const Value[]){ kept, mask }, 2), out);
 }
 
 #define DROPOUT(name)                                                                                        \

@@ -113,9 +113,7 @@ static Status attention_expand(Emitter *emitter, const OpCall *call, Value *out)
                 pair[1] = compose_bool(&c, "average_attn_weights")
                                   ? OP(&c, "aten::mean.dim", weights, INTS(&c, 1))
                                   : weights;
-        Value both = compose_list(&c, pair, 2);
-        both.kind = compose_failed(&c) ? both.kind : VALUE_TUPLE;
-        return compose_end(&c, both, out);
+        return compose_end(&c, compose_tuple(&c, pair, 2), out);
 }
 
 static Value normed(Compose *c, const Encoder *e, Value x, const char *weight, const char *bias)

@@ -52,9 +52,7 @@ static Status end_levels(Compose *c, Value result, Value level, Value *out)
                 return compose_end(c, result, out);
         Value mask = OP(c, "aten::logical_and", OP(c, "aten::ge.Scalar", level, NAMED(c, "quant_min")),
                         OP(c, "aten::le.Scalar", level, NAMED(c, "quant_max")));
-        Value pair = compose_list(c, (Value[]){ result, mask }, 2);
-        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
-        return compose_end(c, pair, out);
+        return compose_end(c, compose_tuple(c, (Value[]){ result, mask }, 2), out);
 }
 
 static Status fake_quantize_expand(Emitter *emitter, const OpCall *call, Value *out)

@@ -104,14 +104,6 @@ static Status cholesky_inverse_expand(Emitter *emitter, const OpCall *call, Valu
         return compose_end(&c, cholesky_solution(&c, factor, eye, compose_bool(&c, "upper")), out);
 }
 
-// A list of results is a tuple for callers.
-static Value tuple_of(Compose *c, const Value *items, uint32_t n)
-{
-        Value made = compose_list(c, items, n);
-        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
-        return made;
-}
-
 static Status svd_pair_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -148,7 +140,7 @@ static Status old_svd_expand(Emitter *emitter, const OpCall *call, Value *out)
                        value_bool(true));
         Value items[] = { compose_item(&c, all, 0), compose_item(&c, all, 1),
                           OP(&c, "aten::mT", compose_item(&c, all, 2)) };
-        return compose_end(&c, tuple_of(&c, items, 3), out);
+        return compose_end(&c, compose_tuple(&c, items, 3), out);
 }
 
 // ---- by singular values ----

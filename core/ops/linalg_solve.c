@@ -264,9 +264,7 @@ static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (compose_has(&c, "rcond"))
                 check_kept(&c, a, kept, value_float(epsilon * (double)MAX(m, n)));
         Value items[] = { as_lapack(&c, x, MAX(m, n), vectors), none, kept, none };
-        Value all = compose_list(&c, items, 4);
-        all.kind = compose_failed(&c) ? all.kind : VALUE_TUPLE;
-        return compose_end(&c, all, out);
+        return compose_end(&c, compose_tuple(&c, items, 4), out);
 }
 
 #define MADE(schema, name)                                                                                   \

@@ -275,9 +275,7 @@ static Status nll_loss_forward_expand(Emitter *emitter, const OpCall *call, Valu
         parts[1] = total_weight(&c, loss);
         if (reduction == REDUCTION_NONE)
                 parts[1] = OP(&c, "aten::zeros_like", parts[1]);
-        Value pair = compose_list(&c, parts, 2);
-        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
-        return compose_end(&c, pair, out);
+        return compose_end(&c, compose_tuple(&c, parts, 2), out);
 }
 
 // `x` times the weights of the classes, where there are some.

@@ -265,15 +265,6 @@ static Status dequantize_groups_expand(Emitter *emitter, const OpCall *call, Val
 }
 
 // ---- choosing ----
-Status quantized_end_two(Compose *c, Value scale, Value zero_point, Value *out)
-{
-        const Value both[] = { scale, zero_point };
-        Value list = compose_list(c, both, 2);
-        if (!compose_failed(c))
-                list.kind = VALUE_TUPLE;
-        return compose_end(c, list, out);
-}
-
 // The range of the input with 0 inside of it.
 static void range_with_zero(Compose *c, Value low, Value high, Value *out_low, Value *out_high)
 {
@@ -324,8 +315,12 @@ static Status choose_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value zero_point = OP(&c, "aten::round", OP(&c, "aten::div.Tensor", low, scale));
         zero_point = OP(&c, "aten::rsub.Scalar", compose_cast(&c, zero_point, DTYPE_I32), value_int(least));
         zero_point = OP(&c, "aten::clamp", zero_point, value_int(least), value_int(most));
-        return quantized_end_two(&c, compose_cast(&c, scale, DTYPE_F64),
-                                 compose_cast(&c, zero_point, DTYPE_I64), out);
+        return compose_end(&c,
+                           compose_tuple(&c,
+                                         (Value[]){ compose_cast(&c, scale, DTYPE_F64),
+                                                    compose_cast(&c, zero_point, DTYPE_I64) },
+                                         2),
+                           out);
 }
 
 static Status choose_symmetric_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -341,7 +336,8 @@ static Status choose_symmetric_expand(Emitter *emitter, const OpCall *call, Valu
         Value zero_point =
                 OP(&c, "aten::full", INTS(&c, 1), value_int(dtype_named(&c, "dtype") == DTYPE_U8 ? 128 : 0),
                    value_dtype(DTYPE_I64));
-        return quantized_end_two(&c, compose_cast(&c, scale, DTYPE_F64), zero_point, out);
+        return compose_end(
+                &c, compose_tuple(&c, (Value[]){ compose_cast(&c, scale, DTYPE_F64), zero_point }, 2), out);
 }
 
 static Status choose_tokens_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -357,7 +353,8 @@ static Status choose_tokens_expand(Emitter *emitter, const OpCall *call, Value *
                 scales = compose_cast(&c, scales, DTYPE_F32);
         scales = OP(&c, "aten::div.Scalar", OP(&c, "aten::clamp_min", scales, value_float(1e-5)),
                     value_int(127));
-        return quantized_end_two(&c, scales, OP(&c, "aten::zeros_like", scales), out);
+        return compose_end(&c, compose_tuple(&c, (Value[]){ scales, OP(&c, "aten::zeros_like", scales) }, 2),
+                           out);
 }
 
 // As XNNPACK chooses: the zero point by the end of the range that it fits better.
@@ -378,8 +375,12 @@ static Status choose_tokens_asymmetric_expand(Emitter *emitter, const OpCall *ca
                 OP(&c, "aten::where.self", OP(&c, "aten::gt.Scalar", error, value_int(0)),
                    OP(&c, "aten::rsub.Scalar", low, least), OP(&c, "aten::rsub.Scalar", high, most));
         zero_point = OP(&c, "aten::round", OP(&c, "aten::clamp", zero_point, least, most));
-        return quantized_end_two(&c, compose_cast(&c, scale, DTYPE_F64),
-                                 compose_cast(&c, zero_point, DTYPE_I64), out);
+        return compose_end(&c,
+                           compose_tuple(&c,
+                                         (Value[]){ compose_cast(&c, scale, DTYPE_F64),
+                                                    compose_cast(&c, zero_point, DTYPE_I64) },
+                                         2),
+                           out);
 }
 
 // ---- the rest ----

@@ -5,5 +5,3 @@
 
 // The integers that a dtype of levels has; false for other dtypes.
 bool quantized_bounds(Dtype dtype, int64_t *out_low, int64_t *out_high);
-// compose_end with two results.
-Status quantized_end_two(Compose *c, Value scale, Value zero_point, Value *out);

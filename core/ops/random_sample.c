@@ -317,9 +317,7 @@ static Status rrelu_functional_expand(Emitter *emitter, const OpCall *call, Valu
         check_noise(&c);
         Value noise = OP(&c, "aten::clone", NAMED(&c, "noise"));
         Value result = rrelu_result(&c, noise);
-        Value pair = compose_list(&c, (const Value[]){ result, noise }, 2);
-        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
-        return compose_end(&c, pair, out);
+        return compose_end(&c, compose_tuple(&c, (const Value[]){ result, noise }, 2), out);
 }
 
 // ---- normal ----

@@ -301,13 +301,6 @@ static Value run_network(Compose *c, const Network *net, Value *out_hidden, Valu
         return net->batch_first ? OP(c, "aten::transpose.int", x, value_int(0), value_int(1)) : x;
 }
 
-static Status end_tuple(Compose *c, const Value *items, uint32_t n, Value *out)
-{
-        Value tuple = compose_list(c, items, n);
-        tuple.kind = tuple.kind == VALUE_LIST ? VALUE_TUPLE : tuple.kind;
-        return compose_end(c, tuple, out);
-}
-
 static void read_network(Compose *c, RecurrentKind kind, Network *out)
 {
         *out = (Network){ .kind = kind,
@@ -334,7 +327,7 @@ static Status lstm_expand(Emitter *emitter, const OpCall *call, Value *out)
         const TensorMeta *h = compose_meta(&c, net.hidden), *cell = compose_meta(&c, net.cell);
         net.projected = h->rank == 3 && cell->rank == 3 && h->size[2] != cell->size[2];
         states[0] = run_network(&c, &net, &states[1], &states[2]);
-        return end_tuple(&c, states, 3, out);
+        return compose_end(&c, compose_tuple(&c, states, 3), out);
 }
 
 static Status network_expand(Emitter *emitter, const OpCall *call, RecurrentKind kind, Value *out)
@@ -345,7 +338,7 @@ static Status network_expand(Emitter *emitter, const OpCall *call, RecurrentKind
         compose_begin(&c, emitter, call);
         read_network(&c, kind, &net);
         states[0] = run_network(&c, &net, &states[1], &cell);
-        return end_tuple(&c, states, 2, out);
+        return compose_end(&c, compose_tuple(&c, states, 2), out);
 }
 
 static Status gru_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -450,7 +443,7 @@ static Status lstm_cell_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (compose_length(hx) != 2)
                 return fail(STATUS_VALUE, "lstm_cell expects two hidden states");
         States states = run_cell(&c, RECURRENT_LSTM, compose_item(&c, hx, 0), compose_item(&c, hx, 1));
-        return end_tuple(&c, (Value[]){ states.hidden, states.cell }, 2, out);
+        return compose_end(&c, compose_tuple(&c, (Value[]){ states.hidden, states.cell }, 2), out);
 }
 
 static Status cell_expand(Emitter *emitter, const OpCall *call, RecurrentKind kind, Value *out)

@@ -49,13 +49,6 @@ static Value none_asked(Compose *c)
         return OP(c, "aten::empty.memory_format", INTS(c, 0), value_dtype(DTYPE_I64));
 }
 
-static Status end_with(Compose *c, const Value *items, uint32_t n, Value *out)
-{
-        Value made = compose_list(c, items, n);
-        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
-        return compose_end(c, made, out);
-}
-
 static Value like_self(Compose *c, Value flat, const TensorMeta *self)
 {
         return OP(c, "aten::reshape", flat, compose_ints(c, self->size, self->rank));
@@ -85,7 +78,7 @@ static Status unique_expand(Emitter *emitter, const OpCall *call, Value *out)
                         &c, unsorted(&c, group_numbers(&c, &groups), compose_item(&c, sorted, 1)), meta);
         if (with_counts && compose_bool(&c, "return_counts"))
                 items[2] = group_counts(&c, &groups, start_places(&c, &groups));
-        return end_with(&c, items, with_counts ? 3 : 2, out);
+        return compose_end(&c, compose_tuple(&c, items, with_counts ? 3 : 2), out);
 }
 
 // ---- of slices ----
@@ -153,7 +146,7 @@ static Status unique_dim_expand(Emitter *emitter, const OpCall *call, Value *out
         Value items[] = { as_slices(&c, kept, compose_meta(&c, self), dim),
                           unsorted(&c, group_numbers(&c, &groups), order),
                           group_counts(&c, &groups, starts) };
-        return end_with(&c, items, 3, out);
+        return compose_end(&c, compose_tuple(&c, items, 3), out);
 }
 
 // ---- of neighbours ----
@@ -181,7 +174,7 @@ static Status consecutive_expand(Emitter *emitter, const OpCall *call, Value *ou
         Value kept = OP(&c, "aten::index_select", items, value_int(0), starts);
         if (!whole)
                 kept = as_slices(&c, kept, meta, dim);
-        return end_with(&c, (Value[]){ kept, numbers, counts }, 3, out);
+        return compose_end(&c, compose_tuple(&c, (Value[]){ kept, numbers, counts }, 3), out);
 }
 
 #define UNIQUE(schema, name)                                                                                 \

@@ -5,13 +5,6 @@
 #include "core/targets/attention.h"
 #include "core/targets/refuse.h"
 
-static Value tuple_of(Compose *c, const Value *items, uint32_t n)
-{
-        Value list = compose_list(c, items, n);
-        list.kind = list.kind == VALUE_LIST ? VALUE_TUPLE : list.kind;
-        return list;
-}
-
 // ---- attention ----
 static Status attention_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -51,7 +44,7 @@ static Status attention_expand(Emitter *emitter, const OpCall *call, Value *out)
                                        "use_separate_proj_weight is False but in_proj_weight is None"));
         if (!compose_failed(&c))
                 results[0] = multi_head(&c, &task, &results[1]);
-        return compose_end(&c, tuple_of(&c, results, 2), out);
+        return compose_end(&c, compose_tuple(&c, results, 2), out);
 }
 
 // ---- bags ----

@@ -88,9 +88,7 @@ static Status attention_run(Emitter *emitter, const ModuleCall *call, Value *out
         };
         Value results[2];
         results[0] = multi_head(&c, &task, &results[1]);
-        Value pair = compose_list(&c, results, 2);
-        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
-        return compose_end(&c, pair, out);
+        return compose_end(&c, compose_tuple(&c, results, 2), out);
 }
 
 static const ModuleClass rows[] = {

@@ -245,13 +245,6 @@ static void open_network(Compose *c, const ModuleCall *call, Network *net)
         }
 }
 
-static Value tuple_of(Compose *c, const Value *items, uint32_t n)
-{
-        Value list = compose_list(c, items, n);
-        list.kind = list.kind == VALUE_LIST ? VALUE_TUPLE : list.kind;
-        return list;
-}
-
 // (output, states) as the class gives them.
 static Value close_network(Compose *c, const Network *net, Value results)
 {
@@ -263,8 +256,8 @@ static Value close_network(Compose *c, const Network *net, Value results)
                 if (!net->batched)
                         states[i] = squeezed(c, states[i], 1);
         }
-        out[1] = net->n_states == 2 ? tuple_of(c, states, 2) : states[0];
-        return tuple_of(c, out, 2);
+        out[1] = net->n_states == 2 ? compose_tuple(c, states, 2) : states[0];
+        return compose_tuple(c, out, 2);
 }
 
 static Status network_run(Emitter *emitter, const ModuleCall *call, Network *net, Value *out)
@@ -389,7 +382,7 @@ static Status cell_run(Emitter *emitter, const ModuleCall *call, const char *nam
                         states[i] = compose_item(&c, result, i);
                         states[i] = batched ? states[i] : squeezed(&c, states[i], 0);
                 }
-                result = tuple_of(&c, states, 2);
+                result = compose_tuple(&c, states, 2);
         } else if (!batched) {
                 result = squeezed(&c, result, 0);
         }

@@ -18,9 +18,7 @@ static Status end_unique(Compose *c, Value all, Value *out)
         }
         if (n == 1)
                 return compose_end(c, items[0], out);
-        Value made = compose_list(c, items, n);
-        made.kind = made.kind == VALUE_LIST ? VALUE_TUPLE : made.kind;
-        return compose_end(c, made, out);
+        return compose_end(c, compose_tuple(c, items, n), out);
 }
 
 static Status unique_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -67,9 +65,7 @@ static Status unravel_expand(Emitter *emitter, const OpCall *call, Value *out)
         }
         if (compose_failed(&c))
                 return compose_end(&c, value_none(), out);
-        Value all = compose_list(&c, made, (uint32_t)n);
-        all.kind = all.kind == VALUE_LIST ? VALUE_TUPLE : all.kind;
-        return compose_end(&c, all, out);
+        return compose_end(&c, compose_tuple(&c, made, (uint32_t)n), out);
 }
 
 // ---- casts ----

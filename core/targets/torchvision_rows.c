@@ -51,9 +51,7 @@ static Status mvit_unsqueeze_expand(Emitter *emitter, const OpCall *call, Value 
                 return fail(STATUS_VALUE, "Unsupported input dimension %ld", (long)rank);
         if (rank + 1 == target)
                 x = OP(&c, "aten::unsqueeze", x, NAMED(&c, "expand_dim"));
-        Value pair = compose_list(&c, (Value[]){ x, value_int(rank) }, 2);
-        pair.kind = pair.kind == VALUE_LIST ? VALUE_TUPLE : pair.kind;
-        return compose_end(&c, pair, out);
+        return compose_end(&c, compose_tuple(&c, (Value[]){ x, value_int(rank) }, 2), out);
 }
 
 static Status mvit_squeeze_expand(Emitter *emitter, const OpCall *call, Value *out)

@@ -555,7 +555,8 @@ static Status eigh_form(Emitter *emitter, const OpCall *call, Value *out)
         real = OP(&c, "aten::add.Tensor", OP(&c, "aten::add.Tensor", real, OP(&c, "aten::mT", real)),
                   OP(&c, "aten::diag_embed", diagonal));
         imag = OP(&c, "aten::sub.Tensor", imag, OP(&c, "aten::mT", imag));
-        Value values = OP(&c, "aten::linalg_eigvalsh", complex_doubled(&c, real, imag));
+        // The doubled matrix is symmetric: the name of its half is passed on to be checked.
+        Value values = OP(&c, "aten::linalg_eigvalsh", complex_doubled(&c, real, imag), NAMED(&c, "UPLO"));
         Value items[] = { every_second(&c, values), OP(&c, "aten::new_empty", a, INTS(&c, 0)) };
         return values_only ? compose_end(&c, items[0], out)
                            : compose_end(&c, compose_tuple(&c, items, 2), out);

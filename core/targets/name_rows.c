@@ -43,6 +43,15 @@ static Status consecutive_expand(Emitter *emitter, const OpCall *call, Value *ou
 }
 
 // ---- places ----
+// As Python writes a tuple.
+static Status refuse_negative(int n, const int64_t *size)
+{
+        char text[512];
+        shape_text(n, size, text, sizeof(text));
+        return fail(STATUS_VALUE, "'shape' cannot have negative values, but got (%.*s%s)",
+                    (int)strlen(text) - 2, text + 1, n == 1 ? "," : "");
+}
+
 static Status unravel_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -52,12 +61,12 @@ static Status unravel_expand(Emitter *emitter, const OpCall *call, Value *out)
         int64_t size[MAX_RANK], step = 1;
         const int n = compose_int_list(&c, "shape", size);
         if (!compose_failed(&c) && !dtype_is_int(dtype))
-                return fail(STATUS_DTYPE, "expected 'indices' to be integer dtype, but got %s",
-                            dtype_words(dtype));
+                return fail(STATUS_DTYPE, "expected 'indices' to be integer dtype, but got torch.%s",
+                            dtype_info[dtype].name);
         Value whole = compose_cast(&c, indices, DTYPE_I64);
         for (int d = n - 1; d >= 0 && !compose_failed(&c); d--) {
                 if (size[d] < 0)
-                        compose_check(&c, fail(STATUS_VALUE, "'shape' cannot have negative values"));
+                        compose_check(&c, refuse_negative(n, size));
                 made[d] = OP(&c, "aten::floor_divide.Scalar", whole, value_int(step));
                 made[d] = OP(&c, "aten::remainder.Scalar", made[d], value_int(size[d]));
                 if (!mul_i64(step, size[d], &step))

@@ -364,3 +364,25 @@ Test(cases, the_math_module_and_checks_are_pythons)
 {
         run_group("mathematics", 0);
 }
+
+Test(cases, names_that_are_seldom_written_mean_what_they_mean_in_pytorch)
+{
+        run_group("second_names", 0);
+}
+
+Test(cases, every_group_of_the_file_is_run_here)
+{
+        static const char *const groups[] = { "names",      "methods",    "functional", "operators",
+                                              "numbers",    "attributes", "indexing",   "modules",
+                                              "corners",    "resizing",   "questions",  "second_names",
+                                              "mathematics" };
+        json_t *cases = json_load_file(CASES_FILE, 0, NULL);
+        for (size_t i = 0; i < json_array_size(cases); i++) {
+                const char *group = json_string_value(json_object_get(json_array_get(cases, i), "group"));
+                bool is_run = false;
+                for (size_t k = 0; k < ARRAY_LENGTH(groups); k++)
+                        is_run |= strcmp(groups[k], group) == 0;
+                cr_assert(is_run, "no test runs the cases of \"%s\"", group);
+        }
+        json_decref(cases);
+}

@@ -34,7 +34,10 @@ def number(value):
 
 
 def element(value, dtype):
-    """A tensor's element; floats as the shortest text that reads back equal."""
+    """A tensor's element; floats as the shortest text that reads back equal. Of complex numbers only
+    those that are real."""
+    if isinstance(value, complex) and value.imag == 0:
+        return repr(value.real)
     if not isinstance(value, float):
         return value
     if dtype == torch.float64 or not math.isfinite(value):
@@ -913,6 +916,9 @@ def second_names():
     method("new_tensor", x, [1, 2], dtype=torch.float64)
     method("to_dense", x)
     method("polygamma", places + 1.0, 1)
+    for dtype in (torch.float32, torch.complex64):
+        function("torch._C._linalg.linalg_eigvalsh", torch.eye(2, dtype=dtype), "X")
+        function("torch.ops.aten._linalg_eigh.default", torch.eye(2, dtype=dtype), "lower", False)
     function("torch.can_cast", torch.float32, torch.int64)
     function("torch.can_cast", torch.int64, torch.float16)
     function("torch.can_cast", torch.int64, torch.bool)

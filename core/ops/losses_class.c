@@ -146,7 +146,7 @@ static Status class_sum_op_run(const OpRun *run)
         _cleanup_(dense_deinit) Dense losses = { 0 }, skipped = { 0 };
         float sum;
         TRY(dense_init(&losses, run->ctx, run->in[SELF], self, DTYPE_F32));
-        TRY(dense_init(&skipped, run->ctx, run->in[CLASS_SUM_IGNORED], ignored, DTYPE_I64));
+        TRY(dense_init(&skipped, run->ctx, run->in[CLASS_SUM_IGNORED], ignored, DTYPE_BOOL));
         TRY(class_sum_run(run->ctx, self->dtype, meta_numel(self), losses.data, skipped.data, &sum));
         element_from_f64(self->dtype, run->out[0], (double)sum);
         return STATUS_OK;

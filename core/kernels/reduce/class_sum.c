@@ -30,7 +30,7 @@ static void carry(Dtype dtype, int64_t at, int power, float sums[LEVELS])
         }
 }
 
-Status class_sum_run(const RunContext *ctx, Dtype dtype, int64_t n, const float *data, const int64_t *ignored,
+Status class_sum_run(const RunContext *ctx, Dtype dtype, int64_t n, const float *data, const bool *ignored,
                      float *out_sum)
 {
         const int power = MAX(4, ceil_log2(n) / LEVELS);
@@ -38,7 +38,7 @@ Status class_sum_run(const RunContext *ctx, Dtype dtype, int64_t n, const float 
         Work work = { .ctx = ctx };
         for (int64_t from = 0, end; (end = work_end(&work, from, n, 8)) > from; from = end) {
                 for (int64_t at = from; at < end; at++) {
-                        if (ignored[at] != 0) // PyTorch's levels stay as they are then
+                        if (ignored[at]) // PyTorch's levels stay as they are then
                                 continue;
                         sums[0] = rounded(dtype, sums[0] + data[at]);
                         carry(dtype, at, power, sums);

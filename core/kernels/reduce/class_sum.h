@@ -6,5 +6,5 @@
 
 // `dtype`: float16 or bfloat16; `data` has its n elements as float32. Elements that are ignored
 // are skipped. The sum is one of the dtype's numbers.
-Status class_sum_run(const RunContext *ctx, Dtype dtype, int64_t n, const float *data, const int64_t *ignored,
+Status class_sum_run(const RunContext *ctx, Dtype dtype, int64_t n, const float *data, const bool *ignored,
                      float *out_sum);

@@ -331,7 +331,9 @@ static bool has_case(const char *cases, const char *target)
         return strstr(cases, pattern) != NULL;
 }
 
-Test(golden, overloads_without_cases_are_listed_and_no_others)
+enum { LEAST_CASES = 8 };
+
+Test(golden, overloads_have_eight_cases_or_are_listed_as_having_none)
 {
         static const char *const groups[] = {
 #define GOLDEN_GROUP(group) #group ".jsonl",
@@ -354,6 +356,11 @@ Test(golden, overloads_without_cases_are_listed_and_no_others)
                 if (found == listed(exceptions, overload->target + strlen("torch.ops."))) {
                         fprintf(stderr, "%s %s\n", overload->target + strlen("torch.ops."),
                                 found ? "has cases: take it off the list" : "has no cases and is not listed");
+                        n_wrong++;
+                } else if (found && op_golden_cases(overload) < LEAST_CASES) {
+                        fprintf(stderr, "%s has %u cases, less than %d\n",
+                                overload->target + strlen("torch.ops."), op_golden_cases(overload),
+                                LEAST_CASES);
                         n_wrong++;
                 }
         }

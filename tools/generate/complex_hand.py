@@ -174,6 +174,8 @@ def transforms():
         yield "aten.conj_physical.default", [x], {}
         yield "aten.conj_physical_.default", [x], {}
         yield "aten._conj_physical.default", [x], {}
+    for x in (spiral(2, 3).t(), spiral(4, 6)[1:3, ::2], spiral(0, 2)):
+        yield "aten._conj_physical.default", [x], {}
 
 
 def windows():

@@ -41,6 +41,7 @@ def hand_cases():
     from golden_found import found_cases
     from golden_grouped import grouped_cases
     from golden_linalg import linalg_cases
+    from golden_more import more_cases
     from golden_names import name_cases
     from golden_quantized import quantized_cases
 
@@ -48,7 +49,7 @@ def hand_cases():
                  windows, norms, others, plumbing, corners, attacks, losses, composites, numeric, recurrent,
                  search, samples, census_cases, linalg_cases, found_cases,
                  name_cases, encoder_cases, dtype_cases,
-                 ctc_cases, fractional_cases):
+                 ctc_cases, fractional_cases, more_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
     for part in (quantized_cases, detection_cases, affine_cases, grouped_cases):

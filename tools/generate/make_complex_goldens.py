@@ -20,7 +20,8 @@ import torch
 import make_goldens
 from complex_hand import hand_cases
 from count_goldens import TABLE, counted, table
-from make_goldens import Collector, choose, collect_in_place, collect_opinfo, find_overload, write_group
+from make_goldens import (Collector, add_hand_cases, choose, collect_in_place, collect_opinfo, find_overload,
+                          write_group)
 
 warnings.filterwarnings("ignore")
 FOLDER = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "golden"
@@ -56,6 +57,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--new", action="store_true",
                         help="add the hand-written cases of overloads that have no cases yet")
+    parser.add_argument("--hand", nargs="+", metavar="OVERLOAD", help="add hand-written cases of these")
     options = parser.parse_args()
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -70,11 +72,16 @@ def main():
         have = {json.loads(line)["op"] for line in lines}
         names = [name for name in names if name not in have]
         targets = {name: targets[name] for name in names}
+    targets = {name: targets[name] for name in options.hand or targets}
     make_goldens.TAKEN |= {*COMPLEX, *REAL}
     collector = Collector(targets, {"complex": names})
     for name, args, kwargs in hand_cases():
         if name in targets and not collector.offer(targets[name], args, kwargs, "hand"):
             print(f"PyTorch refuses a hand-written case of {name}")
+    if options.hand:
+        print(f"{add_hand_cases(FOLDER, {'complex': options.hand}, collector)} cases added")
+        TABLE.write_text(table(counted()), encoding="utf-8")
+        return
     make_goldens.DTYPES = (*COMPLEX, torch.float32, torch.int64)
     make_goldens.SKIPPED_OPINFOS = tuple(start for start in make_goldens.SKIPPED_OPINFOS if start != "fft.")
     for opinfo in () if options.new else op_db:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of operators for which PyTorch's own tests have few: each overload gets eight cases."""
+
+import torch
+from golden_hand import bf16, f16, f32, f64, i8, i32, i64, inf, ints, nan, ramp, t, u8
+
+
+def more_cases():
+    for part in (bits, fakes, copies, products, norms, functions):
+        yield from part()
+
+
+def bits():
+    for left in (ints(3, 4), ints(4, 6)[1:3, ::2], ints(4, 3).t(), t([], i64), t(6, torch.int16),
+                 ints(2, 3, 4, dtype=i32)):
+        for name in ("__iand__", "__ior__", "__ixor__"):
+            yield f"{name}.Scalar", [left, -3]
+        for name in ("__ilshift__", "__irshift__"):
+            yield f"{name}.Scalar", [left, 1]
+            yield f"{name}.Tensor", [left, t(2, left.dtype)]
+    for name in ("__ilshift__", "__irshift__"):
+        yield f"{name}.Tensor", [ints(2, 3), ints(3, low=0)]
+        yield f"{name}.Tensor", [ints(2, 3, dtype=u8, low=0), ints(2, 1, dtype=u8, low=0)]
+
+
+def fakes():
+    """Other dtypes and strides, ties of rounding, empty tensors."""
+    ties = t([0.25, 0.75, -0.25, 1.25, -12.75, 30.0, nan, inf])
+    whole = ((ties, 0.5, 2), (ramp(3, 4).t() * 9, 0.1, 0), (ramp(2, 3, dtype=f64) * 9, 0.3, -4),
+             (ramp(0, 3), 0.1, 0), (t(3.3), 0.2, 1), (ramp(2, 4)[:, ::2] * 30, 1.5, 0))
+    for x, scale, zero in whole:
+        for name in ("default", "tensor_qparams"):
+            given = (scale, zero) if name == "default" else (t(scale), t(zero, i32))
+            yield f"fake_quantize_per_tensor_affine.{name}", [x, *given, -8, 7]
+        yield "fake_quantize_per_tensor_affine_cachemask.default", [x, scale, zero, -8, 7]
+    rows = ((ties.reshape(2, 4), 0), (ramp(4, 2).t() * 9, 0), (ramp(2, 3, 2) * 9, 2), (ramp(0, 2), 1))
+    for x, axis in rows:
+        for name in ("fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine_cachemask"):
+            yield f"{name}.default", [x, t([0.5, 0.3]), t([0, 3], i32), axis, -8, 7]
+
+
+def copies():
+    image = ramp(2, 3, 2, 4).to(memory_format=torch.channels_last)
+    for x in (image, ramp(4, 6)[1:3, ::2], ints(3, 2, 2, dtype=i32), ramp(2, 5, dtype=f16)):
+        yield "select_copy.int", [x, -1, 1]
+        yield "slice_copy.Tensor", [x, -1, -2, None, 1]
+        yield "split_copy.Tensor", [x, 1]
+        yield "squeeze_copy.dims", [x[:, :1], [1]]
+    for x, dtype in ((ramp(3, 4, dtype=f16), torch.int16), (ints(2, 6), f32), (ints(3, 4, dtype=u8), i8),
+                     (ramp(2, 4, dtype=f64), i64), (ramp(2, 0), i32)):
+        yield "view_copy.dtype", [x, dtype]
+
+
+def products():
+    yield "chain_matmul.default", [[ramp(2, 3), ramp(3, 4), ramp(4, 2), ramp(2, 6)]]
+    yield "chain_matmul.default", [[ramp(3, 2).t(), ramp(3, 4)]]
+    yield "chain_matmul.default", [[ints(2, 3), ints(3, 2), ints(2, 2)]]
+    yield "chain_matmul.default", [[ramp(2, 0), ramp(0, 3), ramp(3, 2)]]
+    for a, b in ((ramp(3), ramp(3)), (ramp(2, 3), ramp(3)), (ramp(3), ramp(3, 2)), (ints(2, 3), ints(3, 2)),
+                 (ramp(2, 1, 2, 3), ramp(4, 3, 2)), (ramp(2, 0), ramp(0, 2))):
+        yield "linalg_matmul.default", [a, b]
+    for a, b in ((ramp(2, 3).t(), ramp(2, 2)), (ints(2, 3), ints(3, 1)), (ramp(2, dtype=bf16),) * 2,
+                 (t([True, False]), ints(2, 2))):
+        yield "kron.default", [a, b]
+
+
+def norms():
+    yield "linalg_norm.ord_str", [ramp(3, 4, dtype=f64), "nuc"]
+    yield "linalg_norm.ord_str", [ramp(4, 3).t(), "nuc", [0, 1], True]
+    yield "linalg_norm.ord_str", [ramp(2, 3, dtype=bf16), "fro"], {"dtype": f32}
+    yield "linalg_norm.ord_str", [ramp(0, 3), "fro"]
+    for x, dims in ((ramp(3, 4), [1]), (ramp(2, 3, 4, dtype=f64), [0, 2]), (ramp(3, 4).t(), [0, 1]),
+                    (ramp(2, 3, dtype=f16), [0]), (ramp(0, 3), [0, 1]), (ramp(4, 6)[1:3, ::2], [-1])):
+        yield "frobenius_norm.dim", [x, dims]
+    for x, dims, keep in ((ramp(2, 3, 4), [0, 2], False), (ramp(3, 4).t(), [0, 1], True),
+                          (ramp(2, 3, dtype=f64), [1, 0], True), (ramp(2, 2, 3, 3), [1, 3], False),
+                          (ramp(2, 0, 3), [1, 2], False)):
+        yield "nuclear_norm.dim", [x, dims, keep]
+
+
+def functions():
+    logs = ramp(2, 3, 2, 4).log_softmax(1)
+    places = ints(2, 2, 4, low=0, high=3)
+    for reduction in (0, 1):
+        yield "nll_loss2d.default", [logs.to(memory_format=torch.channels_last), places, None, reduction]
+        yield "nll_loss2d.default", [logs.double(), places, t([0.5, 1.0, 2.0], f64), reduction, 2]
+    for x, p in ((ramp(3, 2).abs() + 4, 3), (t([2.5, inf, nan]), 4), (t(3.5), 2), (t([9.0, 5.5], bf16), 2),
+                 (t([], f32), 1), (ramp(2, 3).t().abs() + 2, 1)):
+        yield "special_multigammaln.default", [x, p]
+    x, y = t([0.0, 0.0, 0.0, 1.0, nan, 2.0, -1.0]), t([0.0, nan, inf, 0.0, 0.0, -1.0, 3.0])
+    pairs = (x, y), (x.to(f16), y.to(f16)), (ints(3), ramp(2, 3).abs()), (ramp(3, 2).t(), ints(2, 3, low=1))
+    for left, right in pairs:
+        yield "special_xlogy.default", [left, right]
+        yield "special_xlogy.other_scalar", [left, 0]
+        yield "special_xlogy.self_scalar", [0, right]
+        yield "special_xlogy.self_scalar", [nan, right]
+    for left, right in ((i8, u8), (i32, f16), (f32, torch.complex64), (f64, torch.complex64), (i64, i64)):
+        yield "promote_types.default", [left, right]

@@ -30,3 +30,5 @@ TensorMeta conv_batched(const TensorMeta *meta, int spatial);
 Status conv_infer(OpCall *call);
 Status conv_op_run(const OpRun *run);
 Cost conv_cost(const OpCall *call);
+// conv_op_run for large convolutions of an eager run. *out_done false: it is another one.
+Status conv_packed_once(const OpRun *run, const ConvArgs *args, bool *out_done);

@@ -277,12 +277,23 @@ static Value with_dtype(Compose *c, Value self)
         return compose_has(c, "dtype") ? OP(c, "aten::to.dtype", self, NAMED(c, "dtype")) : self;
 }
 
+// The largest or smallest along a dimension. The largest of nothing is 0, as a norm; of nothing the
+// smallest is refused.
+static Value extreme(Compose *c, Value values, int dim, bool largest, bool keepdim)
+{
+        const TensorMeta *meta = compose_meta(c, values);
+        bool of_nothing = !compose_failed(c) && meta->size[dim] == 0;
+        const char *name = largest && of_nothing ? "aten::sum.dim_IntList"
+                           : largest             ? "aten::amax"
+                                                 : "aten::amin";
+        return OP(c, name, values, INTS(c, dim), value_bool(keepdim));
+}
+
 // Sums of absolute values along `a`, of them the largest or smallest along `b`.
 static Value extreme_of_sums(Compose *c, Value x, int a, int b, bool largest, bool keepdim)
 {
         Value sums = OP(c, "aten::linalg_vector_norm", x, value_int(1), INTS(c, a), value_bool(keepdim));
-        int dim = b > a && !keepdim ? b - 1 : b;
-        return OP(c, largest ? "aten::amax" : "aten::amin", sums, INTS(c, dim), value_bool(keepdim));
+        return extreme(c, sums, b > a && !keepdim ? b - 1 : b, largest, keepdim);
 }
 
 // Their sum (order 0: the nuclear norm), the largest (2) or the smallest (-2).
@@ -290,8 +301,9 @@ static Value norm_by_singular_values(Compose *c, Value x, const int dims[2], dou
 {
         Value at_end = OP(c, "aten::movedim.intlist", x, INTS(c, dims[0], dims[1]), INTS(c, -2, -1));
         Value values = OP(c, "aten::linalg_svdvals", at_end);
-        Value norm = order == 0 ? OP(c, "aten::sum.dim_IntList", values, INTS(c, -1))
-                                : OP(c, order > 0 ? "aten::amax" : "aten::amin", values, INTS(c, -1));
+        int last = compose_meta(c, values)->rank - 1;
+        Value norm = order == 0 ? OP(c, "aten::sum.dim_IntList", values, INTS(c, last))
+                                : extreme(c, values, last, order > 0, false);
         for (int i = 0; i < 2 && keepdim; i++)
                 norm = OP(c, "aten::unsqueeze", norm,
                           value_int(i == 0 ? MIN(dims[0], dims[1]) : MAX(dims[0], dims[1])));

@@ -58,13 +58,15 @@ static Status cond_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value a = NAMED(&c, "self"), p = NAMED(&c, "p");
         const TensorMeta *meta = compose_meta(&c, a);
         TRY(linalg_matrix(meta, "linalg.cond"));
-        const double order = p.kind == VALUE_NONE ? 2 : compose_double(&c, "p");
-        if (fabs(order) != 2)
-                TRY(linalg_square(meta, "linalg.cond"));
+        const double order = p.kind == VALUE_NONE ? 2 : compose_double(&c, "p"), size = fabs(order);
+        if (size != 1 && size != 2 && !isinf(size))
+                return fail(STATUS_VALUE, "linalg.cond got an invalid norm type: %g", order);
         if (meta_numel(meta) == 0)
                 return compose_end(&c, empty_cond(&c, meta), out);
-        if (fabs(order) != 2)
+        if (size != 2) {
+                TRY(linalg_square(meta, "linalg.cond"));
                 return compose_end(&c, by_inverse(&c, a, "aten::linalg_matrix_norm", p), out);
+        }
         Value values = OP(&c, "aten::linalg_svdvals", a), first = value_int(0), last = value_int(-1);
         Value big = OP(&c, "aten::select.int", values, last, first),
               small = OP(&c, "aten::select.int", values, last, last);
@@ -79,10 +81,14 @@ static Status cond_named_expand(Emitter *emitter, const OpCall *call, Value *out
         compose_begin(&c, emitter, call);
         Value a = NAMED(&c, "self"), p = NAMED(&c, "p");
         const TensorMeta *meta = compose_meta(&c, a);
+        const char *name = p.kind == VALUE_STR ? p.str->text : "";
+        const bool is_nuclear = strcmp(name, "nuc") == 0;
         TRY(linalg_square(meta, "linalg.cond"));
+        if (!is_nuclear && strcmp(name, "fro") != 0)
+                return fail(STATUS_VALUE, "linalg.cond got an invalid norm type: %s", name);
         if (meta_numel(meta) == 0)
                 return compose_end(&c, empty_cond(&c, meta), out);
-        if (p.kind != VALUE_STR || strcmp(p.str->text, "nuc") != 0)
+        if (!is_nuclear)
                 return compose_end(&c, by_inverse(&c, a, "aten::linalg_matrix_norm.str_ord", p), out);
         Value values = OP(&c, "aten::linalg_svdvals", a), last = INTS(&c, -1);
         Value inverses = OP(&c, "aten::sum.dim_IntList", OP(&c, "aten::reciprocal", values), last);

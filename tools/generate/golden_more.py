@@ -6,7 +6,7 @@ from golden_hand import bf16, f16, f32, f64, i8, i32, i64, inf, ints, nan, ramp,
 
 
 def more_cases():
-    for part in (bits, fakes, copies, products, norms, functions):
+    for part in (bits, fakes, copies, products, norms, empty_matrices, functions):
         yield from part()
 
 
@@ -76,6 +76,17 @@ def norms():
                           (ramp(2, 3, dtype=f64), [1, 0], True), (ramp(2, 2, 3, 3), [1, 3], False),
                           (ramp(2, 0, 3), [1, 2], False)):
         yield "nuclear_norm.dim", [x, dims, keep]
+
+
+def empty_matrices():
+    """The largest of nothing is 0."""
+    for shape in ((0, 3), (3, 0), (0, 0), (2, 0, 3), (0, 2, 3)):
+        x = torch.zeros(shape)
+        for order in (2, 1, inf):
+            yield "linalg_matrix_norm.default", [x, order]
+            yield "linalg_cond.default", [x, order]
+        yield "linalg_matrix_norm.default", [x, 2, [-1, -2], True]
+    yield "linalg_norm.default", [torch.zeros(3, 0), 1, [0, 1], True]
 
 
 def functions():

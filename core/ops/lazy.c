@@ -79,10 +79,11 @@ static Status check_children(const Schema *schema, const Value *args)
 static bool hands_on(const Schema *schema)
 {
         static const char *const names[] = {
-                "copy_",         "instance_norm",         "dropout",    "feature_dropout",
-                "alpha_dropout", "feature_alpha_dropout", "atleast_1d", "atleast_2d",
-                "atleast_3d",    "broadcast_tensors",     "meshgrid",   "cartesian_prod",
-                "_unsafe_view",  "conj_physical",         "einsum"
+                "copy_",         "instance_norm",         "dropout",      "feature_dropout",
+                "alpha_dropout", "feature_alpha_dropout", "atleast_1d",   "atleast_2d",
+                "atleast_3d",    "broadcast_tensors",     "meshgrid",     "cartesian_prod",
+                "_unsafe_view",  "conj_physical",         "einsum",       "inner",
+                "tensordot",     "linalg_matmul",         "linalg_vecdot"
         };
         return is_named(schema, names, ARRAY_LENGTH(names));
 }
@@ -189,11 +190,34 @@ static Status write_back(Emitter *emitter, Value argument, Value copy, Value *in
         return STATUS_OK;
 }
 
+// Inner products that PyTorch computes of the bases: their conjugate is the result.
+static bool is_conjugate(const Schema *schema, const Value *args)
+{
+        static const char *const names[] = { "dot", "vdot", "matmul" };
+        if (strcmp(schema->ns, "aten") != 0 || !is_named(schema, names, ARRAY_LENGTH(names)))
+                return false;
+        const Tensor *a = args[SELF].tensor, *b = args[PRODUCT_OTHER].tensor;
+        bool turns = strcmp(schema->name, "vdot") == 0;
+        return a->meta.rank == 1 && b->meta.rank == 1 && a->conj != turns && b->conj && !a->negative &&
+               !b->negative;
+}
+
+static Status conjugate_product(Emitter *emitter, const Value *args, Value *out)
+{
+        _cleanup_(value_clear) Value a = value_none(), b = value_none(), product = value_none();
+        TRY(lazy_view(args[SELF].tensor, false, false, &a));
+        TRY(lazy_view(args[PRODUCT_OTHER].tensor, false, false, &b));
+        TRY(EMIT(emitter, "aten::dot", &product, a, b));
+        return lazy_view(product.tensor, true, false, out);
+}
+
 Status lazy_call(Emitter *emitter, const Overload *overload, const Value *args, uint64_t given, Value *out)
 {
         const Schema *schema = &overload->schema;
         Value resolved[SCHEMA_MAX_ARGS] = { 0 };
         uint32_t n = 0;
+        if (is_conjugate(schema, args))
+                return conjugate_product(emitter, args, out);
         Status status = check_children(schema, args);
         for (; n < schema->n_args && status == STATUS_OK; n++) {
                 resolved[n] = value_none();

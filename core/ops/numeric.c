@@ -110,20 +110,15 @@ static Status vecdot_expand(Emitter *emitter, const OpCall *call, Value *out)
                         "linalg.vecdot: Expected x and y to have the same dtype, but found x of type %s and "
                         "y of type %s instead",
                         dtype_words(compose_meta(&c, x)->dtype), dtype_words(compose_meta(&c, y)->dtype));
-        if (dtype_info[compose_meta(&c, x)->dtype].kind == DTYPE_KIND_COMPLEX) {
-                x = OP(&c, "aten::conj_physical", x);
-        } else if (!dtype_is_float(compose_meta(&c, x)->dtype)) {
+        const bool is_complex = dtype_info[compose_meta(&c, x)->dtype].kind == DTYPE_KIND_COMPLEX;
+        if (!is_complex && !dtype_is_float(compose_meta(&c, x)->dtype))
                 return fail(STATUS_DTYPE,
                             "linalg.vecdot: Expected a floating point or complex tensor as input. Got %s",
                             dtype_words(compose_meta(&c, x)->dtype));
-        }
-        const TensorMeta *xm = compose_meta(&c, x), *ym = compose_meta(&c, y);
-        if (!compose_failed(&c) && xm->rank == 1 && ym->rank == 1 && xm->size[0] != ym->size[0])
-                compose_check(
-                        &c, fail(STATUS_SHAPE,
-                                 "inconsistent tensor size, expected tensor [%ld] and src [%ld] to have "
-                                 "the same number of elements, but got %ld and %ld elements respectively",
-                                 (long)xm->size[0], (long)ym->size[0], (long)xm->size[0], (long)ym->size[0]));
+        if (compose_meta(&c, x)->rank == 1 && compose_meta(&c, y)->rank == 1) // PyTorch ignores `dim` then
+                return compose_end(&c, OP(&c, "aten::vdot", x, y), out);
+        if (is_complex)
+                x = OP(&c, "aten::conj_physical", x);
         Value product = OP(&c, "aten::mul.Tensor", x, y);
         Value dims = compose_list(&c, (Value[]){ NAMED(&c, "dim") }, 1);
         return compose_end(&c, OP(&c, "aten::sum.dim_IntList", product, dims), out);

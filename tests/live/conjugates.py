@@ -288,6 +288,22 @@ def handed_back_by_operators(g):
     return (*same, c, x)
 
 
+def inner_products(g):
+    """PyTorch computes some of the bases, and hands back a conjugate."""
+    x, c = base(g)
+    made = []
+    for function in (torch.dot, torch.vdot, torch.inner, torch.matmul, torch.linalg.vecdot):
+        for left, right in ((x, x), (c, x), (x, c), (c, c)):
+            made.append(g(function, g(get, left, 0), g(get, right, 1)))
+    for left, right in ((x, x), (c, x), (x, c), (c, c)):
+        made += [g(torch.tensordot, left, right, 2), g(torch.inner, left, right),
+                 g(torch.tensordot, left, right, ([0], [0]))]
+    negative = g(torch.ops.aten._neg_view.default, c)
+    made.append(g(torch.dot, g(get, negative, 0), g(get, c, 1)))
+    made.append(g(torch.vdot, g(get, x, 1), g(get, negative, 0)))
+    return (*made, *(g("is_conj", value) for value in made))
+
+
 def running_statistics(g):
     x, _ = base(g)
     normed = g.input(torch.arange(30.0).reshape(2, 3, 5).sin())
@@ -350,7 +366,7 @@ GRAPHS = (base_is_written, input_is_written, conjugate_is_written, view_is_writt
           parts_as_attributes, imaginary_part_is_written, adjoints, negatives, adjoints_of_exports, twice,
           resolved, physical, copies, both_in_one_call, views, moved_in_place, read_by_operators, numbers,
           number_then_write, tail_writes, indices, seen_as_real, transforms, casts, running_statistics,
-          handed_back, handed_back_by_operators, child_graphs, branches_of_constants)
+          handed_back, handed_back_by_operators, inner_products, child_graphs, branches_of_constants)
 
 
 def plain(value):

@@ -401,6 +401,11 @@ static Status linalg_norm_expand(Emitter *emitter, const OpCall *call, Value *ou
         int64_t dims[MAX_RANK] = { -2, -1 };
         bool has_dims = compose_has(&c, "dim"), has_order = compose_has(&c, "ord");
         int n = has_dims ? compose_int_list(&c, "dim", dims) : meta->rank;
+        char text[512];
+        if (has_dims && n != 1 && n != 2)
+                return fail(STATUS_VALUE,
+                            "linalg.norm: If dim is specified, it must be of length 1 or 2. Got %s",
+                            shape_text(n, dims, text, sizeof(text)));
         if (has_order && !has_dims && meta->rank != 1 && meta->rank != 2)
                 return fail(STATUS_SHAPE,
                             "linalg.norm: If dim is not specified but ord is, the input must be 1D "

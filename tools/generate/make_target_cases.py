@@ -919,6 +919,8 @@ def second_names():
     for dtype in (torch.float32, torch.complex64):
         function("torch._C._linalg.linalg_eigvalsh", torch.eye(2, dtype=dtype), "X")
         function("torch.ops.aten._linalg_eigh.default", torch.eye(2, dtype=dtype), "lower", False)
+    for dims in ([], [0, 1, 2], [0], [1, 0]):
+        function("torch._C._linalg.linalg_norm", seq(2, 3, 4), 1, dims)
     function("torch.can_cast", torch.float32, torch.int64)
     function("torch.can_cast", torch.int64, torch.float16)
     function("torch.can_cast", torch.int64, torch.bool)

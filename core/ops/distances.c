@@ -2,6 +2,7 @@
 // distances.c: norms and distances made of linalg_vector_norm, and operators built on them.
 #include <math.h>
 #include <string.h>
+#include "core/base/text.h"
 #include "core/ops/compose.h"
 #include "core/ops/pointwise.h"
 
@@ -310,6 +311,15 @@ static Value norm_by_singular_values(Compose *c, Value x, const int dims[2], dou
         return norm;
 }
 
+static Status matrix_order(const char *name, double order)
+{
+        if (name != NULL && strcmp(name, "fro") != 0 && strcmp(name, "nuc") != 0)
+                return fail(STATUS_VALUE, "linalg.matrix_norm: Order %s not supported.", name);
+        if (name == NULL && fabs(order) != 1 && fabs(order) != 2 && !isinf(order))
+                return fail(STATUS_VALUE, "linalg.matrix_norm: Order %g not supported.", order);
+        return STATUS_OK;
+}
+
 static Value matrix_norm(Compose *c, Value x, const int dims[2], const char *name, double order, bool keepdim)
 {
         if (name != NULL && strcmp(name, "fro") == 0)
@@ -319,13 +329,16 @@ static Value matrix_norm(Compose *c, Value x, const int dims[2], const char *nam
                 return extreme_of_sums(c, x, dims[0], dims[1], order > 0, keepdim);
         if (name == NULL && isinf(order))
                 return extreme_of_sums(c, x, dims[1], dims[0], order > 0, keepdim);
-        if (name != NULL && strcmp(name, "nuc") != 0)
-                compose_check(c, fail(STATUS_VALUE, "linalg.matrix_norm: Order %s not supported.", name));
-        else if (name == NULL && fabs(order) != 2)
-                compose_check(c, fail(STATUS_VALUE, "linalg.matrix_norm: Order %g not supported.", order));
-        else
-                return norm_by_singular_values(c, x, dims, name != NULL ? 0 : order, keepdim);
-        return value_none();
+        return norm_by_singular_values(c, x, dims, name != NULL ? 0 : order, keepdim);
+}
+
+static Status refuse_dims(const int64_t given[MAX_RANK], int n)
+{
+        _cleanup_(text_deinit) Text text = { 0 };
+        for (int i = 0; i < n; i++)
+                text_addf(&text, " %ld", (long)given[i]);
+        return fail(STATUS_VALUE, "linalg.matrix_norm: dim must be a 2-tuple. Got%s",
+                    text.data == NULL ? "" : text.data);
 }
 
 static Status matrix_dims(Compose *c, const TensorMeta *meta, const int64_t given[MAX_RANK], int n,
@@ -340,7 +353,7 @@ static Status matrix_dims(Compose *c, const TensorMeta *meta, const int64_t give
                             "input. Got %s",
                             dtype_words(meta->dtype));
         if (n != 2)
-                return fail(STATUS_VALUE, "linalg.matrix_norm: dim must be a 2-tuple. Got %d dims", n);
+                return refuse_dims(given, n);
         for (int i = 0; i < 2; i++)
                 TRY(dim_wrap(given[i], meta->rank, &out[i]));
         (void)c;
@@ -359,6 +372,9 @@ static Value norm_of_matrices(Compose *c, Value self, const int64_t given[MAX_RA
         Value x = with_dtype(c, self);
         const Dtype from = compose_meta(c, self)->dtype, as = compose_meta(c, x)->dtype;
         const bool of_complex = point_is_complex(from);
+        const double number = name == NULL ? compose_double(c, "ord") : 0;
+        if (!compose_failed(c))
+                compose_check(c, matrix_order(name, number));
         if (!compose_failed(c) && of_complex && !point_is_complex(as))
                 compose_check(c, fail(STATUS_DTYPE,
                                       "linalg.matrix_norm: dtype should be complex for complex inputs, but "
@@ -378,7 +394,6 @@ static Value norm_of_matrices(Compose *c, Value self, const int64_t given[MAX_RA
                                 "linalg.matrix_norm: Expected a floating point or complex tensor as input. "
                                 "Got %s",
                                 dtype_words(from)));
-        double number = name == NULL ? compose_double(c, "ord") : 0;
         return compose_failed(c) ? value_none()
                                  : matrix_norm(c, x, dims, name, number, compose_bool(c, "keepdim"));
 }

@@ -13,32 +13,54 @@ typedef struct VectorNorm {
         Value input, p, dim, keepdim, dtype;
 } VectorNorm;
 
+static Status dims_of(const VectorNorm *norm, Value *out)
+{
+        if (python_is_integral(norm->dim))
+                return value_ints_new(VALUE_LIST, (int64_t[]){ python_int(norm->dim) }, 1, out);
+        *out = value_ref(norm->dim);
+        return STATUS_OK;
+}
+
 static Status vector_norm(Emitter *emitter, const VectorNorm *norm, Value *out)
 {
         _cleanup_(value_clear) Value dims = value_none();
-        if (python_is_integral(norm->dim)) {
-                int64_t one = python_int(norm->dim);
-                TRY(value_ints_new(VALUE_LIST, &one, 1, &dims));
-        } else {
-                dims = value_ref(norm->dim);
-        }
+        TRY(dims_of(norm, &dims));
         return EMIT(emitter, "aten::linalg_vector_norm", out, norm->input, norm->p, dims, norm->keepdim,
                     norm->dtype);
+}
+
+// By name: the nuclear norm. PyTorch refuses other names and numbers of dimensions there.
+static Status matrix_norm(Emitter *emitter, const VectorNorm *norm, Value *out)
+{
+        static const int64_t all[MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+        _cleanup_(value_clear) Value dims = value_none();
+        if (norm->dim.kind == VALUE_NONE)
+                TRY(value_ints_new(VALUE_LIST, all, (uint32_t)norm->input.tensor->meta.rank, &dims));
+        else
+                TRY(dims_of(norm, &dims));
+        return EMIT(emitter, "aten::linalg_matrix_norm.str_ord", out, norm->input, norm->p, dims,
+                    norm->keepdim, norm->dtype);
+}
+
+// Whether `p` is "fro" of as many dimensions as PyTorch takes for a vector.
+static bool is_frobenius(Value p, Value dim)
+{
+        return p.kind == VALUE_STR && strcmp(p.str->text, "fro") == 0 &&
+               !(value_is_sequence(dim) && dim.seq->n > 2);
 }
 
 static Status norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value p = call->args[PY_NORM_P];
         TRY(refuse_out(call, PY_NORM_OUT));
-        TRY(refuse_norm(call));
-        if (p.kind == VALUE_STR || p.kind == VALUE_NONE)
+        if (p.kind == VALUE_NONE || is_frobenius(p, call->args[PY_NORM_DIM]))
                 p = value_float(2);
         VectorNorm norm = { .input = call->args[SELF],
                             .p = p,
                             .dim = call->args[PY_NORM_DIM],
                             .keepdim = call->args[PY_NORM_KEEPDIM],
                             .dtype = call->args[PY_NORM_DTYPE] };
-        return vector_norm(emitter, &norm, out);
+        return p.kind == VALUE_STR ? matrix_norm(emitter, &norm, out) : vector_norm(emitter, &norm, out);
 }
 
 // One operand as wide as both, integers in the common dtype.

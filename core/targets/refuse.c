@@ -46,15 +46,6 @@ Status refuse_embedding(const OpCall *call)
                 "embedding with max_norm rescales its weights at every call, which this version does not do");
 }
 
-Status refuse_norm(const OpCall *call)
-{
-        const Value *p = constant_named(call, "p");
-        if (p == NULL || p->kind != VALUE_STR || strcmp(p->str->text, "fro") == 0)
-                return STATUS_OK;
-        return fail(STATUS_UNSUPPORTED, "norm with p=\"%.20s\" is not supported; \"fro\" and numbers are",
-                    p->str->text);
-}
-
 Status effect_target(Value op, const Target **out_target)
 {
         static const char *const known[] = { "aten._linalg_check_errors.default", "aten._print.default",
@@ -95,9 +86,9 @@ static const struct {
         const char *ns, *name; // of the schema
         Status (*refuse)(const OpCall *call);
 } rows[] = {
-        { "py", "cuda", refuse_cuda }, { "py", "embedding", refuse_embedding },
-        { "py", "norm", refuse_norm }, { "py", "tensor", refuse_device },
-        { "py", "to", refuse_device }, { "py", "with_effects", refuse_effect },
+        { "py", "cuda", refuse_cuda },           { "py", "embedding", refuse_embedding },
+        { "py", "tensor", refuse_device },       { "py", "to", refuse_device },
+        { "py", "with_effects", refuse_effect },
 };
 
 static Status refuse_row(const OpCall *call)

@@ -16,6 +16,5 @@ Status module_refuse(const Module *module);
 Status effect_target(Value op, const Target **out_target);
 Status refuse_cuda(const OpCall *call);
 Status refuse_embedding(const OpCall *call);
-Status refuse_norm(const OpCall *call);
 // The row forwards to operators by a template (targets.c).
 bool op_is_template(const OpDef *op);

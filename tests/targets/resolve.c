@@ -640,7 +640,6 @@ Test(resolve, constant_arguments_that_no_run_can_serve_are_refused)
 {
         expect_word(OP_CALL_FUNCTION, FUNCTIONAL "embedding", "[\"%x\", \"%y\", null, {\"f\": \"1.0\"}]",
                     "max_norm");
-        expect_word(OP_CALL_FUNCTION, "torch.norm", "[\"%x\", \"nuc\"]", "nuc");
         expect_word(OP_CALL_METHOD, "cuda", "[\"%x\"]", "cpu");
         expect_word(OP_CALL_METHOD, "to", "[\"%x\", \"cuda\"]", "cpu");
 }

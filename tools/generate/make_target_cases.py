@@ -230,6 +230,12 @@ def names():
     function("torch.conv2d", some(1, 2, 5, 5), some(3, 2, 3, 3), padding="same")
     function("torch.functional.norm", x)
     function("torch.functional.norm", x, p=1, dim=1)
+    for p in ("nuc", "fro", "inf"):
+        function("torch.functional.norm", x, p)
+        function("torch.functional.norm", seq(2, 3, 4), p)
+        function("torch.functional.norm", seq(2, 3, 4), p, (0, 2), keepdim=True)
+        function("torch.functional.norm", seq(2, 3, 4), p, (0, 1, 2))
+        function("torch.functional.norm", x, p, 0)
     function("torch.std", x, 1)
     function("torch.var", x, dim=0, unbiased=False, keepdim=True)
     function("torch.numel", x)

@@ -536,7 +536,18 @@ static Status svd_form(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, compose_tuple(&c, items, 3), out);
 }
 
-// One triangle is read, and the real parts of the diagonal.
+Value complex_hermitian(Compose *c, Value a, bool upper)
+{
+        Value low = OP(c, "aten::tril", upper ? OP(c, "aten::mH", a) : a, value_int(-1));
+        Value real = OP(c, "aten::real", low), imag = OP(c, "aten::imag", low);
+        Value diagonal =
+                OP(c, "aten::diagonal", OP(c, "aten::real", a), value_int(0), value_int(-2), value_int(-1));
+        real = OP(c, "aten::add.Tensor", OP(c, "aten::add.Tensor", real, OP(c, "aten::mT", real)),
+                  OP(c, "aten::diag_embed", diagonal));
+        imag = OP(c, "aten::sub.Tensor", imag, OP(c, "aten::mT", imag));
+        return complex_doubled(c, real, imag);
+}
+
 static Status eigh_form(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -547,16 +558,9 @@ static Status eigh_form(Emitter *emitter, const OpCall *call, Value *out)
         const bool values_only = call->schema->n_returns == 1;
         if (!values_only && compose_bool(&c, "compute_v"))
                 return refuse_vectors(call);
-        Value low = half[0] == 'U' || half[0] == 'u' ? OP(&c, "aten::mH", a) : a;
-        low = OP(&c, "aten::tril", low, value_int(-1));
-        Value real = OP(&c, "aten::real", low), imag = OP(&c, "aten::imag", low);
-        Value diagonal =
-                OP(&c, "aten::diagonal", OP(&c, "aten::real", a), value_int(0), value_int(-2), value_int(-1));
-        real = OP(&c, "aten::add.Tensor", OP(&c, "aten::add.Tensor", real, OP(&c, "aten::mT", real)),
-                  OP(&c, "aten::diag_embed", diagonal));
-        imag = OP(&c, "aten::sub.Tensor", imag, OP(&c, "aten::mT", imag));
+        Value twice = complex_hermitian(&c, a, half[0] == 'U' || half[0] == 'u');
         // The doubled matrix is symmetric: the name of its half is passed on to be checked.
-        Value values = OP(&c, "aten::linalg_eigvalsh", complex_doubled(&c, real, imag), NAMED(&c, "UPLO"));
+        Value values = OP(&c, "aten::linalg_eigvalsh", twice, NAMED(&c, "UPLO"));
         Value items[] = { every_second(&c, values), OP(&c, "aten::new_empty", a, INTS(&c, 0)) };
         return values_only ? compose_end(&c, items[0], out)
                            : compose_end(&c, compose_tuple(&c, items, 2), out);

@@ -11,3 +11,5 @@ OpExpand complex_form_of(const OpDef *op);
 // [[real, -imag], [imag, real]]: the real matrix that is a complex one, with all of its eigenvalues
 // and singular values twice.
 Value complex_doubled(Compose *c, Value real, Value imag);
+// The same of a hermitian matrix. One triangle of `a` is read, and the real parts of the diagonal.
+Value complex_hermitian(Compose *c, Value a, bool upper);

@@ -172,9 +172,8 @@ static Status spectral_check(Compose *c, const char *name)
 {
         const TensorMeta *a = compose_meta(c, NAMED(c, "self"));
         TRY(linalg_matrix(a, name));
-        if (compose_bool(c, "hermitian"))
-                return fail(STATUS_UNSUPPORTED, "%s with hermitian=True is not supported", name);
-        return STATUS_OK;
+        return compose_bool(c, "hermitian") && meta_numel(a) != 0 ? linalg_square(a, "linalg.eigh")
+                                                                  : STATUS_OK;
 }
 
 // Of the real matrix that has all values twice: its inverse is that of the complex one, doubled.
@@ -182,12 +181,25 @@ static Value complex_pinv(Compose *c, Value self, const TensorMeta *a)
 {
         const Value m = value_int(a->size[a->rank - 2]), n = value_int(a->size[a->rank - 1]);
         const Value first = value_int(0), across = value_int(-1), down = value_int(-2);
-        Value twice = complex_doubled(c, OP(c, "aten::real", self), OP(c, "aten::imag", self));
+        const bool hermitian = compose_bool(c, "hermitian");
+        Value twice = hermitian ? complex_hermitian(c, self, false)
+                                : complex_doubled(c, OP(c, "aten::real", self), OP(c, "aten::imag", self));
         Value inverse = OP(c, "aten::linalg_pinv.atol_rtol_float", twice, value_float(given_atol(c)),
-                           value_float(given_rtol(c, a)));
+                           value_float(given_rtol(c, a)), value_bool(hermitian));
         Value left = OP(c, "aten::slice.Tensor", inverse, across, first, m);
         return OP(c, "aten::complex", OP(c, "aten::slice.Tensor", left, down, first, n),
                   OP(c, "aten::slice.Tensor", left, down, n, value_int(INT64_MAX)));
+}
+
+// left * diag(1 / values) * right^T, where values count whose sizes do.
+static Value inverted(Compose *c, const TensorMeta *a, Value left, Value values, Value right)
+{
+        Value sizes = OP(c, "aten::abs", values);
+        Value kept = OP(c, "aten::gt.Tensor", sizes, threshold(c, sizes, a));
+        Value inverse =
+                OP(c, "aten::where.ScalarOther", kept, OP(c, "aten::reciprocal", values), value_int(0));
+        Value scaled = OP(c, "aten::mul.Tensor", left, OP(c, "aten::unsqueeze", inverse, value_int(-2)));
+        return OP(c, "aten::matmul", scaled, OP(c, "aten::mT", right));
 }
 
 static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -197,7 +209,7 @@ static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value self = NAMED(&c, "self");
         TRY(spectral_check(&c, "linalg.pinv"));
         const TensorMeta *a = compose_meta(&c, self);
-        if (dtype_is_int(a->dtype))
+        if (dtype_is_int(a->dtype) || (DTYPES_HALFS >> a->dtype & 1) != 0)
                 return fail(
                         STATUS_DTYPE,
                         "linalg.pinv: expected a tensor with 2 or more dimensions of float, double, cfloat "
@@ -211,14 +223,13 @@ static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
         }
         if (dtype_info[a->dtype].kind == DTYPE_KIND_COMPLEX)
                 return compose_end(&c, complex_pinv(&c, self, a), out);
+        if (compose_bool(&c, "hermitian")) {
+                Value all = OP(&c, "aten::_linalg_eigh", self), vectors = compose_item(&c, all, 1);
+                return compose_end(&c, inverted(&c, a, vectors, compose_item(&c, all, 0), vectors), out);
+        }
         Value all = OP(&c, "aten::_linalg_svd", self, value_bool(false), value_bool(true));
-        Value values = compose_item(&c, all, 1);
-        Value kept = OP(&c, "aten::gt.Tensor", values, threshold(&c, values, a));
-        Value inverse =
-                OP(&c, "aten::where.ScalarOther", kept, OP(&c, "aten::reciprocal", values), value_int(0));
-        Value right = OP(&c, "aten::mul.Tensor", OP(&c, "aten::mT", compose_item(&c, all, 2)),
-                         OP(&c, "aten::unsqueeze", inverse, value_int(-2)));
-        return compose_end(&c, OP(&c, "aten::matmul", right, OP(&c, "aten::mT", compose_item(&c, all, 0))),
+        Value right = OP(&c, "aten::mT", compose_item(&c, all, 2));
+        return compose_end(&c, inverted(&c, a, right, compose_item(&c, all, 1), compose_item(&c, all, 0)),
                            out);
 }
 
@@ -240,7 +251,9 @@ static Status matrix_rank_expand(Emitter *emitter, const OpCall *call, Value *ou
                         &c,
                         OP(&c, "aten::zeros", compose_ints(&c, a->size, a->rank - 2), value_dtype(DTYPE_I64)),
                         out);
-        Value values = OP(&c, "aten::linalg_svdvals", self);
+        Value values = compose_bool(&c, "hermitian")
+                               ? OP(&c, "aten::abs", OP(&c, "aten::linalg_eigvalsh", self))
+                               : OP(&c, "aten::linalg_svdvals", self);
         Value counted = OP(&c, "aten::gt.Tensor", values, threshold(&c, values, a));
         return compose_end(&c, OP(&c, "aten::sum.dim_IntList", counted, INTS(&c, -1)), out);
 }

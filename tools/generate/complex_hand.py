@@ -378,6 +378,10 @@ def spectra():
         for half in ("L", "U"):
             yield "aten.linalg_eigvalsh.default", [a, half], {}
             yield "aten._linalg_eigh.default", [a, half, False], {}
+        for name in ("linalg_pinv", "linalg_matrix_rank"):
+            yield f"aten.{name}.atol_rtol_float", [a], {"hermitian": True}
+            yield f"aten.{name}.atol_rtol_float", [a], {"hermitian": True, "atol": 2.5}
+            yield f"aten.{name}.default", [a, 0.1, True], {}
 
 
 def factored(a, b, wide):

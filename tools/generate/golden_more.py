@@ -6,7 +6,7 @@ from golden_hand import bf16, f16, f32, f64, i8, i32, i64, inf, ints, nan, ramp,
 
 
 def more_cases():
-    for part in (bits, fakes, copies, products, norms, empty_matrices, functions):
+    for part in (bits, fakes, copies, products, norms, empty_matrices, hermitian, functions):
         yield from part()
 
 
@@ -87,6 +87,18 @@ def empty_matrices():
             yield "linalg_cond.default", [x, order]
         yield "linalg_matrix_norm.default", [x, 2, [-1, -2], True]
     yield "linalg_norm.default", [torch.zeros(3, 0), 1, [0, 1], True]
+
+
+def hermitian():
+    """One triangle is read; numbers of the other one must not count. Calls that differ in values only
+    would be taken for one: the limits differ."""
+    whole, lacking = ramp(4, 4) + torch.eye(4) * 3, ramp(3, 1) * ramp(3)
+    several = torch.stack([lacking, -lacking, whole[:3, :3]])
+    for at, a in enumerate((lacking, whole, whole.double(), several, -whole.t(), ramp(0, 0))):
+        for name in ("linalg_pinv", "linalg_matrix_rank"):
+            yield f"{name}.atol_rtol_float", [a], {"hermitian": True}
+            yield f"{name}.atol_rtol_float", [a], {"hermitian": True, "atol": 0.01 * at, "rtol": 0.01}
+            yield f"{name}.default", [a, 0.1 + 0.01 * at, True]
 
 
 def functions():

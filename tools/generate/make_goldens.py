@@ -308,11 +308,11 @@ def is_ill_conditioned(candidate, group):
 
 
 def refuse_unfair_matrices(candidate):
-    """What has no one result, or is refused: halves, hermitian=True, infinities, matrices that are
-    not positive definite, bases of matrices of less than full rank, and their smallest singular value:
-    a rounding error of some size, or zero."""
+    """What has no one result, or is refused: halves, infinities, matrices that are not positive
+    definite, bases of matrices of less than full rank, and their smallest singular value: a rounding
+    error of some size, or zero."""
     name, first = candidate.overload._schema.name, tensors_in(candidate.args)[0]
-    if first.dtype in (torch.float16, torch.bfloat16) or candidate.kwargs.get("hermitian"):
+    if first.dtype in (torch.float16, torch.bfloat16):
         raise Skip("refused by fxserve")
     if candidate.tag == "special" or (name == "aten::linalg_cholesky_ex" and candidate.outs[1][1].any()):
         raise Skip("not finite, or not positive definite")

@@ -109,6 +109,44 @@ Test(matmul, agrees_where_blocks_of_rows_columns_and_depth_meet)
         }
 }
 
+// Rows of a against rows of b, which lie along k.
+static void multiply_rows(const float *a, int64_t m, const float *b, int64_t n, int64_t k, float *c)
+{
+        Gemm task = { .dtype = DTYPE_F32,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = { (void *)(uintptr_t)a, k, 1, { 0 } },
+                      .b = { (void *)(uintptr_t)b, 1, k, { 0 } },
+                      .c = { c, n, 1, { 0 } },
+                      .alpha = 1 };
+        RunContext ctx;
+        run_context_init(&ctx);
+        cr_assert_eq(gemm(&ctx, &task), STATUS_OK);
+}
+
+Test(matmul, gives_rows_along_k_the_same_bits_however_many_there_are)
+{
+        enum { M = 45, MOST_N = 70, MOST_K = 1800 };
+        static const int64_t depths[] = { 1, 16, 31, 32, 100, 384, 768, MOST_K },
+                             widths[] = { 3, 50, MOST_N }, counts[] = { 1, 2, 3, 4, 5, 13, 30 };
+        static float a[M * MOST_K], b[MOST_N * MOST_K], all[M * MOST_N], some[M * MOST_N];
+        Sample sample = { 4 };
+        sample_fill(&sample, DTYPE_F32, a, M * MOST_K);
+        sample_fill(&sample, DTYPE_F32, b, MOST_N * MOST_K);
+        FOR_EACH_ISA(isa)
+        for (size_t i = 0; i < ARRAY_LENGTH(depths) * ARRAY_LENGTH(widths); i++) {
+                int64_t k = depths[i % ARRAY_LENGTH(depths)], n = widths[i / ARRAY_LENGTH(depths)];
+                multiply_rows(a, M, b, n, k, all);
+                for (size_t j = 0; j < ARRAY_LENGTH(counts); j++) {
+                        int64_t first = sample_int(&sample, 0, M - counts[j]);
+                        multiply_rows(a + first * k, counts[j], b, n, k, some);
+                        cr_assert(memcmp(some, all + first * n, (size_t)(counts[j] * n) * 4) == 0,
+                                  "%ld rows of %ld against %ld rows", (long)counts[j], (long)k, (long)n);
+                }
+        }
+}
+
 Test(matmul, gives_the_same_bits_with_one_thread_and_two)
 {
         enum { M = 200, N = 300, K = 400 };

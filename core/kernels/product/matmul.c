@@ -14,7 +14,7 @@
 #include "core/kernels/product/matmul_tile.h"
 
 enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024 };
-enum { DOT_ROWS = 256, DOT_NC = 64, DOT_STEPS = 64 };
+enum { DOT_ROWS = 256, DOT_NC = 64, DOT_STEPS = 64, DOT_GROUP = 16, DOT_NEAR_BYTES = 28 << 10 };
 
 typedef struct GemmRun {
         const Gemm *task;
@@ -152,31 +152,45 @@ static GemmDots dots_of(const GemmRun *run, const Patch *patch, int64_t i, int64
                            { element(run, &task->b, patch->item, 0, j), task->b.col } };
 }
 
-// Dot products straight from the operands, 4 x 4 at a time. Four rows of a stay in the first cache
-// for all columns of the piece, b's in the second.
+// So many rows of a that they and four of b stay in the first cache, in fours.
+static int64_t dot_group(const GemmRun *run)
+{
+        int64_t rows = DOT_NEAR_BYTES / MAX(run->task->k * (int64_t)run->item_bytes, (int64_t)1) - 4;
+        return MIN(MAX(rows / 4 * 4, (int64_t)4), (int64_t)DOT_GROUP);
+}
+
+// Rows i..i + n_i of a with all columns of the patch.
+static void dot_rows(const GemmRun *run, Work *work, const Patch *patch, int64_t i, int64_t n_i)
+{
+        const Gemm *task = run->task;
+        GemmMerge merge = merge_of(task, true, true);
+        _Alignas(64) char dots[DOT_GROUP * DOT_NC * 8];
+        for (int64_t j = 0; j < patch->n_j && !work->stops; j += 4)
+                for (int64_t r = 0; r < n_i && !work_stops(work, DOT_STEPS); r += 4) {
+                        GemmDots rows = dots_of(run, patch, i + r, patch->j + j);
+                        run->tile->dot_block(work, &rows, dots + (size_t)(r * DOT_NC + j) * run->item_bytes);
+                }
+        for (int64_t r = 0; r < n_i && !work->stops; r++)
+                run->tile->merge_row(&merge, patch->n_j, dots + (size_t)(r * DOT_NC) * run->item_bytes,
+                                     element(run, &task->c, patch->item, i + r, patch->j),
+                                     element(run, &task->add, patch->item, i + r, patch->j));
+}
+
+// Dot products straight from the operands, 4 x 4 at a time. A group of rows of a stays in the first
+// cache for all columns of the piece, b's in the second.
 static void dot_pieces(void *argument, int64_t begin, int64_t end)
 {
         const GemmRun *run = argument;
         const Gemm *task = run->task;
-        GemmMerge merge = merge_of(task, true, true);
-        _Alignas(64) char dots[4 * DOT_NC * 8];
+        int64_t group = dot_group(run);
         Work work = { .ctx = run->ctx };
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 Patch patch;
                 locate(run, piece, &patch.item, &patch.i, &patch.j);
                 patch.n_i = MIN(task->m - patch.i, run->m_step);
                 patch.n_j = MIN(task->n - patch.j, run->n_step);
-                for (int64_t i = patch.i; i < patch.i + patch.n_i && !work.stops; i += 4) {
-                        for (int64_t j = 0; j < patch.n_j && !work_stops(&work, DOT_STEPS); j += 4) {
-                                GemmDots rows = dots_of(run, &patch, i, patch.j + j);
-                                run->tile->dot_block(&work, &rows, dots + (size_t)j * run->item_bytes);
-                        }
-                        for (int64_t r = 0; r < MIN(patch.i + patch.n_i - i, 4) && !work.stops; r++)
-                                run->tile->merge_row(&merge, patch.n_j,
-                                                     dots + (size_t)(r * DOT_NC) * run->item_bytes,
-                                                     element(run, &task->c, patch.item, i + r, patch.j),
-                                                     element(run, &task->add, patch.item, i + r, patch.j));
-                }
+                for (int64_t i = 0; i < patch.n_i && !work.stops; i += group)
+                        dot_rows(run, &work, &patch, patch.i + i, MIN(patch.n_i - i, group));
         }
 }
 

@@ -75,6 +75,7 @@
 #define TILE_TARGET        TARGET_AVX512
 #define TILE_ROWS          12
 #define TILE_BYTES         64
+#define TILE_SIXTEEN       // lanes of a vector
 #define TILE(x)            f32_avx512_##x
 #define TILE_T             float
 #define TILE_FMA(x, b, c)  _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))
@@ -82,6 +83,7 @@
 #include "core/kernels/product/matmul_tile.inc"
 #undef TILE
 #undef TILE_T
+#undef TILE_SIXTEEN
 #undef TILE_FMA
 #undef TILE_FMAV
 #define TILE(x)            f64_avx512_##x

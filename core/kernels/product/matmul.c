@@ -140,18 +140,6 @@ static void blocked_pieces(void *argument, int64_t begin, int64_t end)
         scratch_deinit(&scratch);
 }
 
-// Rows i.. of a against rows j.. of b, both contiguous along k.
-static GemmDots dots_of(const GemmRun *run, const Patch *patch, int64_t i, int64_t j)
-{
-        const Gemm *task = run->task;
-        return (GemmDots){ (int)MIN(patch->i + patch->n_i - i, 4),
-                           (int)MIN(patch->j + patch->n_j - j, 4),
-                           task->k,
-                           DOT_NC,
-                           { element(run, &task->a, patch->item, i, 0), task->a.row },
-                           { element(run, &task->b, patch->item, 0, j), task->b.col } };
-}
-
 // So many rows of a that they and four of b stay in the first cache, in fours.
 static int64_t dot_group(const GemmRun *run)
 {
@@ -159,21 +147,33 @@ static int64_t dot_group(const GemmRun *run)
         return MIN(MAX(rows / 4 * 4, (int64_t)4), (int64_t)DOT_GROUP);
 }
 
-// Rows i..i + n_i of a with all columns of the patch.
-static void dot_rows(const GemmRun *run, Work *work, const Patch *patch, int64_t i, int64_t n_i)
+// All rows of the patch, which are a group, with all its columns: rows of a against rows of b, both
+// contiguous along k. What an item's number says is read once: that takes divisions.
+static void dot_rows(const GemmRun *run, Work *work, const Patch *patch)
 {
         const Gemm *task = run->task;
-        GemmMerge merge = merge_of(task, true, true);
+        const GemmMerge merge = merge_of(task, true, true);
+        const int64_t bytes = (int64_t)run->item_bytes, a_step = task->a.row * bytes,
+                      b_step = task->b.col * bytes, c_step = task->c.row * bytes,
+                      add_step = task->add.row * bytes;
+        const char *a = element(run, &task->a, patch->item, patch->i, 0),
+                   *b = element(run, &task->b, patch->item, 0, patch->j),
+                   *add = element(run, &task->add, patch->item, patch->i, patch->j);
+        char *c = element(run, &task->c, patch->item, patch->i, patch->j);
         _Alignas(64) char dots[DOT_GROUP * DOT_NC * 8];
         for (int64_t j = 0; j < patch->n_j && !work->stops; j += 4)
-                for (int64_t r = 0; r < n_i && !work_stops(work, DOT_STEPS); r += 4) {
-                        GemmDots rows = dots_of(run, patch, i + r, patch->j + j);
-                        run->tile->dot_block(work, &rows, dots + (size_t)(r * DOT_NC + j) * run->item_bytes);
+                for (int64_t i = 0; i < patch->n_i && !work_stops(work, DOT_STEPS); i += 4) {
+                        GemmDots rows = { (int)MIN(patch->n_i - i, 4),
+                                          (int)MIN(patch->n_j - j, 4),
+                                          task->k,
+                                          DOT_NC,
+                                          { a + i * a_step, task->a.row },
+                                          { b + j * b_step, task->b.col } };
+                        run->tile->dot_block(work, &rows, dots + (i * DOT_NC + j) * bytes);
                 }
-        for (int64_t r = 0; r < n_i && !work->stops; r++)
-                run->tile->merge_row(&merge, patch->n_j, dots + (size_t)(r * DOT_NC) * run->item_bytes,
-                                     element(run, &task->c, patch->item, i + r, patch->j),
-                                     element(run, &task->add, patch->item, i + r, patch->j));
+        for (int64_t i = 0; i < patch->n_i && !work->stops; i++)
+                run->tile->merge_row(&merge, patch->n_j, dots + i * DOT_NC * bytes, c + i * c_step,
+                                     add == NULL ? NULL : add + i * add_step);
 }
 
 // Dot products straight from the operands, 4 x 4 at a time. A group of rows of a stays in the first
@@ -187,10 +187,12 @@ static void dot_pieces(void *argument, int64_t begin, int64_t end)
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 Patch patch;
                 locate(run, piece, &patch.item, &patch.i, &patch.j);
-                patch.n_i = MIN(task->m - patch.i, run->m_step);
                 patch.n_j = MIN(task->n - patch.j, run->n_step);
-                for (int64_t i = 0; i < patch.n_i && !work.stops; i += group)
-                        dot_rows(run, &work, &patch, patch.i + i, MIN(patch.n_i - i, group));
+                for (int64_t end_i = MIN(task->m, patch.i + run->m_step); patch.i < end_i && !work.stops;
+                     patch.i += group) {
+                        patch.n_i = MIN(end_i - patch.i, group);
+                        dot_rows(run, &work, &patch);
+                }
         }
 }
 

@@ -196,7 +196,7 @@ Test(conv_once, random_convolutions_agree_with_the_plain_kernel_on_each_instruct
 {
         Sample sample = { 61 };
         uint32_t n_packed[ISA_COUNT] = { 0 };
-        for (int round = 0; round < 150; round++) {
+        for (int round = 0; round < 60; round++) {
                 Call call = random_call(&sample);
                 ctx.n_threads = 1 + round % 2;
                 FOR_EACH_ISA(isa) compare_with_plain(&call, &n_packed[isa]);
@@ -204,7 +204,7 @@ Test(conv_once, random_convolutions_agree_with_the_plain_kernel_on_each_instruct
         }
         cr_assert_eq(n_packed[ISA_PORTABLE], 0, "there is no packed kernel");
         for (Isa isa = ISA_AVX2; isa <= isa_machine(); isa++)
-                cr_assert_gt(n_packed[isa], 50, "packed kernels were hardly tried: %u", n_packed[isa]);
+                cr_assert_gt(n_packed[isa], 20, "packed kernels were hardly tried: %u", n_packed[isa]);
 }
 
 // ---- what a result may depend on ----
@@ -285,7 +285,7 @@ Test(conv_once, long_sums_are_added_up_in_the_parts_of_the_plain_kernel)
                 Call call = plain_call(&sample, (int64_t[]){ 1, n_in, 9, 9 }, (int64_t[]){ 8, n_in, 3, 3 },
                                        CHANNELS_LAST);
                 Tensor *got = result_on(&call, call.input, false), *want = result_on(&call, call.input, true);
-                cr_assert_eq(bits_differ(got, 0, want), isa_machine() != ISA_PORTABLE && deep == 0);
+                cr_assert_eq(bits_differ(got, 0, want), isa_level() != ISA_PORTABLE && deep == 0);
                 tensor_unref(got);
                 tensor_unref(want);
                 drop(&call);
@@ -304,8 +304,8 @@ Test(conv_once, a_run_whose_budget_has_no_room_for_packing_takes_the_plain_kerne
         ctx.budget = &budget;
         tensor_unref(result_on(&call, call.input, true));
         ctx.budget = NULL;
-        size_t least = atomic_load(&budget.peak), step = (size_t)meta_numel(&plain->meta) / 4;
-        for (size_t room = 0; room < 40 * step; room += step) {
+        size_t least = atomic_load(&budget.peak), step = (size_t)meta_numel(&plain->meta);
+        for (size_t room = 0; room < 10 * step; room += step) {
                 budget_init(&budget, least + room);
                 ctx.budget = &budget;
                 Tensor *got = result_on(&call, call.input, false);
@@ -317,7 +317,7 @@ Test(conv_once, a_run_whose_budget_has_no_room_for_packing_takes_the_plain_kerne
                 tensor_unref(got);
                 cr_assert_eq(atomic_load(&budget.used), 0);
         }
-        cr_assert(isa_machine() == ISA_PORTABLE || (n_plain > 0 && n_packed > 0), "%u %u", n_plain, n_packed);
+        cr_assert(isa_level() == ISA_PORTABLE || (n_plain > 0 && n_packed > 0), "%u %u", n_plain, n_packed);
         tensor_unref(packed);
         tensor_unref(plain);
         drop(&call);

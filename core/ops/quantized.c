@@ -3,6 +3,7 @@
 // PyTorch's quantisation puts into exported graphs. They are defined by expressions in Python,
 // which these follow call by call, so that dtypes promote and numbers round as there.
 #include <float.h>
+#include <string.h>
 #include "core/ops/quantized.h"
 
 // ---- checks ----
@@ -143,6 +144,8 @@ static Value along_axis(Compose *c, const char *name)
         for (int i = 0; i < rank; i++)
                 size[i] = i == axis ? -1 : 1;
         const TensorMeta *meta = compose_meta(c, NAMED(c, name));
+        if (!compose_failed(c) && meta->rank == 0 && strcmp(name, "scales") == 0)
+                compose_check(c, fail(STATUS_SHAPE, "%s: scales must be a vector", c->name));
         if (meta->rank > 0 && meta->size[0] != meta_numel(meta))
                 compose_check(c, fail(STATUS_SHAPE, "%s: %s must be a vector", c->name, name));
         return OP(c, "aten::reshape", NAMED(c, name), compose_ints(c, size, rank));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort.c: sort, argsort, msort, topk, kthvalue, median, nanmedian, mode. NaN is the largest value;
-// everything is stable, whether asked for or not. sort keeps dense strides of self, the others are
+// sorting is stable, whether asked for or not. sort keeps dense strides of self, the others are
 // contiguous.
 #include "core/kernels/reduce/sort.h"
 #include "core/ops/arguments.h"
@@ -108,7 +108,7 @@ static Status sort_infer(OpCall *call)
         return out_fresh(call, k, &meta);
 }
 
-// Comparisons of a merge sort, or of a heap of the wanted elements.
+// Comparisons of a merge sort; of a selection, and of sorting what it selects.
 static Cost sort_cost(const OpCall *call)
 {
         const SortRow *row = call->op->row;
@@ -134,7 +134,7 @@ static bool is_nan_at(Dtype dtype, const void *values, int64_t last)
         return value != value;
 }
 
-// One element of each sorted row, for kthvalue, medians and mode.
+// One element of each row of sort_rows(), for kthvalue, medians and mode.
 typedef struct Pick {
         const SortArgs *args;
         SortKind kind;
@@ -175,7 +175,7 @@ static bool is_equal_at(const SortTask *sorted, int64_t a, int64_t b)
                                  compute_as_f64(sorted->dtype, sorted->values, b);
 }
 
-// The smallest of the most frequent values, at its last place. NaNs are all different.
+// The smallest of the most frequent values, the last of them. NaNs are all different.
 static int64_t pick_mode(const Pick *pick, Work *work, int64_t base)
 {
         const SortTask *sorted = pick->sorted;
@@ -233,6 +233,20 @@ static Status run_pick(const OpRun *run, const ReduceInput *input, const Pick *p
         return pick_elements(run->ctx, pick);
 }
 
+static SortWay sort_way(const OpCall *call)
+{
+        switch (((const SortRow *)call->op->row)->kind) {
+        case SORT_TOP:
+                return arg_bool(call, TOPK_SORTED, true) ? SORT_FIRST : SORT_SELECT;
+        case SORT_VALUE:
+                return SORT_KTH;
+        case SORT_MODE:
+                return SORT_LIKE_MODE;
+        default:
+                return SORT_STABLE;
+        }
+}
+
 static Status sort_run(const OpRun *run)
 {
         const SortRow *row = run->call->op->row;
@@ -252,6 +266,8 @@ static Status sort_run(const OpRun *run)
         row_plan(&plan, &input.meta, self->rank == 0 ? 0 : 1u << args.dim, true);
         SortTask task = { .dtype = input.meta.dtype,
                           .descending = args.descending,
+                          .way = sort_way(run->call),
+                          .kth = args.pick,
                           .inner = 1,
                           .n_out = args.n_out,
                           .values = values.data,

@@ -240,8 +240,7 @@ def category_rows():
             weights = (torch.arange(n) * 7 % 11 + (n == 1)).to(dtype)
             rows = torch.stack([weights + 1, weights.flip(0) + 0.5, (weights - 3).abs() + 0.25])
             counts = [(1, False), (1, True), (40, True), (1000, True)]
-            # Half types have ties, whose order differs.
-            counts += [(n // 2, False)] if n > 2 and dtype.itemsize > 2 else []
+            counts += [(n // 2, False)] if n > 2 else []
             for w in (weights, rows):
                 for count, again in counts:
                     g = Drawing()

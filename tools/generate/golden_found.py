@@ -70,6 +70,7 @@ def found_cases():
             for use_input_stats in (True, False):
                 yield ("instance_norm.default", [ramp(2, 3, 5, dtype=dtype), weight, weight, *stats,
                                                  use_input_stats, 0.1, 1e-5, False])
+    yield from tied_rows()
 
 
 def products_of_one_sum():
@@ -80,3 +81,30 @@ def products_of_one_sum():
         yield "tensordot.default", [square[:, ::2], square[:, 1:], [0, 1], [0, 1]]
         yield "tensordot.default", [square[None], square.t()[..., None], [1, 2], [1, 0]]
         yield "tensordot.default", [square[:, 0], square[:, 1], [0], [0]]
+
+
+def tied_rows():
+    """Which of the equal elements is chosen, and in which order they come, depends on every step of
+    PyTorch's algorithms. The two slow rows are cut so badly that its quicksort falls back to a heap."""
+    slow_sort = [46, 1, 53, 3, 61, 5, 51, 7, 57, 9, 49, 11, 64, 13, 47, 15, 55, 17, 45, 19, 59, 21, 24, 23,
+                 62, 60, 58, 56, 54, 52, 50, 48, *range(0, 23, 2), 44, 41, 42, 39, 40, 37, 38, 35, 36, 33,
+                 34, 31, 32, 29, 30, 27, 28, 25, 26, 43]
+    slow_choice = [25, *sum(([i, 64] for i in range(1, 22, 2)), []), 23, 31, 30, 32, 28, 29, 26, 27, 24,
+                   *range(0, 23, 2), *[64] * 20]
+    scattered = torch.arange(200) * 37 % 101
+    for row in (slow_sort, slow_choice):
+        yield "topk.default", [t(row, i8), 33, 0, False]
+        yield "topk.default", [t(row, i8) // 2, 64, 0, False]
+        yield "mode.default", [t(row, i8) // 2]
+    for dtype, levels in ((f32, 3), (u8, 10), (i8, 1)):
+        tied = (scattered % levels).to(dtype)
+        for k in (3, 5, 60, 200):
+            for in_order in (True, False):
+                yield "topk.default", [tied, k, 0, k != 60, in_order]
+        yield "kthvalue.default", [tied, 60]
+        yield "mode.default", [tied.reshape(2, 50, 2), 1]
+    some = t([nan, 1.0, nan, 2.0, 1.0] * 8)
+    for k in (7, 30):
+        yield "topk.default", [some, k, 0]
+        yield "kthvalue.default", [some, k]
+        yield "topk.default", [some, k, 0, False, False]

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort.c: values become unsigned keys whose order is the wanted one (floats: sign folded, NaN on
 // top, zeros alike; descending: complemented), so that a stable sort of (key, index) is all that
-// remains: insertion for short rows, merge sort for others. Where few of many are asked for, a heap
-// of that many is kept while the row goes by; (key, index) has no equals, so the answer is that of
-// the full sort.
+// remains: insertion for short rows, merge sort for others. The first elements of a row are those
+// that PyTorch selects (select.h): where few of many are asked for, by a heap of that many, kept
+// while the row goes by.
 #include "core/kernels/reduce/sort.h"
 #include <string.h>
-
-typedef struct SortItem {
-        uint64_t key;
-        int64_t index;
-} SortItem;
+#include "core/kernels/reduce/select.h"
 
 typedef struct SortRun {
         const RunContext *ctx;
@@ -18,7 +14,7 @@ typedef struct SortRun {
         _Atomic int failed;
 } SortRun;
 
-enum { INSERTION = 24, MERGE_STEPS = 4, HEAP_STEPS = 128 };
+enum { INSERTION = 24, MERGE_STEPS = 4, MANY_TIMES = 64 };
 
 static uint64_t key_f64(double value)
 {
@@ -38,11 +34,6 @@ static uint64_t key_of(Dtype dtype, const void *row, int64_t i)
         if (dtype == DTYPE_F64)
                 return key_f64(((const double *)row)[i]);
         return (uint64_t)((const int64_t *)row)[i] ^ (uint64_t)1 << 63;
-}
-
-static bool before(const SortItem *a, const SortItem *b)
-{
-        return a->key < b->key || (a->key == b->key && a->index < b->index);
 }
 
 static void insertion_sort(SortItem *items, int64_t n)
@@ -92,55 +83,50 @@ static SortItem *merge_sort(Work *work, SortItem *items, SortItem *other, int64_
         return items;
 }
 
-// Moves items[0] down: the heap's root is the last of those kept.
-static void sift(SortItem *items, int64_t n)
+static SortItem item_of(const SortTask *task, const void *row, int64_t i)
 {
-        SortItem item = items[0];
-        int64_t at = 0;
-        while (2 * at + 1 < n) {
-                int64_t child = 2 * at + 1;
-                if (child + 1 < n && before(&items[child], &items[child + 1]))
-                        child++;
-                if (!before(&item, &items[child]))
-                        break;
-                items[at] = items[child];
-                at = child;
-        }
-        items[at] = item;
+        return (SortItem){ key_of(task->dtype, row, i) ^ (task->descending ? UINT64_MAX : 0), i };
 }
 
-static void rise(SortItem *items, int64_t at)
+static void read_items(const SortTask *task, Work *work, int64_t n, const void *row, SortItem *items)
 {
-        SortItem item = items[at];
-        while (at > 0 && before(&items[(at - 1) / 2], &item)) {
-                items[at] = items[(at - 1) / 2];
-                at = (at - 1) / 2;
+        for (int64_t from = 0, end; (end = work_end(work, from, n, 2)) > from; from = end) {
+                for (int64_t i = from; i < end; i++)
+                        items[i] = item_of(task, row, i);
         }
-        items[at] = item;
 }
 
 static void keep_first(const SortTask *task, Work *work, int64_t n, const void *row, SortItem *heap)
 {
-        uint64_t flip = task->descending ? UINT64_MAX : 0;
-        int64_t kept = 0;
-        for (int64_t i = 0; i < n && !work_stops(work, 2); i++) {
-                SortItem item = { key_of(task->dtype, row, i) ^ flip, i };
-                if (kept < task->n_out) {
-                        heap[kept] = item;
-                        rise(heap, kept++);
-                } else if (before(&item, &heap[0])) {
-                        heap[0] = item;
-                        sift(heap, kept);
-                        work->steps += HEAP_STEPS;
-                }
+        int64_t n_kept = task->n_out;
+        read_items(task, work, n_kept, row, heap);
+        select_heap(work, heap, n_kept);
+        for (int64_t i = n_kept; i < n && !work_stops(work, 2); i++)
+                select_heap_next(work, heap, n_kept, item_of(task, row, i));
+        select_heap_sort(work, heap, n_kept);
+}
+
+// Returns the array that holds the result: `items`, or the n items behind it for SORT_STABLE.
+static SortItem *sort_items(const SortTask *task, Work *work, int64_t n, SortItem *items)
+{
+        switch (task->way) {
+        case SORT_STABLE:
+                return merge_sort(work, items, items + n, n);
+        case SORT_FIRST:
+                select_nth(work, items, n, task->n_out - 1);
+                select_sort(work, items, task->n_out - 1);
+                break;
+        case SORT_SELECT:
+                select_nth(work, items, n, task->n_out - 1);
+                break;
+        case SORT_LIKE_MODE:
+                select_sort(work, items, n);
+                break;
+        case SORT_KTH:
+                select_kth(work, items, n, task->kth);
+                break;
         }
-        // Heap sort: moves the last in order from the root to the end.
-        for (int64_t end = kept - 1; end > 0 && !work_stops(work, HEAP_STEPS); end--) {
-                SortItem last = heap[0];
-                heap[0] = heap[end];
-                sift(heap, end);
-                heap[end] = last;
-        }
+        return items;
 }
 
 static void write_row(const SortTask *task, Work *work, int64_t index, const void *row, const SortItem *items)
@@ -162,10 +148,11 @@ static void sort_row(const void *context, Work *work, int64_t index, int64_t n, 
 {
         SortRun *run = (SortRun *)(uintptr_t)context;
         const SortTask *task = run->task;
-        bool few = task->n_out < n / 8;
-        int64_t n_items = few ? MAX(task->n_out, (int64_t)1) : MAX(n, (int64_t)1);
+        bool is_top = task->way == SORT_FIRST || task->way == SORT_SELECT;
+        bool few = is_top && task->n_out <= n / MANY_TIMES;
+        int64_t n_items = few ? task->n_out : MAX(n, (int64_t)1) * (task->way == SORT_STABLE ? 2 : 1);
         Scratch scratch;
-        if (scratch_init(&scratch, run->ctx, few ? n_items : 2 * n_items, sizeof(SortItem)) != STATUS_OK) {
+        if (scratch_init(&scratch, run->ctx, n_items, sizeof(SortItem)) != STATUS_OK) {
                 atomic_store(&run->failed, 1);
                 return;
         }
@@ -173,12 +160,8 @@ static void sort_row(const void *context, Work *work, int64_t index, int64_t n, 
         if (few) {
                 keep_first(task, work, n, row, items);
         } else {
-                uint64_t flip = task->descending ? UINT64_MAX : 0;
-                for (int64_t from = 0, end; (end = work_end(work, from, n, 2)) > from; from = end) {
-                        for (int64_t i = from; i < end; i++)
-                                items[i] = (SortItem){ key_of(task->dtype, row, i) ^ flip, i };
-                }
-                items = merge_sort(work, items, items + n_items, n);
+                read_items(task, work, n, row, items);
+                items = sort_items(task, work, n, items);
         }
         if (!work->stops)
                 write_row(task, work, index, row, items);

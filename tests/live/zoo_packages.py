@@ -78,7 +78,7 @@ def vision_model(name):
     make = functools.partial(models.get_model, name, weights=None, **backbone)
     module = made_on_meta(make)
     if "video" in room:
-        frames, size = (16, 224) if name.startswith(("mvit", "swin")) else (8, 64)
+        frames, size = (16, 224) if name.startswith(("mvit", "swin", "s3d")) else (8, 64)
         return module, (torch.randn(1, 3, frames, size, size), ), (torch.randn(2, 3, frames, size, size), )
     if name.startswith("raft"):
         return (module, (torch.randn(1, 3, 128,

@@ -298,7 +298,7 @@ class Growth:
         chance = self.chance
         self.refusal = None
         overload, args, kwargs = chance.choice(self.cases[chance.choice(list(self.cases))])
-        used = {leaf.dtype for leaf in tensors_in([args, kwargs])}
+        used = dict.fromkeys(leaf.dtype for leaf in tensors_in([args, kwargs]))  # in order, for one seed
         dtypes = {dtype: chance.choice(DTYPES) for dtype in used} if chance.random() < 0.3 else {}
         n_calls, n_inputs, n_pool = len(self.calls), len(self.inputs), len(self.pool)
         schema = overload._schema.arguments

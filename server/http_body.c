@@ -43,10 +43,18 @@ static const char *with_commas(uint64_t value, char out[32])
         return out;
 }
 
+// Without a data folder no upload is spooled.
+static const int64_t *limit_of(const Exchange *exchange)
+{
+        const int64_t *limit = route_limit(exchange->job->call.route->body->limits);
+        bool spools = engine_has_folder(exchange->http->options.engine);
+        return spools || *limit <= limits.max_body_budget ? limit : &limits.max_body_budget;
+}
+
 // Every request asks, so the words are made for a refusal only.
 Status body_limit(Exchange *exchange)
 {
-        const int64_t *limit = route_limit(exchange->job->call.route->body->limits);
+        const int64_t *limit = limit_of(exchange);
         char words[160], left[32], right[32];
         uint64_t declared = declared_length(exchange);
         uint64_t n = MAX(declared, (uint64_t)exchange->n_body);

@@ -304,6 +304,8 @@ def flag_rows():
            graph("m", padded(relu, 901)), 413, "too_large", "(--max-graph-json)")
     yield ("max_body_budget", ["--max-body-budget", "1000"], {"m": relu}, run("m", padded(one, 1000)), 200,
            run("m", padded(one, 1001)), 413, "too_large", "(--max-body-budget,")
+    yield ("max_body_budget", ["--max-body-budget", "1000"], {}, graph("m", padded(relu, 1000)), 201,
+           graph("m", padded(relu, 1001)), 413, "too_large", "(--max-body-budget,")
     # programs place tensors at multiples of 64 bytes
     for mode, floats in (("eager", 24998), ("compiled", 24992)):
         below, above = (("POST", f"/v1/graphs/a/run?mode={mode}", one.encode(), ()),

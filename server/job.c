@@ -270,9 +270,8 @@ Drive job_begin(Task *task, Worker *worker)
                         .kind = task->kind };
         int64_t now = clock_ns();
         job->queue_ns += now - task->queued_ns;
-        if (job->is_run) {
+        if (job->is_run)
                 worker_begins_run(worker, &job->run.task.ctx, now);
-        }
         if (job->began_ns != 0) // parked in that step until it was queued again
                 job->step_ns[job->step] += task->queued_ns - job->began_ns;
         return drive;

@@ -119,7 +119,7 @@ void select_nth(Work *work, SortItem *items, int64_t n, int64_t nth)
                 nth -= after ? cut : 0;
                 n = after ? n - cut : cut;
         }
-        for (int64_t i = 1; i < n; i++)
+        for (int64_t i = 1; i < n && !work->stops; i++) // else up to n are left
                 insert(items, i);
 }
 

@@ -67,7 +67,7 @@ typedef struct PyTable {
 extern const PyTable py_operator_rows, py_builtin_rows, py_attribute_rows, py_method_rows, py_index_rows,
         py_function_rows, py_functional_rows, py_shape_rows, py_arrange_rows, py_control_rows,
         py_observe_rows, py_loop_rows, py_loss_rows, py_pool_rows, py_vmap_rows, py_math_rows, py_layer_rows,
-        py_query_rows, py_torchvision_rows, py_swin3d_rows, py_name_rows;
+        py_query_rows, py_torchvision_rows, py_mvit_rows, py_swin3d_rows, py_name_rows;
 
 // Whether the table has every operator of a `needs` list.
 bool ops_present(const char *needs);

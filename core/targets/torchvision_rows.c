@@ -40,31 +40,6 @@ static Status drop_block_expand(Emitter *emitter, const OpCall *call, Value *out
         return compose_end(&c, NAMED(&c, "input"), out);
 }
 
-// ---- MViT: a dimension that is there while the block runs ----
-static Status mvit_unsqueeze_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        Compose c;
-        compose_begin(&c, emitter, call);
-        Value x = NAMED(&c, "x");
-        int64_t rank = compose_meta(&c, x)->rank, target = compose_int(&c, "target_dim");
-        if (rank != target && rank + 1 != target)
-                return fail(STATUS_VALUE, "Unsupported input dimension %ld", (long)rank);
-        if (rank + 1 == target)
-                x = OP(&c, "aten::unsqueeze", x, NAMED(&c, "expand_dim"));
-        return compose_end(&c, compose_tuple(&c, (Value[]){ x, value_int(rank) }, 2), out);
-}
-
-static Status mvit_squeeze_expand(Emitter *emitter, const OpCall *call, Value *out)
-{
-        Compose c;
-        compose_begin(&c, emitter, call);
-        Value x = NAMED(&c, "x");
-        int64_t target = compose_int(&c, "target_dim");
-        if (target > 0 && compose_int(&c, "tensor_dim") == target - 1)
-                x = OP(&c, "aten::squeeze.dim", x, NAMED(&c, "expand_dim"));
-        return compose_end(&c, x, out);
-}
-
 // ---- Swin ----
 // The four pixels of each square side by side in the last dimension, down first.
 static Status patch_merging_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -275,12 +250,6 @@ static const PyRow rows[] = {
           .expand = drop_block_expand },
         { "torchvision.ops.drop_block.drop_block3d", "py::drop_block3d" BLOCKS " -> Tensor",
           .expand = drop_block_expand },
-        { "torchvision.models.video.mvit._unsqueeze",
-          "py::mvit_unsqueeze(Tensor x, int target_dim, int expand_dim) -> Any",
-          .expand = mvit_unsqueeze_expand },
-        { "torchvision.models.video.mvit._squeeze",
-          "py::mvit_squeeze(Tensor x, int target_dim, int expand_dim, int tensor_dim) -> Tensor",
-          .expand = mvit_squeeze_expand },
         { "torchvision.models.swin_transformer._patch_merging_pad",
           "py::patch_merging_pad(Tensor x) -> Tensor", .expand = patch_merging_expand },
         { "torchvision.models.swin_transformer._get_relative_position_bias",

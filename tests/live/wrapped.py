@@ -9,6 +9,7 @@ drawn by a fixed seed. The last line is `N passed, N failed`.
 """
 
 import argparse
+import copy
 import importlib
 import itertools
 import json
@@ -80,6 +81,14 @@ def calls():
     for rank in (3, 4):
         yield MVIT + "_unsqueeze", [torch.randn(*range(2, 2 + rank)), 4, 1], {}
         yield MVIT + "_squeeze", [torch.randn(2, 1, 3, 4), 4, 1, rank], {}
+    for whole in (True, False):
+        yield MVIT + "_add_shortcut", [torch.randn(2, 3, 5, 4), torch.randn(2, 3, 5, 4), whole], {}
+    for q, k, lengths in (((2, 3, 4), (2, 3, 4), (3, 5, 7)), ((2, 4, 3), (4, 2, 5), (7, 9, 4)),
+                          ((1, 1, 5), (3, 2, 1), (1, 1, 1))):
+        places, keys = (1 + size[0] * size[1] * size[2] for size in (q, k))
+        time, height, width = (torch.randn(length, 6) for length in lengths)
+        yield (MVIT + "_add_rel_pos", [torch.randn(2, 3, places, keys), torch.randn(2, 3, places, 6),
+                                       list(q), list(k), height, width, time], {})
     for size in ((4, 6), (5, 7), (1, 1)):
         yield SWIN + "_patch_merging_pad", [torch.randn(2, *size, 3)], {}
     index = torch.randint(0, 25, (81, ))
@@ -110,7 +119,7 @@ def document(name, args, kwargs):
 def check(server, tally, name, args, kwargs):
     module, function = name.rsplit(".", 1)
     torch.manual_seed(7)
-    want = getattr(importlib.import_module(module), function)(*args, **kwargs)
+    want = getattr(importlib.import_module(module), function)(*copy.deepcopy(args), **kwargs)
     leaves = want if isinstance(want, tuple) else (want, )
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     numbers = [leaf for leaf in leaves if not isinstance(leaf, torch.Tensor)]

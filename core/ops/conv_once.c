@@ -2,7 +2,8 @@
 // conv_once.c: convolutions of an eager run by the kernels of compiled programs. They want channels
 // to lie together: inputs and outputs are turned, weights are packed, for this call alone. Next to
 // what a convolution of many pixels computes that is little. Which kernel runs, and in which
-// layout, is decided by one image, so that a result does not depend on how many there are.
+// layout, is decided by one image, so that a result does not depend on how many there are, as long
+// as the run's budget has room for the copies: else the plain kernel runs, whose last bits differ.
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"

@@ -132,7 +132,8 @@ class Bench:
     """One server; every model is uploaded under the same name, and deleted when it was compared."""
 
     def __init__(self, binary):
-        room = ["--max-upload", "2147483648", "--max-body-budget", "4294967296"]
+        room = ["--max-upload", "2147483648", "--max-body-budget", "4294967296", "--max-graph-json",
+                "67108864"]
         options = ["--data", "none", "--quiet", "--run-deadline-ms", "300000", *room]
         self.server = Server(binary, options).start()
         self.uploaded = False

@@ -2,7 +2,7 @@
 // The folder is walked on libuv's pool, when /metrics is read and the last count is old. So the
 // value shown is at most as old as the scrape before. The longer a walk takes, the rarer it is.
 #include "server/usage.h"
-#include <fts.h>
+#include <ftw.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,20 +25,30 @@ struct Usage {
         int64_t found_bytes, found_free_bytes, took_ns; // owned by the walk while it runs
 };
 
+// nftw() takes no context. fts_open() would, but glibc's crashes when memory runs out.
+static _Thread_local struct Walk {
+        const _Atomic bool *stopped;
+        int64_t bytes;
+} walk;
+
+static int add_file(const char *path, const struct stat *stat, int type, struct FTW *place)
+{
+        (void)path;
+        (void)place;
+        if (type == FTW_D || type == FTW_F)
+                walk.bytes += (int64_t)stat->st_blocks * 512;
+        return atomic_load(walk.stopped);
+}
+
 static void count(uv_work_t *work)
 {
+        enum { MOST_OPEN = 8 };
         Usage *usage = work->data;
         struct statvfs disk;
-        char *const roots[] = { usage->folder, NULL };
-        int64_t began_ns = clock_ns(), bytes = 0;
-        FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
-        for (FTSENT *entry;
-             walk != NULL && !atomic_load(&usage->stopped) && (entry = fts_read(walk)) != NULL;)
-                if (entry->fts_info == FTS_D || entry->fts_info == FTS_F)
-                        bytes += (int64_t)entry->fts_statp->st_blocks * 512;
-        if (walk != NULL)
-                fts_close(walk);
-        usage->found_bytes = walk == NULL ? -1 : bytes;
+        int64_t began_ns = clock_ns();
+        walk = (struct Walk){ .stopped = &usage->stopped };
+        bool walked = nftw(usage->folder, add_file, MOST_OPEN, FTW_PHYS | FTW_MOUNT) >= 0;
+        usage->found_bytes = walked ? walk.bytes : -1;
         usage->found_free_bytes =
                 statvfs(usage->folder, &disk) == 0 ? (int64_t)(disk.f_bavail * disk.f_frsize) : -1;
         usage->took_ns = clock_ns() - began_ns;

@@ -82,11 +82,15 @@ static void drop_idle(Task *task)
 
 void jobs_use_idle_time(Workers *workers, Engine *engine)
 {
-        int64_t due_ns;
-        IdleTask *task = engine_has_idle_work(engine, &due_ns) ? calloc(1, sizeof(*task)) : NULL;
+        int64_t due_ns, by_ns;
+        IdleTask *task = engine_has_idle_work(engine, &due_ns, &by_ns) ? calloc(1, sizeof(*task)) : NULL;
         if (task == NULL)
                 return;
-        *task = (IdleTask){ .task = { .run = run_idle, .drop = drop_idle, .is_idle = true, .due_ns = due_ns },
+        *task = (IdleTask){ .task = { .run = run_idle,
+                                      .drop = drop_idle,
+                                      .is_idle = true,
+                                      .due_ns = due_ns,
+                                      .by_ns = by_ns },
                             .engine = engine };
         if (workers_submit(workers, &task->task) != SUBMITTED) // one is already queued
                 free(task);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kinds of tasks by turns (fair.h), under one mutex. A task is run to its end or to where it parks;
 // then the thread takes the next. One idle task may wait beside them, looked at when the queue is
-// empty. Threads with nothing to do sleep no longer than until it is due.
+// empty or the task is overdue. Threads with nothing to do sleep no longer than until it is due.
 //
 // Beside the workers there is one express thread. While all workers are busy with runs that take
 // SHORT_PART times as long, a request runs on it at once instead of after one of them; the cores
@@ -42,6 +42,7 @@ struct Workers {
         int n_trims_wanted;             // workers_give_back
         uint64_t n_shrinks;             // workers_shrink
         bool stopping, idle_running;
+        int64_t overdue_from_ns;           // no idle task goes before others until then
         int n_workers, n_threads, n_ended; // n_threads: with the express thread, which is the last
         pthread_t *threads;
         Worker workers[];
@@ -115,8 +116,18 @@ static void wake_one(Workers *workers, bool any_waits)
                 pthread_cond_signal(&workers->filled);
 }
 
+// A queue that is never empty does not keep it back for ever; those that wait get as much time
+// between two of them as the first one took.
+static bool is_overdue(const Workers *workers, const Task *idle)
+{
+        return idle != NULL && idle->by_ns != 0 && !workers->idle_running &&
+               clock_ns() >= MAX(idle->by_ns, workers->overdue_from_ns);
+}
+
 static Task *next_task(Workers *workers)
 {
+        if (is_overdue(workers, workers->idle))
+                return workers->idle;
         int64_t now_ns = workers->queue.n_held == 0 ? INT64_MAX : clock_ns();
         Task *idle = workers->idle, *task = fair_next(&workers->queue, now_ns);
         if (task != NULL)
@@ -286,6 +297,7 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         worker->is_idle_task = worker->runs_request = false;
         if (is_idle) {
                 workers->idle_running = false;
+                workers->overdue_from_ns = start_ns + 2 * done.took_ns;
                 pthread_cond_signal(&workers->filled); // somebody looks when the next one is due
         }
         trim_if_wanted(workers);
@@ -468,16 +480,22 @@ Workers *workers_stop(Workers *workers)
         return NULL;
 }
 
+static void hasten(Task *idle, const Task *other)
+{
+        idle->due_ns = MIN(idle->due_ns, other->due_ns);
+        if (other->by_ns != 0)
+                idle->by_ns = idle->by_ns == 0 ? other->by_ns : MIN(idle->by_ns, other->by_ns);
+}
+
 Submitted workers_submit(Workers *workers, Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
         Submitted how = room_for(workers, task);
-        Task *waits = workers->idle;
         bool any_waits = workers->n_waiting > 0;
         if (how == SUBMITTED)
                 append_task(workers, task);
-        else if (how == IDLE_TASK_WAITS && task->due_ns < waits->due_ns)
-                waits->due_ns = task->due_ns;
+        else if (how == IDLE_TASK_WAITS)
+                hasten(workers->idle, task);
         else
                 any_waits = false;
         pthread_mutex_unlock(&workers->mutex);

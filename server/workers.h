@@ -43,11 +43,12 @@ struct Task {
         // of those that share it so many may wait, 0: any number; the pool counts. NULL: no share
         _Atomic int64_t *n_waiting;
         int64_t most_waiting;
-        // runs only while nothing else waits, one at a time; told to stop when a request finds no
-        // free worker
+        // runs only while nothing else waits, or when it is overdue, one at a time; told to stop
+        // when a request finds no free worker
         bool is_idle;
         bool is_queued;
         int64_t due_ns; // idle: not before this (clock_ns())
+        int64_t by_ns;  // idle: overdue from then on (clock_ns()), 0: never
         // when it must have ended (clock_ns()), 0: never; asked when it is submitted
         int64_t deadline_ns;
 };
@@ -71,7 +72,7 @@ typedef enum Submitted {
         KIND_FULL,        // --max-queue-per-graph
         SHARE_FULL,       // most_waiting
         TOO_LATE,         // it would not end by its deadline (workers_wait_ns)
-        IDLE_TASK_WAITS,  // one is enough; its due time is the earlier of both
+        IDLE_TASK_WAITS,  // one is enough; its times are the earlier of both
 } Submitted;
 Submitted workers_submit(Workers *workers, Task *task);
 // How long a task like this one would take from now on, waiting included, by what such tasks took

@@ -6,7 +6,8 @@
 #include "core/engine/private.h"
 
 // After these, about three seconds apart in all, requests wait for the warm-up instead: with one
-// worker, a client that asks without pause would stop it for ever.
+// worker, a client that asks without pause would stop it for ever. Where the queue is never empty,
+// it begins only once it is late, and that takes nine seconds.
 enum { STOPS_BEFORE_INSISTING = 5 };
 
 const char *const warm_up_state_names[] = { [WARM_UP_NONE] = "not the default version",
@@ -117,6 +118,7 @@ typedef struct DeclaredWork {
         EngineWork work;
         GraphVersion *version; // counted
         uint32_t n_stops;
+        bool late;
         int n_threads;
         RunContext ctx;
 } DeclaredWork;
@@ -138,14 +140,15 @@ static Status build_one(DeclaredWork *it, const Graph *graph, const char *shapes
 }
 
 // A stored graph's first program is made to learn from, and those after it follow what was learnt:
-// programs that are built before are not those that runs will ask for.
+// programs that are built before are not those that runs will ask for. But where the queue is never
+// empty, nothing is tuned.
 static Status wait_for_tuning(DeclaredWork *it, const Graph *graph, const char *line)
 {
         enum { LONG_ENOUGH = 8 }; // pauses, each twice as long as the one before
         char entry[ENTRY_BYTES];
         PlannedRun plan = { .graph = NULL };
-        if (it->n_stops >= LONG_ENOUGH || !engine_wants_tuning(it->work.engine, graph) ||
-            !next_entry(&line, entry))
+        if (it->n_stops >= LONG_ENOUGH || (it->late && it->work.insists) ||
+            !engine_wants_tuning(it->work.engine, graph) || !next_entry(&line, entry))
                 return STATUS_OK;
         TRY(engine_shapes_plan(graph, entry, it->n_threads, &plan));
         engine_learn_later(it->work.engine, &plan);
@@ -212,7 +215,8 @@ static void free_declared(EngineWork *work)
         free(it);
 }
 
-EngineWork *declared_work_new(Engine *engine, GraphVersion *version, uint32_t n_stops, int n_threads)
+EngineWork *declared_work_new(Engine *engine, GraphVersion *version, uint32_t n_stops, bool late,
+                              int n_threads)
 {
         static const EngineWorkType type = { .run = run_declared, .free = free_declared };
         DeclaredWork *it = calloc(1, sizeof(*it));
@@ -227,6 +231,7 @@ EngineWork *declared_work_new(Engine *engine, GraphVersion *version, uint32_t n_
         it->work.insists = n_stops >= STOPS_BEFORE_INSISTING;
         it->version = graph_version_ref(version);
         it->n_stops = n_stops;
+        it->late = late;
         it->n_threads = n_threads;
         run_context_init(&it->ctx);
         it->ctx.n_threads = MAX(n_threads, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idle work, one piece at a time, while no request waits: programs for graphs whose signature
 // leaves nothing open are built before their first run (warm-up), and stored graphs are tuned.
+// Declared warm-ups begin although requests wait once they are overdue.
 //
 // Tuning: a stored graph's first program is compiled with a learning record. The record is written
 // to the store and then used for every program of that content. A stored record is read when the
@@ -11,7 +12,7 @@
 #include "core/engine/choose.h"
 #include "core/engine/private.h"
 
-enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10 };
+enum { MAX_PIECES = 256, PAUSE_NS = 100000000, MAX_DOUBLINGS = 10, LATE_NS = 1000000000 };
 enum { MAX_CHOICE_LINES = TUNE_MAX_LINES / 2 }; // of one content
 
 // ---- tune records by content ----
@@ -176,6 +177,7 @@ struct IdlePiece {
         EngineWork *build;     // to learn from; or NULL
         uint32_t n_stops;      // how often requests came between
         int64_t due_ns;        // clock_ns(); 0: now
+        int64_t by_ns;         // clock_ns(): overdue from then on; 0: never
 };
 
 static void piece_free(IdlePiece *piece)
@@ -213,6 +215,7 @@ bool engine_push_declared(Engine *engine, GraphVersion *version, uint32_t n_stop
                               .declared = true,
                               .n_stops = n_stops,
                               .due_ns = due_after(n_stops) };
+        piece->by_ns = MAX(piece->due_ns, clock_ns()) + LATE_NS;
         append(engine, piece);
         return true;
 }
@@ -238,16 +241,26 @@ static void push(Engine *engine, GraphVersion *take_version, EngineWork *take_bu
         free(piece);
 }
 
-// The first that is due by `now_ns`.
+static bool is_late(const IdlePiece *piece, int64_t now_ns)
+{
+        return piece->by_ns != 0 && piece->by_ns <= now_ns;
+}
+
+// The first that is overdue, or else due, by `now_ns`.
 static IdlePiece *pop(Engine *engine, int64_t now_ns)
 {
+        IdlePiece **found = NULL, *piece = NULL;
         pthread_mutex_lock(&engine->mutex);
-        IdlePiece **link = &engine->idle;
-        while (*link != NULL && (*link)->due_ns > now_ns)
-                link = &(*link)->next;
-        IdlePiece *piece = *link;
-        if (piece != NULL) {
-                *link = piece->next;
+        for (IdlePiece **link = &engine->idle; *link != NULL; link = &(*link)->next) {
+                bool late = is_late(*link, now_ns);
+                if (late || (found == NULL && (*link)->due_ns <= now_ns))
+                        found = link;
+                if (late)
+                        break;
+        }
+        if (found != NULL) {
+                piece = *found;
+                *found = piece->next;
                 engine->n_idle--;
         }
         pthread_mutex_unlock(&engine->mutex);
@@ -260,16 +273,19 @@ void engine_prepare(Engine *engine, GraphVersion *version)
                 push(engine, graph_version_ref(version), NULL, 0);
 }
 
-bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns)
+bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns, int64_t *out_by_ns)
 {
-        int64_t due_ns = INT64_MAX;
+        int64_t due_ns = INT64_MAX, by_ns = INT64_MAX;
         pthread_mutex_lock(&engine->mutex);
-        for (const IdlePiece *piece = engine->idle; piece != NULL; piece = piece->next)
+        for (const IdlePiece *piece = engine->idle; piece != NULL; piece = piece->next) {
                 due_ns = MIN(due_ns, piece->due_ns);
+                by_ns = piece->by_ns == 0 ? by_ns : MIN(by_ns, piece->by_ns);
+        }
         pthread_mutex_unlock(&engine->mutex);
         if (due_ns == INT64_MAX)
                 return false;
         *out_due_ns = due_ns;
+        *out_by_ns = by_ns == INT64_MAX ? 0 : by_ns;
         return true;
 }
 
@@ -380,7 +396,8 @@ EngineWork *engine_idle_work(Engine *engine, int n_threads)
         IdlePiece *piece;
         while (build == NULL && (piece = pop(engine, clock_ns())) != NULL) {
                 if (piece->declared)
-                        build = declared_work_new(engine, piece->version, piece->n_stops, n_threads);
+                        build = declared_work_new(engine, piece->version, piece->n_stops,
+                                                  is_late(piece, clock_ns()), n_threads);
                 else if (piece->version != NULL)
                         build = warm_up(engine, piece->version, piece->n_stops, n_threads);
                 else if (engine_wants_tuning(engine, program_build_graph(piece->build)))

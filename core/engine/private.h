@@ -250,4 +250,6 @@ bool engine_push_declared(Engine *engine, GraphVersion *version, uint32_t n_stop
 // Under the mutex, after settings or the default version changed: starts what is new; `again`: all.
 void engine_declare(Engine *engine, EngineGraph *graph, bool again);
 void engine_declare_again(Engine *engine, const char *name);
-EngineWork *declared_work_new(Engine *engine, GraphVersion *version, uint32_t n_stops, int n_threads);
+// `late`: it is overdue.
+EngineWork *declared_work_new(Engine *engine, GraphVersion *version, uint32_t n_stops, bool late,
+                              int n_threads);

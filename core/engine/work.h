@@ -29,8 +29,9 @@ EngineWork *engine_work_ref(EngineWork *work);
 EngineWork *engine_work_unref(EngineWork *work);
 
 // Work for when nobody waits: programs of graphs that came in with a closed signature, tuning of
-// stored graphs. True: there is some, *out_due_ns (clock_ns(), may be past) says from when on.
-bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns);
+// stored graphs. True: there is some; *out_due_ns (clock_ns(), may be past) says from when on, and
+// *out_by_ns from when on others should wait for it (0: never).
+bool engine_has_idle_work(Engine *engine, int64_t *out_due_ns, int64_t *out_by_ns);
 // A piece of it, for runs that may use `n_threads`, one at a time; NULL: there was nothing to do.
 // When it is stopped, it comes back later.
 EngineWork *engine_idle_work(Engine *engine, int n_threads);

@@ -498,13 +498,14 @@ Test(build, a_graph_whose_signature_leaves_nothing_open_is_built_before_its_firs
         GraphVersion *version = put_typed("closed", "3");
         Graph *graph = graph_of(version);
         Caller caller;
-        int64_t due_ns = -1;
-        cr_assert(engine_has_idle_work(engine, &due_ns));
+        int64_t due_ns = -1, by_ns = -1;
+        cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns));
         cr_assert_eq(due_ns, 0);
+        cr_assert_eq(by_ns, 0, "nobody waits for it");
         EngineWork *build = engine_idle_work(engine, 1);
         cr_assert_not_null(build);
         cr_assert_null(engine_work_do(build));
-        cr_assert_not(engine_has_idle_work(engine, &due_ns));
+        cr_assert_not(engine_has_idle_work(engine, &due_ns, &by_ns));
         call(&caller, graph, 3, RUN_MODE_AUTO);
         cr_assert_not_null(caller.plan.program, "the first run is planned");
         cr_assert_eq(run(&caller), 1.5f);
@@ -532,8 +533,8 @@ Test(build, sizes_that_no_tensor_can_have_are_not_warmed_up)
 // Until the engine's idle work is due.
 static void wait_until_due(void)
 {
-        int64_t due_ns = 0;
-        cr_assert(engine_has_idle_work(engine, &due_ns));
+        int64_t due_ns = 0, by_ns;
+        cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns));
         while (clock_ns() < due_ns)
                 cr_assert_eq(usleep(1000), 0);
 }
@@ -543,14 +544,14 @@ Test(build, a_warm_up_that_was_stopped_is_tried_again_after_pauses_that_double)
         enum { STOPS = 3, PAUSE_NS = 100000000 };
         GraphVersion *version = put_typed("closed", "5");
         EngineWork *build = engine_idle_work(engine, 1);
-        int64_t due_ns = 0;
+        int64_t due_ns = 0, by_ns;
         for (int i = 0; i < STOPS; i++) {
                 cr_assert_not_null(build);
                 atomic_store(engine_work_stop(build), 1);
                 int64_t began_ns = clock_ns();
                 cr_assert_null(engine_work_do(build));
                 int64_t ended_ns = clock_ns(), pause_ns = (int64_t)PAUSE_NS << i;
-                cr_assert(engine_has_idle_work(engine, &due_ns));
+                cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns));
                 cr_assert_geq(due_ns - began_ns, pause_ns);
                 cr_assert_leq(due_ns - ended_ns, pause_ns);
                 cr_assert_eq(engine_stats(engine).compiles, 0);
@@ -565,7 +566,7 @@ Test(build, a_warm_up_that_was_stopped_is_tried_again_after_pauses_that_double)
         cr_assert_not_null(build);
         cr_assert_null(engine_work_do(build));
         cr_assert_eq(engine_stats(engine).compiles, 1);
-        cr_assert_not(engine_has_idle_work(engine, &due_ns));
+        cr_assert_not(engine_has_idle_work(engine, &due_ns, &by_ns));
         graph_version_unref(version);
 }
 
@@ -577,7 +578,7 @@ Test(build, tuning_that_was_stopped_more_than_three_times_is_not_given_up)
         engine_close(engine);
         cr_assert_eq(engine_open(&options, &engine), STATUS_OK);
         GraphVersion *version = put_typed("closed", "5");
-        int64_t due_ns;
+        int64_t due_ns, by_ns;
         for (int i = 0; i <= STOPS; i++) {
                 EngineWork *build = engine_idle_work(engine, 1);
                 cr_assert_not_null(build, "after %d stops", i);
@@ -586,7 +587,7 @@ Test(build, tuning_that_was_stopped_more_than_three_times_is_not_given_up)
                 if (i < STOPS)
                         wait_until_due();
         }
-        cr_assert_not(engine_has_idle_work(engine, &due_ns));
+        cr_assert_not(engine_has_idle_work(engine, &due_ns, &by_ns));
         cr_assert_eq(engine_stats(engine).programs.n_entries, 1);
         graph_version_unref(version);
         engine_close(engine);
@@ -597,7 +598,7 @@ Test(build, tuning_that_was_stopped_more_than_three_times_is_not_given_up)
 Test(build, a_warm_up_that_was_stopped_because_its_graph_goes_is_not_tried_again)
 {
         GraphVersion *version = put_typed("closed", "5");
-        int64_t due_ns;
+        int64_t due_ns, by_ns;
         EngineWork *build = engine_idle_work(engine, 1);
         cr_assert_not_null(build);
         cr_assert_eq(engine_delete(engine, "closed", 0), STATUS_OK);
@@ -605,7 +606,7 @@ Test(build, a_warm_up_that_was_stopped_because_its_graph_goes_is_not_tried_again
         cr_assert_null(engine_work_do(build));
         wait_until_due();
         cr_assert_null(engine_idle_work(engine, 1));
-        cr_assert_not(engine_has_idle_work(engine, &due_ns));
+        cr_assert_not(engine_has_idle_work(engine, &due_ns, &by_ns));
         cr_assert_eq(engine_stats(engine).programs.n_entries, 0);
         graph_version_unref(version);
 }
@@ -616,8 +617,8 @@ Test(build, nothing_is_built_ahead_where_that_was_not_wanted)
         engine_close(engine);
         cr_assert_eq(engine_open(&options, &engine), STATUS_OK);
         GraphVersion *version = put_typed("closed", "3");
-        int64_t due_ns;
-        cr_assert_not(engine_has_idle_work(engine, &due_ns));
+        int64_t due_ns, by_ns;
+        cr_assert_not(engine_has_idle_work(engine, &due_ns, &by_ns));
         graph_version_unref(version);
 }
 

@@ -171,9 +171,9 @@ Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_pro
         graph_version_unref(version);
         engine_close(engine);
         open_engine();
-        int64_t due_ns;
+        int64_t due_ns, by_ns;
         version = put("m", conv, NULL);
-        cr_assert(engine_has_idle_work(engine, &due_ns), "it is warmed up");
+        cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns), "it is warmed up");
         run(version, 8, 0.5, again);
         cr_assert_str_eq(id, again);
         cr_assert_null(engine_idle_work(engine, 1), "and not tuned again");
@@ -330,8 +330,8 @@ static void declare(const char *name, const char *line)
 // All that is due by now or later; tuning comes first, so pieces come back.
 static void do_idle_work(void)
 {
-        int64_t due_ns;
-        while (engine_has_idle_work(engine, &due_ns)) {
+        int64_t due_ns, by_ns;
+        while (engine_has_idle_work(engine, &due_ns, &by_ns)) {
                 EngineWork *work = engine_idle_work(engine, 1);
                 if (work != NULL)
                         cr_assert_null(engine_work_do(work));
@@ -375,6 +375,41 @@ Test(idle, a_declared_warm_up_is_waited_for_after_each_start)
         cr_assert_eq(state_of("m"), WARM_UP_NONE);
         do_idle_work();
         cr_assert_eq(state_of("m"), WARM_UP_NONE);
+}
+
+Test(idle, a_declared_warm_up_is_overdue_after_a_second_and_then_comes_first)
+{
+        const int64_t second_ns = 1000000000;
+        int64_t due_ns, by_ns, before_ns = clock_ns();
+        graph_version_unref(put("m", conv, NULL));
+        declare("m", "x:1,1,4,4;s:");
+        cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns));
+        cr_expect_leq(due_ns, before_ns);
+        cr_expect_geq(by_ns, before_ns + second_ns);
+        cr_expect_leq(by_ns, clock_ns() + second_ns);
+        for (int stops = 0; stops < 5; stops++) { // while the queue is never empty
+                EngineWork *work = NULL;
+                cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns));
+                cr_assert_neq(by_ns, 0);
+                while (clock_ns() <= by_ns)
+                        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+                work = engine_idle_work(engine, 1);
+                cr_assert_not_null(work);
+                cr_expect_not(engine_work_insists(work), "after %d stops", stops);
+                atomic_store(engine_work_stop(work), 1);
+                cr_assert_null(engine_work_do(work));
+        }
+        // the tuning that it waits for came into the line before it and waits still
+        cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns));
+        while (clock_ns() <= by_ns)
+                nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        EngineWork *work = engine_idle_work(engine, 1);
+        cr_assert_not_null(work);
+        cr_expect(engine_work_insists(work));
+        cr_assert_null(engine_work_do(work));
+        cr_expect_eq(state_of("m"), WARM_UP_DONE);
+        cr_expect(engine_has_idle_work(engine, &due_ns, &by_ns), "the tuning");
+        cr_expect_eq(by_ns, 0);
 }
 
 Test(idle, a_declared_warm_up_that_fails_or_whose_graph_has_gone_is_not_waited_for)

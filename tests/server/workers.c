@@ -22,6 +22,15 @@ static void run_like_a_run(Task *task, Worker *worker)
         atomic_store(&phase, 3);
 }
 
+static void wait_until_ended(Workers *workers)
+{
+        int64_t queued, running;
+        do {
+                nap();
+                workers_counts(workers, &queued, &running);
+        } while (queued + running > 0);
+}
+
 static void drop(Task *task)
 {
         (void)task;
@@ -101,7 +110,6 @@ Test(workers, an_idle_task_is_told_to_stop_when_two_requests_come_together_and_o
         Workers *workers;
         Task idle = { .run = run_until_told_to_stop, .drop = drop, .is_idle = true };
         Task requests[2] = { { .run = run_until_the_idle_task_is_told, .drop = drop, .is_request = true } };
-        int64_t queued, running = -1;
         requests[1] = requests[0];
         cr_assert_eq(workers_start(2, 1, 10, &workers), STATUS_OK);
         cr_assert_eq(workers_submit(workers, &idle), SUBMITTED);
@@ -110,10 +118,85 @@ Test(workers, an_idle_task_is_told_to_stop_when_two_requests_come_together_and_o
         nap(); // the other thread has gone to sleep
         for (int i = 0; i < 2; i++)
                 cr_assert_eq(workers_submit(workers, &requests[i]), SUBMITTED);
-        do {
+        wait_until_ended(workers);
+        workers_stop(workers);
+}
+
+typedef struct Flood { // requests that come back to the queue as soon as they have run
+        Task task;     // first
+        _Atomic int *end;
+        _Atomic int n_runs;
+} Flood;
+
+static void run_again(Task *task, Worker *worker)
+{
+        Flood *flood = (Flood *)task;
+        atomic_fetch_add(&flood->n_runs, 1);
+        nap();
+        if (atomic_load(flood->end) == 0)
+                workers_resubmit(worker->pool, task);
+}
+
+static _Atomic int n_idle_runs;
+
+static void run_idle_again(Task *task, Worker *worker)
+{
+        atomic_fetch_add(&n_idle_runs, 1);
+        nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+        task->by_ns = clock_ns();
+        if (workers_submit(worker->pool, task) != SUBMITTED)
+                cr_expect_fail("no idle task waits");
+}
+
+Test(workers, an_idle_task_that_is_overdue_begins_although_the_queue_is_never_empty, .timeout = 60)
+{
+        Workers *workers;
+        _Atomic int end = 0;
+        Flood floods[3] = { { .task = { .run = run_again, .drop = drop, .is_request = true } } };
+        const int64_t hour_ns = (int64_t)3600 * 1000000000, now_ns = clock_ns();
+        Task idle = { .run = note_when, .drop = drop, .is_idle = true, .by_ns = now_ns + hour_ns };
+        Task sooner = idle, never = idle;
+        cr_assert_eq(workers_start(1, 1, 10, &workers), STATUS_OK);
+        for (int i = 0; i < 3; i++) {
+                floods[i] = floods[0];
+                floods[i].task.kind = (uint64_t)i;
+                floods[i].end = &end;
+                cr_assert_eq(workers_submit(workers, &floods[i].task), SUBMITTED);
+        }
+        cr_assert_eq(workers_submit(workers, &idle), SUBMITTED);
+        sooner.by_ns = now_ns + 100000000;
+        never.by_ns = 0;
+        cr_assert_eq(workers_submit(workers, &sooner), IDLE_TASK_WAITS);
+        cr_assert_eq(workers_submit(workers, &never), IDLE_TASK_WAITS);
+        while (atomic_load(&ran_ns) == 0 && clock_ns() < now_ns + 20000000000)
                 nap();
-                workers_counts(workers, &queued, &running);
-        } while (queued + running > 0);
+        cr_expect_geq(atomic_load(&ran_ns), now_ns + 100000000, "it began at %lld",
+                      (long long)atomic_load(&ran_ns));
+        atomic_store(&end, 1);
+        wait_until_ended(workers);
+        workers_stop(workers);
+}
+
+Test(workers, idle_tasks_that_are_overdue_leave_half_of_the_time_to_those_that_wait, .timeout = 60)
+{
+        enum { IDLE_RUNS = 6, REQUESTS = 2 * (IDLE_RUNS - 1) }; // 2 and 50 ms of sleep each
+        Workers *workers;
+        _Atomic int end = 0;
+        Flood floods[2] = { { .task = { .run = run_again, .drop = drop, .is_request = true } } };
+        Task idle = { .run = run_idle_again, .drop = drop, .is_idle = true, .by_ns = 1 };
+        cr_assert_eq(workers_start(1, 1, 10, &workers), STATUS_OK);
+        for (int i = 0; i < 2; i++) {
+                floods[i] = floods[0];
+                floods[i].end = &end;
+                cr_assert_eq(workers_submit(workers, &floods[i].task), SUBMITTED);
+        }
+        cr_assert_eq(workers_submit(workers, &idle), SUBMITTED);
+        while (atomic_load(&n_idle_runs) < IDLE_RUNS)
+                nap();
+        int n_runs = atomic_load(&floods[0].n_runs) + atomic_load(&floods[1].n_runs);
+        cr_expect_geq(n_runs, REQUESTS, "%d requests ran", n_runs);
+        atomic_store(&end, 1);
+        wait_until_ended(workers);
         workers_stop(workers);
 }
 
@@ -140,12 +223,8 @@ static void run_for_a_while(Task *task, Worker *worker)
 static void teach(Workers *workers, uint64_t kind, void (*run)(Task *, Worker *))
 {
         Task task = { .run = run, .drop = drop, .is_request = true, .kind = kind };
-        int64_t queued, running;
         cr_assert_eq(workers_submit(workers, &task), SUBMITTED);
-        do {
-                nap();
-                workers_counts(workers, &queued, &running);
-        } while (queued + running > 0);
+        wait_until_ended(workers);
 }
 
 Test(workers, a_short_request_does_not_wait_for_the_long_one_that_has_the_only_worker, .timeout = 60)

@@ -88,7 +88,7 @@ static Value distances(Compose *c, Value embedding, int64_t q, int64_t k)
                   compose_list(c, &places, 1));
 }
 
-// "bythwc,hkc->bythwk"
+// Each query times the embeddings of one axis at its place: "bythwc,hkc->bythwk" for heights.
 static Value products(Compose *c, const char *equation, Value q, Value embeddings)
 {
         return OP(c, "aten::einsum", compose_text(c, equation),
@@ -137,11 +137,12 @@ static const PyRow rows[] = {
           "py::mvit_squeeze(Tensor x, int target_dim, int expand_dim, int tensor_dim) -> Tensor",
           .expand = squeeze_expand },
         { MVIT "_add_shortcut",
-          "py::mvit_add_shortcut(Any(a!) x, Tensor shortcut, bool residual_with_cls_embed) -> Any(a)",
+          "py::mvit_add_shortcut(Tensor(a!) x, Tensor shortcut, bool residual_with_cls_embed) -> Tensor(a)",
           .expand = shortcut_expand },
         { MVIT "_add_rel_pos",
-          "py::mvit_add_rel_pos(Any(a!) attn, Tensor q, int[] q_thw, int[] k_thw, Tensor rel_pos_h, Tensor "
-          "rel_pos_w, Tensor rel_pos_t) -> Any(a)",
+          "py::mvit_add_rel_pos(Tensor(a!) attn, Tensor q, int[] q_thw, int[] k_thw, Tensor rel_pos_h, "
+          "Tensor "
+          "rel_pos_w, Tensor rel_pos_t) -> Tensor(a)",
           .expand = relative_expand },
 };
 const PyTable py_mvit_rows = PY_TABLE(rows);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/ops/pointwise.h"
 
 void compose_begin(Compose *c, Emitter *emitter, const OpCall *call)
 {
@@ -215,4 +216,14 @@ Value compose_wide(Compose *c, Value tensor)
         if (tensor.kind != VALUE_TENSOR || (DTYPES_HALFS >> tensor.tensor->meta.dtype & 1) == 0)
                 return tensor;
         return compose_cast(c, tensor, DTYPE_F32);
+}
+
+Dtype compose_common_dtype(Compose *c, Value a, Value b)
+{
+        Promotion promotion = PROMOTION_INIT;
+        Dtype dtype = DTYPE_F32;
+        compose_check(c, promotion_add(&promotion, compose_meta(c, a)));
+        compose_check(c, promotion_add(&promotion, compose_meta(c, b)));
+        compose_check(c, promotion_result(&promotion, &dtype));
+        return dtype;
 }

@@ -74,3 +74,5 @@ Value compose_item(Compose *c, Value list, uint32_t k);
 // end. None stays None.
 Value compose_wide(Compose *c, Value tensor);
 Value compose_cast(Compose *c, Value tensor, Dtype dtype);
+// The dtype that an elementwise operator computes with: torch.result_type(a, b).
+Dtype compose_common_dtype(Compose *c, Value a, Value b);

@@ -36,8 +36,7 @@ static Status cosine_similarity_expand(Emitter *emitter, const OpCall *call, Val
         if (compose_double(&c, "eps") < 0)
                 return fail(STATUS_VALUE, "eps must be non-negative, got: %g", compose_double(&c, "eps"));
         Value pair[] = { NAMED(&c, "x1"), NAMED(&c, "x2") };
-        Dtype dtype = compose_meta(&c, pair[0])->dtype;
-        compose_check(&c, dtype_promote(dtype, compose_meta(&c, pair[1])->dtype, &dtype));
+        Dtype dtype = compose_common_dtype(&c, pair[0], pair[1]);
         if (!compose_failed(&c) && !dtype_is_float(dtype))
                 compose_check(&c, fail(STATUS_DTYPE,
                                        "expected common dtype to be floating point, yet common "

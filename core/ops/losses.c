@@ -13,15 +13,6 @@ static Value reduced(Compose *c, Value loss)
         return reduction == REDUCTION_SUM ? OP(c, "aten::sum", loss) : loss;
 }
 
-// The type of the result of an operation on two tensors.
-static Dtype common_dtype(Compose *c, Value a, Value b)
-{
-        Dtype dtype = compose_meta(c, a)->dtype;
-        if (!compose_failed(c))
-                compose_check(c, dtype_promote(dtype, compose_meta(c, b)->dtype, &dtype));
-        return dtype;
-}
-
 // An operator on `a` in place: the shape and dtype of `a`.
 static Value in_place(Compose *c, const char *name, Value a, Value b)
 {
@@ -50,13 +41,13 @@ typedef struct Pair {
 static Pair wide_pair(Compose *c, const char *kernel)
 {
         Pair pair = { NAMED(c, "self"), NAMED(c, "target"), DTYPE_F32 };
-        pair.dtype = common_dtype(c, pair.input, pair.target);
+        pair.dtype = compose_common_dtype(c, pair.input, pair.target);
         if (!compose_failed(c) && !dtype_is_float(pair.dtype))
                 compose_check(c, fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", kernel,
                                       dtype_words(pair.dtype)));
         Dtype wide = (DTYPES_HALFS >> pair.dtype & 1) != 0 ? DTYPE_F32 : pair.dtype;
-        pair.input = compose_cast(c, pair.input, wide);
-        pair.target = compose_cast(c, pair.target, wide);
+        pair.input = compose_cast(c, compose_cast(c, pair.input, pair.dtype), wide);
+        pair.target = compose_cast(c, compose_cast(c, pair.target, pair.dtype), wide);
         return pair;
 }
 
@@ -125,8 +116,11 @@ static Status huber_loss_expand(Emitter *emitter, const OpCall *call, Value *out
                 compose_check(&c,
                               fail(STATUS_DTYPE, "result type %s can't be cast to the desired output type %s",
                                    dtype_words(pair.dtype), dtype_words(dtype)));
+        Value loss = bent(&c, pair.input, pair.target, delta, 0.5, delta);
+        if (pair.dtype != dtype) // rounded in the common dtype first
+                loss = compose_wide(&c, compose_cast(&c, compose_cast(&c, loss, pair.dtype), dtype));
         pair.dtype = dtype;
-        return end_pair(&c, &pair, bent(&c, pair.input, pair.target, delta, 0.5, delta), out);
+        return end_pair(&c, &pair, loss, out);
 }
 
 // x * log(x), 0 at 0. Of half types PyTorch rounds the logarithm, too.
@@ -161,7 +155,7 @@ static Status soft_margin_loss_expand(Emitter *emitter, const OpCall *call, Valu
         compose_begin(&c, emitter, call);
         loss_check_reduction(&c);
         Value product =
-                in_place(&c, "aten::mul.Tensor", NAMED(&c, "self"), OP(&c, "aten::neg", NAMED(&c, "target")));
+                in_place(&c, "aten::mul.Tensor", OP(&c, "aten::neg", NAMED(&c, "self")), NAMED(&c, "target"));
         Dtype dtype = compose_meta(&c, product)->dtype;
         if (!compose_failed(&c) && (dtype_is_int(dtype) || dtype == DTYPE_BOOL)) // exp in place
                 compose_check(&c, fail(STATUS_DTYPE,

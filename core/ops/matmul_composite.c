@@ -66,7 +66,9 @@ static Status addr_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(arg_double(call, ADDR_BETA, &beta));
         if (beta == 0) // whatever self holds, NaN included
                 return EMIT(emitter, "aten::to.dtype", out, scaled, value_dtype(result));
-        TRY(EMIT(emitter, "aten::mul.Tensor", &kept, self, factors[0]));
+        _cleanup_(value_clear) Value own = value_none();
+        TRY(EMIT(emitter, "aten::to.dtype", &own, self, value_dtype(result)));
+        TRY(EMIT(emitter, "aten::mul.Tensor", &kept, own, factors[0]));
         return EMIT(emitter, "aten::add.Tensor", out, kept, scaled);
 }
 

@@ -67,20 +67,52 @@ static Status float_power_expand(Emitter *emitter, const OpCall *call, Value *ou
                            out);
 }
 
+static Value power_of_two(Compose *c, Value exponent)
+{
+        return OP(c, "aten::pow.Scalar", value_float(2), compose_cast(c, exponent, DTYPE_F64));
+}
+
+// Two to the power of `other`, before it is multiplied. The base has the dtype of `self`
+// and no dimensions; beside integers and float32 it is a number.
+static Value ldexp_power(Compose *c, Value self, Value other)
+{
+        const Dtype dtype = compose_meta(c, self)->dtype;
+        if (dtype_info[dtype].kind < DTYPE_KIND_FLOAT || dtype == DTYPE_F32)
+                return OP(c, "aten::pow.Scalar", value_float(2), other);
+        return OP(c, "aten::pow.Tensor_Tensor",
+                  OP(c, "aten::scalar_tensor", value_float(2), value_dtype(dtype)), other);
+}
+
+// self * 2^other. PyTorch's kernel reads 32 bits of the exponent. At the bounds the result is 0,
+// infinite or `self`; a float64 gets there by four factors, each of which is finite and above 0.
+static Value scaled_by_power(Compose *c, Value self, Value other)
+{
+        const Dtype dtype = compose_meta(c, self)->dtype;
+        const int64_t bound = dtype == DTYPE_F64 ? 2200 : 400;
+        Value product = compose_cast(c, self, DTYPE_F64);
+        Value exponent =
+                OP(c, "aten::clamp", compose_cast(c, other, DTYPE_I32), value_int(-bound), value_int(bound));
+        if (dtype == DTYPE_F64) {
+                Value quarter = OP(c, "aten::__rshift__.Scalar", exponent, value_int(2));
+                Value factor = power_of_two(c, quarter);
+                for (int i = 0; i < 3; i++)
+                        product = OP(c, "aten::mul.Tensor", product, factor);
+                exponent = OP(c, "aten::sub.Tensor", exponent, quarter, value_int(3));
+        }
+        return compose_cast(c, OP(c, "aten::mul.Tensor", product, power_of_two(c, exponent)), dtype);
+}
+
 static Status ldexp_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self"), other = NAMED(&c, "other");
-        Dtype dtype = compose_meta(&c, self)->dtype;
-        bool exact = dtype_is_float(dtype) && !dtype_is_float(compose_meta(&c, other)->dtype);
-        if (exact) { // the power alone may be out of the type's range
-                self = compose_cast(&c, self, DTYPE_F64);
-                other = compose_cast(&c, other, DTYPE_F64);
-        }
-        Value power = OP(&c, "aten::pow.Scalar", value_float(2), other);
-        Value product = OP(&c, "aten::mul.Tensor", self, power);
-        return compose_end(&c, exact ? compose_cast(&c, product, dtype) : product, out);
+        const Dtype dtype = compose_meta(&c, self)->dtype, power = compose_meta(&c, other)->dtype;
+        if (!dtype_is_float(dtype) || dtype_info[power].kind >= DTYPE_KIND_FLOAT)
+                return compose_end(&c, OP(&c, "aten::mul.Tensor", self, ldexp_power(&c, self, other)), out);
+        if (power == DTYPE_BOOL)
+                return fail(STATUS_DTYPE, "\"ldexp_cpu_exp\" not implemented for 'Bool'");
+        return compose_end(&c, scaled_by_power(&c, self, other), out);
 }
 
 static Status nanmean_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -204,11 +236,10 @@ static Status trapezoid_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value sums = neighbour_sums(&c, y, dim);
         if (row->by_points)
                 sums = OP(&c, "aten::mul.Tensor", point_steps(&c, NAMED(&c, "x"), meta, dim), sums);
-        else // cumulative
-                return compose_end(&c,
-                                   OP(&c, "aten::mul.Scalar", OP(&c, "aten::cumsum", sums, value_int(dim)),
-                                      value_float(compose_double(&c, "dx") / 2)),
-                                   out);
+        else { // cumulative: sums of floats, also where y holds integers
+                sums = OP(&c, "aten::mul.Scalar", sums, value_float(compose_double(&c, "dx") / 2));
+                return compose_end(&c, OP(&c, "aten::cumsum", sums, value_int(dim)), out);
+        }
         Value total = row->cumulative ? OP(&c, "aten::cumsum", sums, value_int(dim))
                                       : OP(&c, "aten::sum.dim_IntList", sums, INTS(&c, dim));
         return compose_end(&c, halves(&c, total), out);

@@ -108,3 +108,26 @@ def tied_rows():
         yield "topk.default", [some, k, 0]
         yield "kthvalue.default", [some, k]
         yield "topk.default", [some, k, 0, False, False]
+    yield from found_dtypes()
+
+
+def found_dtypes():
+    """What a dtype decides: of operands without dimensions, of negations, of sums and exponents."""
+    one, zero_dims = t([0.7, -1.3]), t(0.3)
+    for name in ("mse_loss", "smooth_l1_loss", "huber_loss"):
+        for a, b in ((f16, bf16), (bf16, f32), (f32, f64)):
+            yield f"{name}.default", [one.to(b), zero_dims.to(a), 2]
+            yield f"{name}.default", [zero_dims.to(b), one.to(a), 2]
+            yield f"{name}.default", [one.to(a), zero_dims.to(b), 2]
+    yield "mse_loss.default", [one.to(f16), t(2049), 0]
+    yield "cosine_similarity.default", [t([3], i64), t(2.0, f64), 0]
+    for dtype in (torch.bool, i8, i16):
+        yield "soft_margin_loss.default", [one.to(f16), t([-1 << 15, 3]).to(dtype), 0]
+    yield "cumulative_trapezoid.dx", [t([8, -1, 4, -1 << 63, 1 << 48, 1], i64)]
+    yield "cumulative_trapezoid.dx", [ramp(5, dtype=f16) * 100], {"dx": 0.3}
+    yield "addr.default", [t(True), t([3], i8), t([2], i8)]
+    exponents = t([-1 << 63, 1 << 40, -(1 << 31) - 1, -1 << 31, 1 << 31, -1074, 2098, 1023, 5], i64)
+    for dtype in (f16, f32, f64):
+        yield "ldexp.Tensor", [t([nan, inf, -inf, 0.0, 5e-324, 1.5], f64).to(dtype)[:, None], exponents]
+    for dtype, other in ((f16, bf16), (bf16, f16), (f32, f16), (f64, f16)):
+        yield "ldexp.Tensor", [one.to(dtype), zero_dims.to(other)]

@@ -130,14 +130,28 @@ Task *fair_next_short(const FairQueue *queue, int64_t most_ns, int64_t now_ns)
         return next_within(queue, 1, most_ns, now_ns); // 0: not known
 }
 
-int64_t fair_due_ns(const FairQueue *queue)
+static int64_t due_within(const FairQueue *queue, int64_t least_ns, int64_t most_ns)
 {
         int64_t due_ns = INT64_MAX;
-        for (const FairFlow *flow = queue->n_held == 0 ? NULL : queue->first; flow != NULL; flow = flow->next)
+        for (const FairFlow *flow = queue->n_held == 0 ? NULL : queue->first; flow != NULL;
+             flow = flow->next) {
+                if (flow->mean_ns < least_ns || flow->mean_ns > most_ns)
+                        continue;
                 for (int i = 1; i <= FAIR_LEVELS; i++)
                         for (const Task *task = flow->levels[i].head; task != NULL; task = task->next)
                                 due_ns = MIN(due_ns, task->hold_ns);
+        }
         return due_ns;
+}
+
+int64_t fair_due_ns(const FairQueue *queue)
+{
+        return due_within(queue, 0, INT64_MAX);
+}
+
+int64_t fair_due_short_ns(const FairQueue *queue, int64_t most_ns)
+{
+        return due_within(queue, 1, most_ns);
 }
 
 Task *fair_walk(FairQueue *queue, uint64_t kind, FairPlaces *places)

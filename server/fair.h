@@ -43,7 +43,9 @@ void fair_remove(FairQueue *queue, Task *task);
 Task *fair_next(const FairQueue *queue, int64_t now_ns);
 // The same of kinds whose tasks took at most `most_ns` of late.
 Task *fair_next_short(const FairQueue *queue, int64_t most_ns, int64_t now_ns);
-int64_t fair_due_ns(const FairQueue *queue); // when the first held one may go; INT64_MAX: none is held
+// When the first held one may go, and when the first of such kinds; INT64_MAX: none is held.
+int64_t fair_due_ns(const FairQueue *queue);
+int64_t fair_due_short_ns(const FairQueue *queue, int64_t most_ns);
 // The next one of this kind in order, held or not, behind `places`, which are zeroed first. It may
 // be removed before the next call.
 typedef struct FairPlaces {

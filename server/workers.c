@@ -5,7 +5,8 @@
 //
 // Beside the workers there is one express thread. While all workers are busy with runs that take
 // SHORT_PART times as long, a request runs on it at once instead of after one of them; the cores
-// are shared for that moment. So a graph with long runs does not delay those with short ones.
+// are shared for that moment. So a graph with long runs does not delay those with short ones. It
+// sleeps no longer than until the hold of such a request ends.
 //
 // By itself the C library gives the end of its heap back as soon as a few hundred kilobytes there
 // are free, so that every body, result and reply of that size is made of new pages, which the
@@ -37,6 +38,7 @@ struct Workers {
         Turns turns;
         _Atomic int n_waiting;          // workers that have nothing to do
         bool express_waits;             // the express thread has nothing to do
+        int64_t express_until_ns;       // before this, if nothing wakes it up; INT64_MAX: for ever
         uint64_t n_taken, n_taken_then; // tasks, now and when memory was given back last
         int64_t trimmed_ns;             // when that was
         int n_trims_wanted;             // workers_give_back
@@ -69,27 +71,44 @@ static void stop_idle_task(Workers *workers)
                         atomic_store(workers->workers[i].stop, 1);
 }
 
-// For the express thread; NULL: nothing that it may run. Workers that run no request (a build) or
-// one of a kind whose time is not known count as busy for long.
-static Task *express_task(Workers *workers)
+// What a task of the express thread takes at most; 0: none is for it. Workers that run no request
+// (a build) or one of a kind whose time is not known count as busy for long.
+static int64_t express_ns(Workers *workers)
 {
         int64_t least_ns = INT64_MAX;
         if (workers->n_waiting > 0 || workers->queue.n_queued == 0)
-                return NULL;
+                return 0;
         for (int i = 0; i < workers->n_workers; i++) {
                 int64_t mean_ns = fair_flow(&workers->queue, workers->workers[i].kind)->mean_ns;
                 if (workers->workers[i].runs_request && mean_ns != 0)
                         least_ns = MIN(least_ns, mean_ns);
         }
-        return fair_next_short(&workers->queue, least_ns / SHORT_PART, clock_ns());
+        return least_ns / SHORT_PART;
+}
+
+// It needs a core from then on.
+static Task *express_task(Workers *workers)
+{
+        int64_t most_ns = express_ns(workers);
+        Task *task = most_ns == 0 ? NULL : fair_next_short(&workers->queue, most_ns, clock_ns());
+        if (task != NULL)
+                turns_need(&workers->turns, TURN_EXPRESS);
+        return task;
+}
+
+// Without such a task: when the first that is held may go.
+static int64_t express_due(Workers *workers)
+{
+        return workers->queue.n_held == 0 ? INT64_MAX
+                                          : fair_due_short_ns(&workers->queue, express_ns(workers));
 }
 
 static void wake_express(Workers *workers)
 {
-        if (!workers->express_waits || express_task(workers) == NULL)
+        if (!workers->express_waits)
                 return;
-        turns_need(&workers->turns, TURN_EXPRESS);
-        pthread_cond_signal(&workers->express);
+        if (express_task(workers) != NULL || express_due(workers) < workers->express_until_ns)
+                pthread_cond_signal(&workers->express);
 }
 
 static void append_task(Workers *workers, Task *task)
@@ -189,18 +208,22 @@ static void trim_if_wanted(Workers *workers)
         trim_memory(workers);
 }
 
+static void sleep_until(Workers *workers, pthread_cond_t *changed, int64_t until_ns)
+{
+        struct timespec until = { .tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000 };
+        if (until_ns == INT64_MAX)
+                pthread_cond_wait(changed, &workers->mutex);
+        else
+                pthread_cond_timedwait(changed, &workers->mutex, &until);
+}
+
 static void sleep_until_filled(Workers *workers)
 {
         const Task *idle = workers->idle_running ? NULL : workers->idle;
         uint64_t n_taken = workers->n_taken;
         workers->n_waiting++;
         int64_t trim_ns = trim_due(workers), until_ns = MIN(trim_ns, fair_due_ns(&workers->queue));
-        until_ns = idle == NULL ? until_ns : MIN(until_ns, idle->due_ns);
-        struct timespec until = { .tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000 };
-        if (until_ns == INT64_MAX)
-                pthread_cond_wait(&workers->filled, &workers->mutex);
-        else
-                pthread_cond_timedwait(&workers->filled, &workers->mutex, &until);
+        sleep_until(workers, &workers->filled, idle == NULL ? until_ns : MIN(until_ns, idle->due_ns));
         workers->n_waiting--;
         if (!workers->stopping && n_taken == workers->n_taken && clock_ns() >= trim_ns)
                 trim_memory(workers);
@@ -209,8 +232,9 @@ static void sleep_until_filled(Workers *workers)
 static void sleep_until_express(Workers *workers)
 {
         workers->express_waits = true;
+        workers->express_until_ns = express_due(workers);
         turns_done(&workers->turns, TURN_EXPRESS);
-        pthread_cond_wait(&workers->express, &workers->mutex);
+        sleep_until(workers, &workers->express, workers->express_until_ns);
         workers->express_waits = false;
 }
 

@@ -199,6 +199,28 @@ Test(fair, a_held_task_goes_when_it_is_due_or_others_have_joined_it)
         cr_assert_eq(fair_due_ns(queue), INT64_MAX);
 }
 
+Test(fair, the_first_held_task_is_asked_for_among_kinds_that_are_short)
+{
+        static Load loads[3] = { { .kind = 4, .ns = 1000 }, { .kind = 5, .ns = 8000 }, { .kind = 6 } };
+        static Task held[3];
+        for (int k = 0; k < 2; k++) { // the third one's time is not known
+                add(&loads[k]);
+                serve(loads, 2);
+        }
+        for (int k = 0; k < 3; k++) {
+                held[k] = (Task){
+                        .kind = loads[k].kind, .is_request = true, .hold_ns = 300 - 100 * k, .hold_for = 2
+                };
+                fair_add(queue, &held[k]);
+        }
+        cr_expect_eq(fair_due_ns(queue), 100);
+        cr_expect_eq(fair_due_short_ns(queue, 8000), 200);
+        cr_expect_eq(fair_due_short_ns(queue, 7999), 300);
+        cr_expect_eq(fair_due_short_ns(queue, 999), INT64_MAX);
+        cr_expect_null(fair_next_short(queue, 7999, 299));
+        cr_expect_eq(fair_next_short(queue, 7999, 300), &held[0]);
+}
+
 Test(fair, a_held_task_does_not_hold_those_behind_it)
 {
         Task first = { .kind = 7, .is_request = true, .queued_ns = 1, .hold_ns = 1000, .hold_for = 4 },

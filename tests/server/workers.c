@@ -255,6 +255,96 @@ Test(workers, a_short_request_does_not_wait_for_the_long_one_that_has_the_only_w
         workers_stop(workers);
 }
 
+enum { HELD_LONG = 1, HELD_SHORT };
+static const int64_t HOLD_NS = 100000000;
+
+// The only worker knows two kinds and is busy with a run of the first one.
+static Workers *busy_with_a_long_run(Task *holds)
+{
+        Workers *workers;
+        *holds = (Task){ .run = run_like_a_run, .drop = drop, .is_request = true, .kind = HELD_LONG };
+        cr_assert_eq(workers_start(1, 1, 10, &workers), STATUS_OK);
+        teach(workers, HELD_LONG, run_for_a_while);
+        teach(workers, HELD_SHORT, note_when);
+        atomic_store(&ran_ns, 0);
+        return workers;
+}
+
+static Task held(uint64_t kind, int64_t until_ns)
+{
+        return (Task){ .run = note_when,
+                       .drop = drop,
+                       .is_request = true,
+                       .kind = kind,
+                       .hold_ns = until_ns,
+                       .hold_for = 2 };
+}
+
+static void expect_run_from(int64_t hold_ns)
+{
+        while (atomic_load(&ran_ns) == 0 && clock_ns() < hold_ns + 20 * 1000000000LL)
+                nap();
+        cr_expect_geq(atomic_load(&ran_ns), hold_ns, "it ran at %lld", (long long)atomic_load(&ran_ns));
+}
+
+Test(workers, a_short_request_that_is_held_goes_when_its_hold_ends_while_the_only_worker_is_busy,
+     .timeout = 60)
+{
+        Task holds;
+        Workers *workers = busy_with_a_long_run(&holds);
+        cr_assert_eq(workers_submit(workers, &holds), SUBMITTED);
+        wait_for(1);
+        int64_t hold_ns = clock_ns() + HOLD_NS;
+        Task later = held(HELD_SHORT, hold_ns + 3600 * 1000000000LL), passes = held(HELD_SHORT, hold_ns);
+        later.hold_for = passes.hold_for = 3;
+        cr_assert_eq(workers_submit(workers, &later), SUBMITTED);
+        nap(); // the express thread sleeps until then
+        cr_assert_eq(workers_submit(workers, &passes), SUBMITTED);
+        expect_run_from(hold_ns);
+        atomic_store(&phase, 2);
+        workers_stop(workers);
+}
+
+Test(workers, a_short_request_that_is_held_goes_when_its_hold_ends_though_the_worker_was_free_when_it_came,
+     .timeout = 60)
+{
+        Task holds;
+        Workers *workers = busy_with_a_long_run(&holds);
+        int64_t hold_ns = clock_ns() + HOLD_NS;
+        Task passes = held(HELD_SHORT, hold_ns);
+        cr_assert_eq(workers_submit(workers, &passes), SUBMITTED);
+        cr_assert_eq(workers_submit(workers, &holds), SUBMITTED);
+        expect_run_from(hold_ns);
+        atomic_store(&phase, 2);
+        workers_stop(workers);
+}
+
+static int64_t processor_ns(void)
+{
+        struct timespec used;
+        cr_assert_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+        return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
+}
+
+Test(workers, the_express_thread_sleeps_beside_requests_that_are_not_for_it, .timeout = 60)
+{
+        Task holds;
+        Workers *workers = busy_with_a_long_run(&holds);
+        cr_assert_eq(workers_submit(workers, &holds), SUBMITTED);
+        wait_for(1);
+        Task alike = held(HELD_LONG, clock_ns() + 1000000), waits = held(HELD_LONG, 0);
+        Task short_one = held(HELD_SHORT, clock_ns() + 3600 * 1000000000LL);
+        waits.hold_for = 0;
+        cr_assert_eq(workers_submit(workers, &alike), SUBMITTED);
+        cr_assert_eq(workers_submit(workers, &waits), SUBMITTED);
+        cr_assert_eq(workers_submit(workers, &short_one), SUBMITTED);
+        int64_t began_ns = processor_ns();
+        nanosleep(&(struct timespec){ .tv_nsec = 300000000 }, NULL);
+        cr_expect_lt(processor_ns() - began_ns, 100000000);
+        atomic_store(&phase, 2);
+        workers_stop(workers);
+}
+
 Test(workers, what_is_full_is_said, .timeout = 60)
 {
         Workers *workers;

@@ -13,6 +13,9 @@ PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot"
             "pinv", "matrix_power", "multi_dot", "inner", "outer", "ger", "addr", "cosine", "cdist",
             "kron", "vander", "baddbmm", "cov", "corrcoef")
 
+FACTORED = {"aten::linalg_lu", "aten::linalg_lu_factor", "aten::linalg_lu_factor_ex", "aten::slogdet",
+            "aten::linalg_slogdet", "aten::_linalg_slogdet", "aten::_linalg_det"}
+
 # Differences that stay: a pattern of "kind, overload: words", and why.
 KNOWN = {
     r"accepted, .*not implemented for": "PyTorch has no kernel for this dtype; the operator has a "
@@ -33,7 +36,6 @@ KNOWN = {
     r"refused with 400, aten\.(kthvalue|median|mode|topk|sort)\..*Bool": "PyTorch takes a bool of no "
     "dimensions only",
     r"layers differ, <built-in function pow>": "PyTorch's powers of halfs of negative numbers",
-    r"refused with 400, aten\.view\.dtype.*stride\(-1\) must be 1": "what strides of size 1 are differs",
     r"refused with 400, aten\.lu_unpack.*not implemented for": "PyTorch unpacks integers as well",
     r"differs.*_weight_int8pack_mm": "PyTorch reads scales with gaps as if there were none",
     r"scaled_dot_product_attention.*PyTorch has nan": "rows without keys: PyTorch multiplies what it "
@@ -49,7 +51,6 @@ KNOWN = {
     r"accepted, .*adaptive_max_pool[123]d.*non-zero size": "no channels",
     r"differs.*aten\.(lerp|cumulative_trapezoid|trapezoid).*is -?inf": "sums that leave the range on the "
     "way, or do not, by their order",
-    r"differs.*linalg_lu_factor_ex.*result 2": "which pivot of a singular matrix is zero",
     r"refused with 400, aten\.full\..*type Bool": "PyTorch fills bools with complex numbers",
     r"refused with 400, aten\.max\.dim.*must be int": "PyTorch takes a tensor of one element for a number",
     r"refused with 400, aten\.binary_cross_entropy\..*is deprecated": "PyTorch warns of it where a call "
@@ -60,7 +61,6 @@ KNOWN = {
     r"accepted, .*cholesky_inverse.*singular": "infinities",
     r"accepted, .*avg_pool3d.*smaller than kernel": "the window fits with its padding",
     r"accepted, .*isin.*: Bool": "a bool among bools",
-    r"accepted, .*scatter_?\.\w+.*with size 0": "PyTorch looks at indices into nothing",
     r"accepted, .*quant_m(in|ax) out of bounds": "bounds that are tensors are known when they are read",
     r"accepted, .*batch_norm.*Dimension out of range": "no elements and no channels",
     r"layers differ.*is nan, PyTorch has -?inf": "the order of sums of infinities",
@@ -119,6 +119,8 @@ KNOWN = {
     r"refused with 4\d\d, aten\.(linalg_)?matrix_exp.*(Half|BFloat16)": "PyTorch's result in halves is "
     "not the exponential",
     r"refused with 400, aten\.linalg_solve_triangular.*same dtype": "PyTorch promotes in this one alone",
+    r"accepted, .*index_fill_.*setStorage": "PyTorch fills a view of no memory",
+    r"accepted, .*scatter_?\.\w+.*with size 0": "PyTorch looks at indices into nothing",
     r"refused with 400, aten\.cholesky\..*(they are \d* ?by|at least 2 dim)": "PyTorch does not look at "
     "empty ones",
     r"refused with 400, aten\.lu_unpack.*do not fit": "PyTorch does not look at pivots of empty matrices",
@@ -132,7 +134,6 @@ KNOWN = {
     r"refused with 400, .*dequantize_per_channel.*must be a vector": "PyTorch views zero points of any shape",
     r"accepted, .*histc.*type c10::Half without overflow": "bounds that a half cannot hold, of halves",
     r"accepted, .*linalg_pinv.*other than float and double": "a bool without elements",
-    r"accepted, .*index_fill_.*setStorage": "PyTorch fills a view of no memory",
     r"accepted, .*isin.*view size is not compatible": "PyTorch flattens by view",
     r"accepted, .*_fft_r2c.*INTERNAL ASSERT": "PyTorch asks to be told of it",
     r"accepted, .*_grouped_mm.*(Invalid strides|strides should be multiple of 16)": "PyTorch asks for a "
@@ -158,10 +159,6 @@ KNOWN = {
     r"refused with 400, aten\.(huber|soft_margin)_loss.*reduction is": "PyTorch takes unknown "
     "reductions for none",
     r"differs, aten\.nll_loss2d_forward": "unknown reductions",
-    r"differs, aten\.(_linalg_det|_linalg_slogdet)\.default: result [12]": "factors of singular "
-    "matrices are a matter of rounding",
-    r"differs, aten\.(linalg_)?slogdet\.default: result 1: element \d+ of \d+ is -inf": "of a singular "
-    "matrix PyTorch has the logarithm of a rounding error",
     r"refused with 400, aten\.linalg_lstsq.*an rcond that drops more": "a limit of this version",
     r"accepted, .*(fake_quantize_per_channel.*zero_point|Scale must be|Zero-point must be)": "zero points "
     "are values that only a run knows; other dtypes have a meaning",
@@ -196,13 +193,8 @@ def is_known(case, finding):
     if ("conv" in finding.overload and differs and not_finite
         and not all(tensor.isfinite().all() for tensor in case.inputs.values())):
         return True  # padding and the gaps of transposed convolutions are zeros here, and 0 * inf is NaN
-    finite = all(tensor.isfinite().all() for tensor in case.inputs.values())
-    # Of an infinity LAPACK makes NaN where it does not refuse.
-    refused = "non-finite values" in finding.words or " is zero" in finding.words and not finite
-    matrices = r"linalg|det|inverse|cholesky|triangular|lu_|qr|svd|eig|matrix_|nuclear"
-    if ((differs or refused) and re.search(matrices, finding.overload)
-        and not all((tensor.double().abs() < 1e15).all() for tensor in case.inputs.values())):
-        return True  # which elements an infinity reaches, or a huge one hides: the order of the steps
+    if is_known_of_matrices(case, finding, differs):
+        return True
     if finding.kind == "refusals differ" and any(
             re.search("nonzero|masked_select|unique|item|repeat_interleave", str(call.overload))
             for call in getattr(case, "calls", [])):
@@ -241,6 +233,35 @@ def is_known(case, finding):
         # keys, nor at places in nothing
         return True
     return any(re.search(pattern, str(finding)) for pattern in KNOWN)
+
+
+def operands_of(case, overload):
+    """The tensors that the calls of this overload read; the inputs of a graph of layers."""
+    if not hasattr(case, "calls"):
+        return list(case.inputs.values())
+    env, found = {name: tensor.clone() for name, tensor in case.inputs.items()}, []
+    for call in case.calls:
+        if str(call.overload) == overload:
+            found += [tensor.clone() for tensor in tensors_in(fill([call.args, call.kwargs], env))]
+        try:
+            env[call.name] = call.run(env)
+        except Exception:  # the call that PyTorch refuses is the last one
+            break
+    return found
+
+
+def is_known_of_matrices(case, finding, differs):
+    """Which elements an infinity reaches, or a huge one hides, depends on the order of the steps. Of
+    a matrix with NaN or infinities LAPACK sometimes makes NaN, sometimes numbers, and sometimes it
+    finds that it does not converge, by size and place: eigenvalues are NaN here, singular values
+    refused."""
+    matrices = r"linalg|det|inverse|cholesky|triangular|lu_|qr|svd|eig|matrix_|nuclear"
+    if not re.search(matrices, finding.overload):
+        return False
+    operands = operands_of(case, finding.overload)
+    finite = all(tensor.isfinite().all() for tensor in operands)
+    refused = re.search("non-finite values|failed to converge| is zero", finding.words) and not finite
+    return bool(refused) or differs and not all((tensor.double().abs() < 1e15).all() for tensor in operands)
 
 
 def is_rounding_of_largest(case, finding):
@@ -328,6 +349,8 @@ def is_undefined(call, env, result):
             return True
         front = operands[0][..., : operands[0].shape[-2]]  # the columns that the basis is made of
         return bool((torch.linalg.matrix_rank(front, rtol=1e-4) < min(front.shape[-2:])).any())
+    if name in FACTORED:
+        return has_dependent_columns(operands[0], name.endswith("det"))
     if name == "aten::_grouped_mm" and len(operands) == 3 and operands[0].dim() != operands[1].dim():
         return leaves_out_a_row(operands)  # of memory that nobody writes
     if "embedding_bag" in name and not all(tensor.is_contiguous() for tensor in operands[1:3]):
@@ -356,6 +379,20 @@ def is_undefined(call, env, result):
             if not info.min - 1 < number < info.max:
                 return True
     return False
+
+
+def has_dependent_columns(matrices, whole):
+    """Whether a pivot is zero but for rounding: which one, and what stands beside it, is a matter of
+    the steps, and so are sign and logarithm of a determinant (`whole`). PyTorch multiplies by the
+    reciprocal of a pivot, so that equal rows leave a difference; fxserve divides."""
+    if not matrices.isfinite().all():
+        return True
+    front = matrices.double()[..., : matrices.shape[-2]]
+    if not whole and front.shape[-1] == front.shape[-2]:
+        front = front[..., :-1]  # the last pivot of a square matrix divides nothing
+    noise = 8 * max(front.shape[-2:]) * torch.finfo(matrices.dtype).eps
+    return front.numel() > 0 and bool((torch.linalg.matrix_rank(front, rtol=noise)
+                                       < min(front.shape[-2:])).any())
 
 
 def leaves_out_a_row(operands):

@@ -171,6 +171,7 @@ class Growth:
 
     def input(self, tensor):
         name = f"x{len(self.inputs)}"
+        tensor = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)  # strides of size 1 as sent
         self.inputs[name] = tensor
         self.env[name] = tensor.clone()
         self.pool.append(name)

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include "core/kernels/dense.h"
 #include "core/ops/compose.h"
+#include "core/ops/inplace.h"
 
 static Status ndtr_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -50,6 +51,8 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
+        if (call->inplace)
+                compose_check(&c, inplace_check_apart(call, call->n_args));
         Value self = NAMED(&c, "self"), index = NAMED(&c, "index"), source = NAMED(&c, "source");
         const TensorMeta *meta = compose_meta(&c, self);
         if (compose_meta(&c, index)->dtype != DTYPE_I64)

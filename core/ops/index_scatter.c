@@ -200,8 +200,8 @@ static Status scatter_infer(OpCall *call)
         const TensorMeta *self = arg_meta(call, SELF), *index = arg_meta(call, SCATTER_INDEX),
                          *src = row->source == FROM_TENSOR ? arg_meta(call, SCATTER_SOURCE) : NULL;
         int dim;
-        if (call->inplace)
-                TRY(inplace_check_apart(call));
+        if (call->inplace) // a number in a tensor is read before anything is written
+                TRY(inplace_check_apart(call, row->source == FROM_BOXED ? SCATTER_SOURCE : call->n_args));
         ScatterKind kind;
         TRY(arg_dim(call, SCATTER_DIM, self->rank, &dim));
         TRY(scatter_kind(call, &kind));

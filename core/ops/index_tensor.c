@@ -431,7 +431,7 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(only_mask(call, &mask, &behind));
         if (mask == NULL) {
                 if (call->inplace)
-                        TRY(inplace_check_apart(call));
+                        TRY(inplace_check_apart(call, call->n_args));
                 return EMIT(emitter, "aten::_unsafe_index_put", out, arg_value(call, SELF),
                             arg_value(call, INDEX_PUT_INDICES), arg_value(call, INDEX_PUT_VALUES),
                             arg_value(call, INDEX_PUT_ACCUMULATE));

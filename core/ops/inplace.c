@@ -6,8 +6,10 @@
 
 Overlap tensor_overlap(const Tensor *a, const Tensor *b)
 {
+        if (a == b)
+                return OVERLAP_FULL;
         if (a->storage == NULL || a->storage != b->storage)
-                return a == b ? OVERLAP_FULL : OVERLAP_NONE;
+                return OVERLAP_NONE;
         int64_t span_a, span_b;
         if (meta_span(&a->meta, &span_a) != STATUS_OK || meta_span(&b->meta, &span_b) != STATUS_OK)
                 return OVERLAP_MAYBE;
@@ -74,9 +76,9 @@ static Status check_apart(const Tensor *self, Value value)
         return overlap != OVERLAP_NONE && overlap != OVERLAP_MAYBE ? fail_overlap() : STATUS_OK;
 }
 
-Status inplace_check_apart(const OpCall *call)
+Status inplace_check_apart(const OpCall *call, uint32_t end)
 {
-        for (uint32_t i = 1; i < call->n_args; i++) {
+        for (uint32_t i = 1; i < end; i++) {
                 if (call->schema->args[i].type != ARG_TENSOR)
                         continue;
                 TRY(check_apart(call->args[SELF].tensor, call->args[i]));

@@ -12,7 +12,8 @@ typedef enum Overlap {
         OVERLAP_MAYBE,   // ranges cross, at least one is not dense: not decided
 } Overlap;
 
-// Storages must be present (recording: compare by base instead). Empty tensors overlap nothing.
+// Storages must be present (recording: compare by base instead). Empty tensors overlap nothing but
+// themselves.
 Overlap tensor_overlap(const Tensor *a, const Tensor *b);
 // `unsupported operation: more than one element of the written-to tensor ...` for stride-0 dims;
 // STATUS_RUN.
@@ -25,5 +26,6 @@ Status inplace_check_write(const Tensor *self, const TensorMeta *result);
 Status inplace_check_inputs(const OpCall *call, bool *inout_direct);
 // A copy to `to`: dense tensors whose ranges cross fail as in PyTorch.
 Status inplace_check_copy(const Tensor *to, const Tensor *from);
-// Twins that write by index: inputs, those in lists included, share nothing with argument 0.
-Status inplace_check_apart(const OpCall *call);
+// Twins that write by index: arguments 1 to end - 1, those in lists included, share nothing with
+// argument 0.
+Status inplace_check_apart(const OpCall *call, uint32_t end);

@@ -118,15 +118,16 @@ static Status check_lines(const OpCall *call, const TensorMeta *self, const Tens
 {
         if (index->rank > 1)
                 return fail(STATUS_INDEX, "%s(): Index is supposed to be a vector", call->schema->name);
-        if (index->dtype != DTYPE_I64 && index->dtype != DTYPE_I32)
-                return fail(STATUS_DTYPE, "%s(): Expected dtype int32/int64 for index", call->schema->name);
+        const ScatterRow *row = call->op->row;
+        if (index->dtype != DTYPE_I64 && (index->dtype != DTYPE_I32 || row->kind == SCATTER_COPY))
+                return fail(STATUS_DTYPE, "%s(): Expected dtype %s for index", call->schema->name,
+                            row->kind == SCATTER_COPY ? "int64" : "int32/int64");
         if (src == NULL)
                 return STATUS_OK;
         if (src->dtype != self->dtype)
                 return fail(STATUS_DTYPE, "%s(): self (%s) and source (%s) must have the same scalar type",
                             call->schema->name, dtype_words(self->dtype), dtype_words(src->dtype));
         int64_t n = meta_numel(index), have = src->rank == 0 ? 1 : src->size[MIN(dim, src->rank - 1)];
-        const ScatterRow *row = call->op->row;
         bool fits = n == have && (row->kind == SCATTER_ADD ? src->rank == self->rank
                                                            : MAX(src->rank, 1) == MAX(self->rank, 1));
         for (int d = 0; fits && d < self->rank && d < src->rank; d++)
@@ -194,6 +195,23 @@ static Status check_boxed(const OpCall *call, const TensorMeta *self)
         return STATUS_OK;
 }
 
+// An index has no place in a dimension of size 0. index_reduce asks also where a slice would have
+// no elements; index_add asks vectors only.
+static Status check_places(const OpCall *call, const TensorMeta *self, const TensorMeta *index, int dim)
+{
+        const ScatterRow *row = call->op->row;
+        if (self->rank == 0 || self->size[dim] != 0 || meta_numel(index) == 0)
+                return STATUS_OK;
+        bool asks = true;
+        for (int d = 0; d < self->rank && !(row->lines && row->by_name); d++)
+                asks = asks && (d == dim || self->size[d] != 0);
+        if (row->lines && row->kind == SCATTER_ADD)
+                asks = self->rank == 1;
+        return asks ? fail(STATUS_INDEX, "%s(): the index has %ld elements, but dimension %d has size 0",
+                           call->schema->name, (long)meta_numel(index), dim)
+                    : STATUS_OK;
+}
+
 static Status scatter_infer(OpCall *call)
 {
         const ScatterRow *row = call->op->row;
@@ -209,6 +227,7 @@ static Status scatter_infer(OpCall *call)
                 return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s': complex numbers have no order",
                             call->schema->name, dtype_words(self->dtype));
         TRY(row->lines ? check_lines(call, self, index, src, dim) : check_index(call, self, index, src, dim));
+        TRY(check_places(call, self, index, dim));
         if (row->lines && row->by_name)
                 TRY(check_reduced_lines(call, self, src));
         if (row->source == FROM_NUMBER)

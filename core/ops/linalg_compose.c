@@ -79,6 +79,12 @@ static Status cholesky_solve_expand(Emitter *emitter, const OpCall *call, Value 
                 return fail(STATUS_SHAPE,
                             "b should have at least 2 dimensions, but has %d dimensions instead",
                             compose_meta(&c, b)->rank);
+        if (compose_meta(&c, b)->dtype != compose_meta(&c, factor)->dtype)
+                return fail(STATUS_DTYPE,
+                            "Expected b and A to have the same dtype, but found b of type %s and A of type "
+                            "%s instead.",
+                            dtype_words(compose_meta(&c, b)->dtype),
+                            dtype_words(compose_meta(&c, factor)->dtype));
         return compose_end(&c, cholesky_solution(&c, factor, b, compose_bool(&c, "upper")), out);
 }
 

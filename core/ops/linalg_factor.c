@@ -4,6 +4,7 @@
 #include <string.h>
 #include "core/kernels/dense.h"
 #include "core/ops/arguments.h"
+#include "core/ops/compose.h"
 #include "core/ops/linalg.h"
 
 // ---- Cholesky ----
@@ -64,12 +65,6 @@ static Status triangular_infer(OpCall *call)
         TRY(linalg_square(a, name));
         if (b->rank < 2)
                 return fail(STATUS_SHAPE, "%s: The input tensor B must have at least 2 dimensions.", name);
-        if (a->dtype != b->dtype)
-                return fail(
-                        STATUS_DTYPE,
-                        "%s: Expected A and B to have the same dtype, but found A of type %s and B of type "
-                        "%s instead",
-                        name, dtype_words(a->dtype), dtype_words(b->dtype));
         const int64_t n = a->size[a->rank - 1], sizes[] = { b->size[b->rank - 2], b->size[b->rank - 1] };
         if (sizes[left ? 0 : 1] != n)
                 return fail(
@@ -84,6 +79,25 @@ static Status triangular_infer(OpCall *call)
         all.rank = (uint8_t)rank;
         TRY(linalg_meta(&all, 0, 2, sizes, true, &meta));
         return out_fresh(call, 0, &meta);
+}
+
+// B takes the dtype of A, whatever its own.
+static Status triangular_cast_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        Value args[SCHEMA_MAX_ARGS];
+        compose_begin(&c, emitter, call);
+        memcpy(args, call->args, call->n_args * sizeof(*args));
+        args[TRIANGULAR_B] = compose_cast(&c, args[TRIANGULAR_B], arg_meta(call, SELF)->dtype);
+        return compose_end(&c, compose_emit(&c, "aten::linalg_solve_triangular", args, call->n_args), out);
+}
+
+static OpExpand triangular_form(const OpCall *call)
+{
+        const Dtype a = arg_meta(call, SELF)->dtype;
+        const bool casts =
+                ((uint32_t)LINALG_NUMBERS >> a & 1) != 0 && arg_meta(call, TRIANGULAR_B)->dtype != a;
+        return casts ? triangular_cast_expand : NULL;
 }
 
 // X A = B is A^T X^T = B^T.
@@ -286,9 +300,10 @@ const OpDef linalg_factor_ops[] = {
                 "linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, "
                 "Tensor info)",
                 "linalg.cholesky_ex", false, true),
-        PLAIN("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool "
-              "unitriangular=False) -> Tensor",
-              triangular, triangular_cost, "triangular_solve_cpu"),
+        { "aten::linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool "
+          "unitriangular=False) -> Tensor",
+          LINALG_NUMBERS, .infer = triangular_infer, .run = triangular_run, .form = triangular_form,
+          .cost = triangular_cost, .kernel = "triangular_solve_cpu", .traits = TRAIT_FRESH },
         PLAIN("linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R)", qr, factor_cost,
               "geqrf_cpu"),
         PLAIN("linalg_matrix_exp(Tensor self) -> Tensor", exp, exp_cost, "matrix_exp"),

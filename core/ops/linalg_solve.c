@@ -176,6 +176,12 @@ static Status lu_solve_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value lu = NAMED(&c, "LU"), pivots = NAMED(&c, "pivots"), b = NAMED(&c, "B");
         const bool left = compose_bool(&c, "left"), adjoint = compose_bool(&c, "adjoint");
         TRY(linalg_square(compose_meta(&c, lu), "linalg.lu_solve"));
+        if (compose_meta(&c, b)->dtype != compose_meta(&c, lu)->dtype)
+                return fail(STATUS_DTYPE,
+                            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
+                            "%s and B of type %s instead",
+                            dtype_words(compose_meta(&c, lu)->dtype),
+                            dtype_words(compose_meta(&c, b)->dtype));
         if (adjoint && linalg_compute(compose_meta(&c, lu)->dtype) == DTYPE_C128)
                 lu = OP(&c, "aten::conj_physical", lu); // the rest is A^T
         if (left)

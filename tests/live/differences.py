@@ -118,7 +118,6 @@ KNOWN = {
     "range",
     r"refused with 4\d\d, aten\.(linalg_)?matrix_exp.*(Half|BFloat16)": "PyTorch's result in halves is "
     "not the exponential",
-    r"refused with 400, aten\.linalg_solve_triangular.*same dtype": "PyTorch promotes in this one alone",
     r"refused with 400, aten\.cholesky\..*(they are \d* ?by|at least 2 dim)": "PyTorch does not look at "
     "empty ones",
     r"refused with 400, aten\.lu_unpack.*do not fit": "PyTorch does not look at pivots of empty matrices",

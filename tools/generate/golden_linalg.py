@@ -150,6 +150,15 @@ def solved():
                        {"left": False, "adjoint": adjoint})
 
 
+def of_other_dtypes():
+    """B takes the dtype of A."""
+    a, b = definite(2, 2), ramp(2, 2)
+    for one, other in ((f32, f64), (f64, torch.bfloat16), (f32, torch.float16), (f64, torch.int64)):
+        for left in (True, False):
+            yield ("linalg_solve_triangular.default", [a.to(one), (b * 5).to(other)],
+                   {"upper": False, "left": left})
+
+
 def linalg_cases():
-    for part in (factored, triangles, spectra, checked, solved):
+    for part in (factored, triangles, spectra, checked, solved, of_other_dtypes):
         yield from part()

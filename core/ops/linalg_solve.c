@@ -250,11 +250,9 @@ static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return fail(STATUS_SHAPE, "torch.linalg.lstsq: input.dim() must be greater or equal to "
                                           "other.dim() and (input.dim() - other.dim()) <= 1");
         const int64_t m = meta->size[rank - 2], n = meta->size[rank - 1];
-        if (meta_numel(meta) == 0 || meta_numel(right) == 0 ||
-            right->size[vectors ? right->rank - 1 : rank - 2] != m)
-                return fail(STATUS_SHAPE,
-                            "torch.linalg.lstsq: input.size(-2) should match other.size(-2), and "
-                            "both have elements");
+        if (right->size[vectors ? right->rank - 1 : rank - 2] != m)
+                return fail(STATUS_SHAPE, "torch.linalg.lstsq: input.size(-2) should match other.size(%d)",
+                            vectors ? -1 : -2);
         const double epsilon = meta->dtype == DTYPE_F64 ? DBL_EPSILON : FLT_EPSILON;
         // gelsy always keeps the largest column.
         Value limit = value_float(compose_has(&c, "rcond") ? fmin(compose_double(&c, "rcond"), 1 - epsilon)
@@ -269,6 +267,8 @@ static Status lstsq_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value kept = OP(&c, "aten::linalg_matrix_rank.atol_rtol_float", a, zero, limit);
         if (compose_has(&c, "rcond"))
                 check_kept(&c, a, kept, value_float(epsilon * (double)MAX(m, n)));
+        if (meta_numel(right) == 0) // LAPACK factors nothing then
+                kept = OP(&c, "aten::zeros_like", kept);
         Value items[] = { as_lapack(&c, x, MAX(m, n), vectors), none, kept, none };
         return compose_end(&c, compose_tuple(&c, items, 4), out);
 }

@@ -159,6 +159,13 @@ def of_other_dtypes():
                    {"upper": False, "left": left})
 
 
+def of_nothing():
+    for a, b in (((0, 2), (0, 3)), ((3, 0), (3, 2)), ((3, 2), (3, 0)), ((2, 0, 2), (2, 0)),
+                 ((0, 3, 2), (0, 3, 1))):
+        yield "linalg_lstsq.default", [torch.ones(a, dtype=f64), torch.ones(b, dtype=f64)]
+        yield "linalg_lstsq.default", [torch.ones(a), torch.ones(b), 1e-4], {"driver": "gelsy"}
+
+
 def linalg_cases():
-    for part in (factored, triangles, spectra, checked, solved, of_other_dtypes):
+    for part in (factored, triangles, spectra, checked, solved, of_other_dtypes, of_nothing):
         yield from part()

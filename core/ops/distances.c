@@ -272,11 +272,6 @@ static Status renorm_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // ---- torch.linalg ----
-static Value with_dtype(Compose *c, Value self)
-{
-        return compose_has(c, "dtype") ? OP(c, "aten::to.dtype", self, NAMED(c, "dtype")) : self;
-}
-
 // The largest or smallest along a dimension. The largest of nothing is 0, as a norm; of nothing the
 // smallest is refused.
 static Value extreme(Compose *c, Value values, int dim, bool largest, bool keepdim)
@@ -340,26 +335,48 @@ static Status refuse_dims(const int64_t given[MAX_RANK], int n)
                     text.data == NULL ? "" : text.data);
 }
 
-static Status matrix_dims(Compose *c, const TensorMeta *meta, const int64_t given[MAX_RANK], int n,
-                          int out[2])
+static Status matrix_dims(const TensorMeta *meta, const int64_t given[MAX_RANK], int n, int out[2])
 {
         if (meta->rank < 2)
                 return fail(STATUS_SHAPE,
                             "linalg.matrix_norm: The input tensor A must have at least 2 dimensions.");
-        if (!dtype_is_float(meta->dtype) && !point_is_complex(meta->dtype))
-                return fail(STATUS_DTYPE,
-                            "linalg.matrix_norm: Expected a floating point or complex tensor as "
-                            "input. Got %s",
-                            dtype_words(meta->dtype));
         if (n != 2)
                 return refuse_dims(given, n);
         for (int i = 0; i < 2; i++)
                 TRY(dim_wrap(given[i], meta->rank, &out[i]));
-        (void)c;
         return out[0] != out[1]
                        ? STATUS_OK
                        : fail(STATUS_VALUE, "linalg.matrix_norm: dims must be different. Got (%ld, %ld)",
                               (long)given[0], (long)given[1]);
+}
+
+// What the matrices are made of, and what dtype= makes of it.
+static Status matrix_dtypes(Dtype from, Dtype as, bool by_singular_values)
+{
+        const bool of_complex = point_is_complex(from);
+        Dtype wider;
+        if (!dtype_is_float(from) && !of_complex)
+                return fail(STATUS_DTYPE,
+                            "linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
+                            "%s",
+                            dtype_words(from));
+        if (by_singular_values && (DTYPES_HALFS >> from & 1) != 0)
+                return fail(STATUS_DTYPE, "linalg.matrix_norm: Low precision dtypes not supported. Got %s",
+                            dtype_words(from));
+        if (!dtype_is_float(as) && !point_is_complex(as))
+                return fail(STATUS_DTYPE,
+                            "linalg.matrix_norm: dtype should be floating point or complex, but got %s",
+                            dtype_words(as));
+        if (of_complex != point_is_complex(as))
+                return fail(STATUS_DTYPE, "linalg.matrix_norm: dtype should be %s for %s inputs, but got %s",
+                            of_complex ? "complex" : "real", of_complex ? "complex" : "real",
+                            dtype_words(as));
+        TRY(dtype_promote(from, as, &wider));
+        return wider == as ? STATUS_OK
+                           : fail(STATUS_DTYPE,
+                                  "linalg.matrix_norm: the dtype of the input (%s) should be convertible "
+                                  "without narrowing to the specified dtype (%s)",
+                                  dtype_words(from), dtype_words(as));
 }
 
 // `ord` by name or number, of matrices in the dimensions given (by default the last two).
@@ -368,33 +385,19 @@ static Value norm_of_matrices(Compose *c, Value self, const int64_t given[MAX_RA
         int dims[2] = { 0, 1 };
         Value order = NAMED(c, "ord");
         const char *name = order.kind == VALUE_STR ? order.str->text : NULL;
-        Value x = with_dtype(c, self);
-        const Dtype from = compose_meta(c, self)->dtype, as = compose_meta(c, x)->dtype;
-        const bool of_complex = point_is_complex(from);
         const double number = name == NULL ? compose_double(c, "ord") : 0;
+        const TensorMeta *meta = compose_meta(c, self);
+        const Dtype as = compose_has(c, "dtype") ? NAMED(c, "dtype").dtype : meta->dtype;
+        const bool by_singular_values = name == NULL ? fabs(number) == 2 : strcmp(name, "nuc") == 0;
         if (!compose_failed(c))
                 compose_check(c, matrix_order(name, number));
-        if (!compose_failed(c) && of_complex && !point_is_complex(as))
-                compose_check(c, fail(STATUS_DTYPE,
-                                      "linalg.matrix_norm: dtype should be complex for complex inputs, but "
-                                      "got %s",
-                                      dtype_words(as)));
-        if (!compose_failed(c) && (dtype_is_float(from) || of_complex) && !dtype_is_int(as) &&
-            dtype_info[from].bytes > dtype_info[as].bytes)
-                compose_check(c, fail(STATUS_DTYPE,
-                                      "linalg.matrix_norm: the dtype of the input (%s) should be convertible "
-                                      "without narrowing to the specified dtype (%s)",
-                                      dtype_words(from), dtype_words(as)));
         if (!compose_failed(c))
-                compose_check(c, matrix_dims(c, compose_meta(c, x), given, n, dims));
-        if (!compose_failed(c) && (dtype_is_int(from) || from == DTYPE_BOOL))
-                compose_check(
-                        c, fail(STATUS_DTYPE,
-                                "linalg.matrix_norm: Expected a floating point or complex tensor as input. "
-                                "Got %s",
-                                dtype_words(from)));
+                compose_check(c, matrix_dtypes(meta->dtype, as, by_singular_values));
+        if (!compose_failed(c))
+                compose_check(c, matrix_dims(meta, given, n, dims));
         return compose_failed(c) ? value_none()
-                                 : matrix_norm(c, x, dims, name, number, compose_bool(c, "keepdim"));
+                                 : matrix_norm(c, compose_cast(c, self, as), dims, name, number,
+                                               compose_bool(c, "keepdim"));
 }
 
 static Status linalg_matrix_norm_expand(Emitter *emitter, const OpCall *call, Value *out)

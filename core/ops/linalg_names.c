@@ -208,10 +208,6 @@ static Status nuclear_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        const TensorMeta *meta = compose_meta(&c, NAMED(&c, "self"));
-        if ((DTYPES_HALFS >> meta->dtype & 1) != 0)
-                return fail(STATUS_DTYPE, "linalg.matrix_norm: Low precision dtypes not supported. Got %s",
-                            dtype_words(meta->dtype));
         Value dims = call->schema->n_args > 2 ? NAMED(&c, "dim") : INTS(&c, -2, -1);
         return compose_end(&c,
                            OP(&c, "aten::linalg_matrix_norm.str_ord", NAMED(&c, "self"),

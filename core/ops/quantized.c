@@ -262,6 +262,9 @@ static Status dequantize_groups_expand(Emitter *emitter, const OpCall *call, Val
         Value x = grouped(&c, "input", group_size(&c));
         if (compose_has(&c, "zero_points"))
                 x = OP(&c, "aten::sub.Tensor", x, grouped(&c, "zero_points", 1));
+        else if (!compose_failed(&c) && compose_meta(&c, x)->dtype == DTYPE_BOOL)
+                compose_check(&c, fail(STATUS_DTYPE, "Subtraction, the `-` operator, with a bool tensor is "
+                                                     "not supported"));
         x = OP(&c, "aten::mul.Tensor", x, grouped(&c, "scales", 1));
         x = OP(&c, "aten::reshape_as", x, NAMED(&c, "input"));
         return compose_end(&c, compose_cast(&c, x, dtype_named(&c, "output_dtype")), out);

@@ -3,7 +3,6 @@
 // PyTorch's quantisation puts into exported graphs. They are defined by expressions in Python,
 // which these follow call by call, so that dtypes promote and numbers round as there.
 #include <float.h>
-#include <string.h>
 #include "core/ops/quantized.h"
 
 // ---- checks ----
@@ -135,8 +134,8 @@ static Status dequantize_expand(Emitter *emitter, const OpCall *call, Value *out
 }
 
 // ---- one per channel ----
-// A vector that stands along `axis`.
-static Value along_axis(Compose *c, const char *name)
+// A vector that stands along `axis`; or, where the caller allows it, one number for all of it.
+static Value along_axis(Compose *c, const char *name, bool may_be_number)
 {
         int64_t size[MAX_RANK];
         int rank = compose_meta(c, NAMED(c, "input"))->rank;
@@ -144,9 +143,8 @@ static Value along_axis(Compose *c, const char *name)
         for (int i = 0; i < rank; i++)
                 size[i] = i == axis ? -1 : 1;
         const TensorMeta *meta = compose_meta(c, NAMED(c, name));
-        if (!compose_failed(c) && meta->rank == 0 && strcmp(name, "scales") == 0)
-                compose_check(c, fail(STATUS_SHAPE, "%s: scales must be a vector", c->name));
-        if (meta->rank > 0 && meta->size[0] != meta_numel(meta))
+        const bool is_vector = meta->rank > 0 ? meta->size[0] == meta_numel(meta) : may_be_number;
+        if (!compose_failed(c) && !is_vector)
                 compose_check(c, fail(STATUS_SHAPE, "%s: %s must be a vector", c->name, name));
         return OP(c, "aten::reshape", NAMED(c, name), compose_ints(c, size, rank));
 }
@@ -156,9 +154,9 @@ static Status quantize_channels_expand(Emitter *emitter, const OpCall *call, Val
         Compose c;
         compose_begin(&c, emitter, call);
         compose_check(&c, check_bounds(&c));
-        Value inverse = OP(&c, "aten::reciprocal", along_axis(&c, "scales"));
+        Value inverse = OP(&c, "aten::reciprocal", along_axis(&c, "scales", false));
         Value level = OP(&c, "aten::round", OP(&c, "aten::mul.Tensor", float_input(&c), inverse));
-        level = clamped(&c, OP(&c, "aten::add.Tensor", level, along_axis(&c, "zero_points")));
+        level = clamped(&c, OP(&c, "aten::add.Tensor", level, along_axis(&c, "zero_points", true)));
         return compose_end(&c, compose_cast(&c, level, dtype_named(&c, "dtype")), out);
 }
 
@@ -170,8 +168,8 @@ static Status dequantize_channels_expand(Emitter *emitter, const OpCall *call, V
         check_stored(&c);
         Value x = NAMED(&c, "input");
         if (compose_has(&c, "zero_points"))
-                x = OP(&c, "aten::sub.Tensor", x, along_axis(&c, "zero_points"));
-        x = OP(&c, "aten::mul.Tensor", x, along_axis(&c, "scales"));
+                x = OP(&c, "aten::sub.Tensor", x, along_axis(&c, "zero_points", true));
+        x = OP(&c, "aten::mul.Tensor", x, along_axis(&c, "scales", false));
         return compose_end(&c, compose_cast(&c, x, out_dtype(&c, "out_dtype")), out);
 }
 
@@ -307,6 +305,12 @@ static double levels_between(int64_t least, int64_t most)
         return (double)((uint64_t)most - (uint64_t)least);
 }
 
+static Status end_choice(Compose *c, Value scale, Value zero_point, Value *out)
+{
+        const Value pair[] = { compose_cast(c, scale, DTYPE_F64), compose_cast(c, zero_point, DTYPE_I64) };
+        return compose_end(c, compose_tuple(c, pair, 2), out);
+}
+
 static Status choose_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -321,12 +325,7 @@ static Status choose_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value zero_point = OP(&c, "aten::round", OP(&c, "aten::div.Tensor", low, scale));
         zero_point = OP(&c, "aten::rsub.Scalar", compose_cast(&c, zero_point, DTYPE_I32), value_int(least));
         zero_point = OP(&c, "aten::clamp", zero_point, value_int(least), value_int(most));
-        return compose_end(&c,
-                           compose_tuple(&c,
-                                         (Value[]){ compose_cast(&c, scale, DTYPE_F64),
-                                                    compose_cast(&c, zero_point, DTYPE_I64) },
-                                         2),
-                           out);
+        return end_choice(&c, scale, zero_point, out);
 }
 
 static Status choose_symmetric_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -342,8 +341,7 @@ static Status choose_symmetric_expand(Emitter *emitter, const OpCall *call, Valu
         Value zero_point =
                 OP(&c, "aten::full", INTS(&c, 1), value_int(dtype_named(&c, "dtype") == DTYPE_U8 ? 128 : 0),
                    value_dtype(DTYPE_I64));
-        return compose_end(
-                &c, compose_tuple(&c, (Value[]){ compose_cast(&c, scale, DTYPE_F64), zero_point }, 2), out);
+        return end_choice(&c, scale, zero_point, out);
 }
 
 static Status choose_tokens_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -381,12 +379,7 @@ static Status choose_tokens_asymmetric_expand(Emitter *emitter, const OpCall *ca
                 OP(&c, "aten::where.self", OP(&c, "aten::gt.Scalar", error, value_int(0)),
                    OP(&c, "aten::rsub.Scalar", low, least), OP(&c, "aten::rsub.Scalar", high, most));
         zero_point = OP(&c, "aten::round", OP(&c, "aten::clamp", zero_point, least, most));
-        return compose_end(&c,
-                           compose_tuple(&c,
-                                         (Value[]){ compose_cast(&c, scale, DTYPE_F64),
-                                                    compose_cast(&c, zero_point, DTYPE_I64) },
-                                         2),
-                           out);
+        return end_choice(&c, scale, zero_point, out);
 }
 
 // ---- the rest ----

@@ -134,18 +134,21 @@ static Status dequantize_expand(Emitter *emitter, const OpCall *call, Value *out
 }
 
 // ---- one per channel ----
-// A vector that stands along `axis`; or, where the caller allows it, one number for all of it.
-static Value along_axis(Compose *c, const char *name, bool may_be_number)
+// As many numbers as scales has, in the shape that stands along `axis`.
+static Value along_axis(Compose *c, const char *name)
 {
         int64_t size[MAX_RANK];
         int rank = compose_meta(c, NAMED(c, "input"))->rank;
         int axis = compose_dim(c, "axis", rank);
         for (int i = 0; i < rank; i++)
                 size[i] = i == axis ? -1 : 1;
-        const TensorMeta *meta = compose_meta(c, NAMED(c, name));
-        const bool is_vector = meta->rank > 0 ? meta->size[0] == meta_numel(meta) : may_be_number;
-        if (!compose_failed(c) && !is_vector)
-                compose_check(c, fail(STATUS_SHAPE, "%s: %s must be a vector", c->name, name));
+        const TensorMeta *meta = compose_meta(c, NAMED(c, name)),
+                         *scales = compose_meta(c, NAMED(c, "scales"));
+        if (!compose_failed(c) && (scales->rank == 0 || scales->size[0] != meta_numel(scales)))
+                compose_check(c, fail(STATUS_SHAPE, "%s: scales must be a vector", c->name));
+        if (!compose_failed(c) && meta_numel(meta) != meta_numel(scales))
+                compose_check(c, fail(STATUS_SHAPE, "%s: %s must have as many elements as scales, %ld",
+                                      c->name, name, (long)meta_numel(scales)));
         return OP(c, "aten::reshape", NAMED(c, name), compose_ints(c, size, rank));
 }
 
@@ -154,9 +157,9 @@ static Status quantize_channels_expand(Emitter *emitter, const OpCall *call, Val
         Compose c;
         compose_begin(&c, emitter, call);
         compose_check(&c, check_bounds(&c));
-        Value inverse = OP(&c, "aten::reciprocal", along_axis(&c, "scales", false));
+        Value inverse = OP(&c, "aten::reciprocal", along_axis(&c, "scales"));
         Value level = OP(&c, "aten::round", OP(&c, "aten::mul.Tensor", float_input(&c), inverse));
-        level = clamped(&c, OP(&c, "aten::add.Tensor", level, along_axis(&c, "zero_points", true)));
+        level = clamped(&c, OP(&c, "aten::add.Tensor", level, along_axis(&c, "zero_points")));
         return compose_end(&c, compose_cast(&c, level, dtype_named(&c, "dtype")), out);
 }
 
@@ -168,8 +171,8 @@ static Status dequantize_channels_expand(Emitter *emitter, const OpCall *call, V
         check_stored(&c);
         Value x = NAMED(&c, "input");
         if (compose_has(&c, "zero_points"))
-                x = OP(&c, "aten::sub.Tensor", x, along_axis(&c, "zero_points", true));
-        x = OP(&c, "aten::mul.Tensor", x, along_axis(&c, "scales", false));
+                x = OP(&c, "aten::sub.Tensor", x, along_axis(&c, "zero_points"));
+        x = OP(&c, "aten::mul.Tensor", x, along_axis(&c, "scales"));
         return compose_end(&c, compose_cast(&c, x, out_dtype(&c, "out_dtype")), out);
 }
 

@@ -128,7 +128,6 @@ KNOWN = {
     r"differs.*_native_batch_norm_legit\.no_stats: result 0": "PyTorch reads a strided bias as if it were "
     "dense",
     r"refused with 400, .*'UInt(16|32|64)'": "the wider unsigned integers are stored, moved and cast",
-    r"refused with 400, .*dequantize_per_channel.*must be a vector": "PyTorch views zero points of any shape",
     r"accepted, .*histc.*type c10::Half without overflow": "bounds that a half cannot hold, of halves",
     r"accepted, .*linalg_pinv.*other than float and double": "a bool without elements",
     r"accepted, .*isin.*view size is not compatible": "PyTorch flattens by view",

@@ -219,8 +219,9 @@ static Status check_classes(const TensorMeta *input, const TensorMeta *target, c
         if (!dtype_is_float(input->dtype))
                 return fail(STATUS_DTYPE, "\"nll_loss_out_frame\" not implemented for '%s'",
                             dtype_words(input->dtype));
-        if (target->dtype != DTYPE_I64 && target->dtype != DTYPE_U8)
-                return fail(STATUS_DTYPE, "expected scalar type Long or Byte but found %s",
+        const bool rows = input->rank <= 2; // PyTorch's kernel of images has no bytes
+        if (target->dtype != DTYPE_I64 && (target->dtype != DTYPE_U8 || !rows))
+                return fail(STATUS_DTYPE, "expected scalar type Long%s but found %s", rows ? " or Byte" : "",
                             dtype_words(target->dtype));
         if (weight != NULL && weight->dtype != input->dtype)
                 return fail(STATUS_DTYPE, "expected scalar type %s but found %s", dtype_words(input->dtype),

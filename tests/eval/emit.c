@@ -382,6 +382,10 @@ Test(emit, losses_are_refused_in_the_words_of_their_kernels)
         Value half = sample_tensor(&sample, DTYPE_F16, SIZES(1), DOUBLES(1));
         expect_failure(STATUS_DTYPE, "\"multi_margin_loss_cpu_kernel\" not implemented for 'Half'",
                        "aten::multi_margin_loss", VALUES(half, target));
+        Value image = F32(&sample, SIZES(1, 1, 1, 1), NULL);
+        Value bytes = sample_tensor(&sample, DTYPE_U8, SIZES(1, 1, 1), DOUBLES(0));
+        expect_failure(STATUS_DTYPE, "expected scalar type Long but found Byte", "aten::nll_loss2d",
+                       VALUES(image, bytes));
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
                 const bool pair = i == 0 || i == 3; // of one dtype
                 expect_failure(STATUS_DTYPE, rows[i].words, rows[i].name, VALUES(row, pair ? row : target));

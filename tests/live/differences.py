@@ -7,7 +7,7 @@ import re
 
 import torch
 from make_goldens import TOLERANCE, UNSTABLE
-from random_graphs import FLOATS, Call, fill, map_leaves, refs_in, tensors_in
+from random_graphs import FLOATS, Call, Case, fill, map_leaves, refs_in, tensors_in
 
 PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot", "attention", "bilinear",
             "pinv", "matrix_power", "multi_dot", "inner", "outer", "ger", "addr", "cosine", "cdist",
@@ -218,6 +218,9 @@ def is_known(case, finding):
         return True
     if huge and "fft" in finding.overload.replace("stft", "fft") and "differ" in finding.kind:
         return not_finite or is_rounding_of_largest(case, finding)
+    if (not_finite and differs and re.search(r"upsample_|Pool", finding.overload)
+        and leaves_the_range(case, finding.overload)):
+        return True  # windows: PyTorch weighs columns first, and adds row by row
     if (huge and not_finite and finding.kind.startswith("differs")
         and re.search(r"\.(rnn_|lstm|gru|scaled_dot_product_attention)", finding.overload)):
         return True  # a product that leaves the range before a sum, or does not in a fused one
@@ -258,6 +261,12 @@ def is_known_of_matrices(case, finding, differs):
     finite = all(tensor.isfinite().all() for tensor in operands)
     refused = re.search("non-finite values|failed to converge| is zero", finding.words) and not finite
     return bool(refused) or differs and not all((tensor.double().abs() < 1e15).all() for tensor in operands)
+
+
+def leaves_the_range(case, overload):
+    """Whether a sum of a few finite operands may be infinite."""
+    return any((tensor.abs() > torch.finfo(tensor.dtype).max / 32)[tensor.isfinite()].any()
+               for tensor in operands_of(case, overload) if tensor.is_floating_point())
 
 
 def is_rounding_of_largest(case, finding):
@@ -310,7 +319,8 @@ def no_worse(call, env, pick, got, want):
     bessel = re.search(r"special_bessel_[jy][01]\.", str(call.overload)) is not None
     try:
         wide = Call(call.name, call.overload, as_doubles(call.args), as_doubles(call.kwargs))
-        exact = pick(wide.run({name: as_doubles(value, bessel) for name, value in env.items()})).double()
+        doubles = {name: as_doubles(value, bessel) for name, value in env.items()}
+        exact = pick(wide.run(doubles)).double()
         if exact.shape != got.shape:
             return False
     except Exception:  # an operator that takes no float64 here
@@ -324,11 +334,29 @@ def no_worse(call, env, pick, got, want):
         rtol_atol = (rtol_atol[0], rtol_atol[1] + rtol_atol[0] * max(
             (float(tensor.max()) for tensor in finite if tensor.numel()), default=0.0))
     slack = times * (rtol_atol[1] + rtol_atol[0] * exact.abs()) + 4 * (y - exact).abs()
+    if re.match(r"aten\.conv\d", str(call.overload)) and want.dtype in (torch.float32, torch.float64):
+        # Terms that cancel each other: a rounding of their sizes. (PyTorch's own errors are as large.)
+        sizes = pick(wide.run({name: value.abs() for name, value in doubles.items()}))
+        slack = slack + 2 * torch.finfo(want.dtype).eps * sizes
     if bessel:
         slack = slack + 9e-7  # PyTorch's series, also in float64; ours are exact: tests/ops/pointwise.c
     fine = (x == exact) | (x == y) | (x.isnan() & (y.isnan() | exact.isnan())) | ((x - exact).abs() <= slack)
     over = exact.abs() >= torch.finfo(want.dtype).max  # sums that leave the range on the way
     return bool((fine | over & ~x.isfinite()).all())
+
+
+def is_no_worse_in_place(inputs, calls, problems, want, got):
+    """Whether only what the last call made or wrote differs, and is no worse, for the operands that
+    the call found."""
+    call = calls[-1]
+    if call.overload is None or not isinstance(want[call.name], torch.Tensor):
+        return False
+    made = want[call.name].untyped_storage().data_ptr()
+    if any(want[name].untyped_storage().data_ptr() != made for name, _ in problems):
+        return False
+    before = Case(inputs, calls[:-1], []).run()
+    known = {name: before[name] for name in refs_in([call.args, call.kwargs])}
+    return no_worse(call, known, lambda result: result, got[call.name], want[call.name])
 
 
 def is_undefined(call, env, result):
@@ -357,6 +385,10 @@ def is_undefined(call, env, result):
         places = {sum(i * stride for i, stride in zip(at, call.args[3]))
                   for at in itertools.product(*map(range, call.args[2]))}
         return len(places) != operands[1].numel()  # a place that is written twice
+    if name in ("aten::median", "aten::nanmedian") and len(call.args) > 1:
+        dim, self = call.args[1], operands[0]
+        if self.dim() > 0 and self.shape[dim] > 1 and self.stride(dim) == 0:
+            return True  # PyTorch reads beyond the tensor
     if name == "aten::mode" and bool(operands[0].isnan().any()):
         return True  # its sort takes NaN for equal to every number
     if name in UNSTABLE and any(tensor.numel() != tensor.unique().numel() for tensor in operands):

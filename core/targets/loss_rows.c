@@ -19,16 +19,32 @@ static Value reduced(Compose *c, Value loss)
         return loss;
 }
 
-// ---- with a weight per element ----
-static Value squared_gap(Compose *c)
+// ---- of two tensors, element by element ----
+typedef struct Pair {
+        Value input, target;
+} Pair;
+
+// Both of one shape: one without dimensions then counts as much for the dtype as the other.
+static Pair broadcast_pair(Compose *c)
 {
-        Value gap = OP(c, "aten::sub.Tensor", NAMED(c, "input"), NAMED(c, "target"));
-        return OP(c, "aten::pow.Tensor_Scalar", gap, value_int(2));
+        Value both[] = { NAMED(c, "input"), NAMED(c, "target") };
+        if (!meta_same_shape(compose_meta(c, both[0]), compose_meta(c, both[1]))) {
+                Value list = OP(c, "aten::broadcast_tensors", compose_list(c, both, 2));
+                both[0] = compose_item(c, list, 0);
+                both[1] = compose_item(c, list, 1);
+        }
+        return (Pair){ both[0], both[1] };
 }
 
-static Value absolute_gap(Compose *c)
+static Value squared_gap(Compose *c, Pair pair)
 {
-        return OP(c, "aten::abs", OP(c, "aten::sub.Tensor", NAMED(c, "input"), NAMED(c, "target")));
+        return OP(c, "aten::pow.Tensor_Scalar", OP(c, "aten::sub.Tensor", pair.input, pair.target),
+                  value_int(2));
+}
+
+static Value absolute_gap(Compose *c, Pair pair)
+{
+        return OP(c, "aten::abs", OP(c, "aten::sub.Tensor", pair.input, pair.target));
 }
 
 static Value weighted(Compose *c, Value loss)
@@ -41,8 +57,8 @@ static Value weighted(Compose *c, Value loss)
 }
 
 // `operator` where there are no weights, else `each` times them. A mean divides by their sum.
-static Status gap_loss(Emitter *emitter, const OpCall *call, const char *operator, Value (*each)(Compose *c),
-                       Value *out)
+static Status gap_loss(Emitter *emitter, const OpCall *call, const char *operator,
+                       Value (*each)(Compose *c, Pair pair), Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
@@ -51,9 +67,10 @@ static Status gap_loss(Emitter *emitter, const OpCall *call, const char *operato
                 return fail(STATUS_UNSUPPORTED, "%s: size_average and reduce are deprecated; use reduction",
                             call->schema->name);
         TRY(python_reduction(NAMED(&c, "reduction"), &reduction));
+        const Pair pair = broadcast_pair(&c);
         if (!compose_has(&c, "weight"))
-                return EMIT(emitter, operator, out, NAMED(&c, "input"), NAMED(&c, "target"), reduction);
-        Value loss = weighted(&c, each(&c));
+                return compose_end(&c, OP(&c, operator, pair.input, pair.target, reduction), out);
+        Value loss = weighted(&c, each(&c, pair));
         if (strcmp(NAMED(&c, "reduction").str->text, "mean") != 0)
                 return compose_end(&c, reduced(&c, loss), out);
         Value weights = OP(&c, "aten::sum", NAMED(&c, "weight"));
@@ -76,11 +93,12 @@ static Status huber_expand(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         Value reduction;
         TRY(python_reduction(NAMED(&c, "reduction"), &reduction));
+        const Pair pair = broadcast_pair(&c);
+        if (compose_has(&c, "weight"))
+                reduction = value_int(0);
+        Value loss = OP(&c, "aten::huber_loss", pair.input, pair.target, reduction, NAMED(&c, "delta"));
         if (!compose_has(&c, "weight"))
-                return EMIT(emitter, "aten::huber_loss", out, NAMED(&c, "input"), NAMED(&c, "target"),
-                            reduction, NAMED(&c, "delta"));
-        Value loss = OP(&c, "aten::huber_loss", NAMED(&c, "input"), NAMED(&c, "target"), value_int(0),
-                        NAMED(&c, "delta"));
+                return compose_end(&c, loss, out);
         return compose_end(&c, reduced(&c, weighted(&c, loss)), out);
 }
 
@@ -89,14 +107,17 @@ static Status smooth_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value reduction, input = NAMED(&c, "input"), target = NAMED(&c, "target");
+        Value reduction;
         if (compose_has(&c, "size_average") || compose_has(&c, "reduce"))
                 return fail(STATUS_UNSUPPORTED,
                             "smooth_l1_loss: size_average and reduce are deprecated; use reduction");
         TRY(python_reduction(NAMED(&c, "reduction"), &reduction));
-        if (compose_double(&c, "beta") == 0)
-                return EMIT(emitter, "aten::l1_loss", out, input, target, reduction);
-        return EMIT(emitter, "aten::smooth_l1_loss", out, input, target, reduction, NAMED(&c, "beta"));
+        const Pair pair = broadcast_pair(&c);
+        Value loss = compose_double(&c, "beta") == 0
+                             ? OP(&c, "aten::l1_loss", pair.input, pair.target, reduction)
+                             : OP(&c, "aten::smooth_l1_loss", pair.input, pair.target, reduction,
+                                  NAMED(&c, "beta"));
+        return compose_end(&c, loss, out);
 }
 
 // ---- Gaussian ----

@@ -728,6 +728,9 @@ def losses(rows):
         function(f + "smooth_l1_loss", whole.int(), whole.flip(0).int(), reduction=reduction, beta=0.0)
     for name in ("mse_loss", "huber_loss", "smooth_l1_loss"):
         function(f + name, whole, whole.flip(0))  # refused
+    for name in ("l1_loss", "mse_loss", "huber_loss", "smooth_l1_loss"):  # one shape, then one dtype
+        function(f + name, rows.half(), torch.tensor(0.3))
+        function(f + name, torch.tensor(0.3, dtype=torch.float64), rows, reduction="none")
 
 
 def corners():

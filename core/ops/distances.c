@@ -199,8 +199,9 @@ static Value norm_except(Compose *c, Value v, Value p, int64_t dim)
                 if (d != dim)
                         dims[n++] = d;
         }
-        if (n == 0) // nothing to sum over
-                return OP(c, "aten::abs", v);
+        if (n == 0) // of each element alone: 1 or 0 for p = 0, and no integers
+                return OP(c, "aten::linalg_vector_norm", OP(c, "aten::unsqueeze", v, value_int(-1)), p,
+                          INTS(c, -1));
         return OP(c, "aten::linalg_vector_norm", v, p, compose_ints(c, dims, n), value_bool(true));
 }
 

@@ -131,3 +131,4 @@ def found_dtypes():
         yield "ldexp.Tensor", [t([nan, inf, -inf, 0.0, 5e-324, 1.5], f64).to(dtype)[:, None], exponents]
     for dtype, other in ((f16, bf16), (bf16, f16), (f32, f16), (f64, f16)):
         yield "ldexp.Tensor", [one.to(dtype), zero_dims.to(other)]
+    yield "norm_except_dim.default", [t([0.0, -1.5, 2.0]), 0, 0]

@@ -518,6 +518,13 @@ static Status max_unpool(Emitter *emitter, const OpCall *call, int n_spatial, Va
                             "Input to max_unpooling%dd should be a %dd or %dd Tensor of the shape of "
                             "indices, but got %d and %d dimensions",
                             n_spatial, n_spatial + 1, n_spatial + 2, rank, at->rank);
+        for (int d = 1; d < rank; d++) {
+                if (meta->size[d] == 0)
+                        return fail(STATUS_SHAPE,
+                                    "max_unpooling%dd: Expected input to have non-zero size for non-batch "
+                                    "dimensions, but dimension %d is empty",
+                                    n_spatial, d);
+        }
         const int outer = rank - n_spatial;
         int64_t flat[MAX_RANK], shape[MAX_RANK], plane = 1;
         for (int d = 0; d < outer; d++)
@@ -529,6 +536,10 @@ static Status max_unpool(Emitter *emitter, const OpCall *call, int n_spatial, Va
                 if (size[d] < 0 || !mul_i64(plane, size[d], &plane))
                         return fail(STATUS_VALUE, "max_unpooling%dd: bad output_size", n_spatial);
         }
+        if (plane == 0) // no place to go to; the indices are not looked at
+                return compose_end(
+                        &c, OP(&c, "aten::zeros", compose_ints(&c, shape, rank), value_dtype(meta->dtype)),
+                        out);
         Value values = OP(&c, "aten::reshape", self, compose_ints(&c, flat, outer + 1));
         Value places = OP(&c, "aten::reshape", indices, compose_ints(&c, flat, outer + 1));
         flat[outer] = plane;

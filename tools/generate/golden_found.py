@@ -132,3 +132,6 @@ def found_dtypes():
     for dtype, other in ((f16, bf16), (bf16, f16), (f32, f16), (f64, f16)):
         yield "ldexp.Tensor", [one.to(dtype), zero_dims.to(other)]
     yield "norm_except_dim.default", [t([0.0, -1.5, 2.0]), 0, 0]
+    for size in ([0, 4], [4, 0]):
+        yield "max_unpool2d.default", [ramp(1, 2, 1, 1), ints(1, 2, 1, 1), size]
+        yield "max_unpool3d.default", [ramp(2, 1, 1, 1), ints(2, 1, 1, 1), [4, *size], [1, 1, 1], [0, 0, 0]]

@@ -46,7 +46,23 @@ static Status mvlgamma_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, OP(&c, "aten::add.Scalar", sum, value_float(constant)), out);
 }
 
-// Elements by their place in the flat tensor.
+// `x` of the shape of `like` as a vector, in the order of memory of `like`.
+static Value in_order_of(Compose *c, Value x, const TensorMeta *like)
+{
+        int64_t order[MAX_RANK];
+        for (int d = 0; d < like->rank; d++) {
+                int at = d;
+                for (; at > 0 && like->stride[order[at - 1]] < like->stride[d]; at--)
+                        order[at] = order[at - 1];
+                order[at] = d;
+        }
+        if (!meta_is_contiguous(like))
+                x = OP(c, "aten::permute", x, compose_ints(c, order, like->rank));
+        return OP(c, "aten::reshape", x, INTS(c, -1));
+}
+
+// Elements by their place in the flat tensor. Of equal places the last one wins, in the order in
+// which PyTorch's loops go over source and index.
 static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -66,10 +82,14 @@ static Status put_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (meta_numel(compose_meta(&c, source)) != meta_numel(compose_meta(&c, index)))
                 return fail(STATUS_SHAPE,
                             "put_(): Expected source and index to have the same number of elements");
-        Value flat = INTS(&c, -1), places[] = { OP(&c, "aten::reshape", index, flat) };
+        TensorMeta order = *compose_meta(&c, source);
+        index = OP(&c, "aten::reshape", index, compose_ints(&c, order.size, order.rank));
+        meta_set_strides_elementwise(
+                &order, (const TensorMeta *[]){ compose_meta(&c, source), compose_meta(&c, index) }, 2);
+        Value places[] = { in_order_of(&c, index, &order) };
         Value changed =
-                OP(&c, "aten::index_put", OP(&c, "aten::reshape", self, flat), compose_list(&c, places, 1),
-                   OP(&c, "aten::reshape", source, flat), NAMED(&c, "accumulate"));
+                OP(&c, "aten::index_put", OP(&c, "aten::reshape", self, INTS(&c, -1)),
+                   compose_list(&c, places, 1), in_order_of(&c, source, &order), NAMED(&c, "accumulate"));
         changed = OP(&c, "aten::reshape", changed, compose_ints(&c, meta->size, meta->rank));
         Value copy = OP(&c, "aten::clone", self); // has self's strides
         return compose_end(&c, OP(&c, "aten::copy_", copy, changed), out);

@@ -71,6 +71,7 @@ def found_cases():
                 yield ("instance_norm.default", [ramp(2, 3, 5, dtype=dtype), weight, weight, *stats,
                                                  use_input_stats, 0.1, 1e-5, False])
     yield from tied_rows()
+    yield from written_twice()
 
 
 def products_of_one_sum():
@@ -81,6 +82,15 @@ def products_of_one_sum():
         yield "tensordot.default", [square[:, ::2], square[:, 1:], [0, 1], [0, 1]]
         yield "tensordot.default", [square[None], square.t()[..., None], [1, 2], [1, 0]]
         yield "tensordot.default", [square[:, 0], square[:, 1], [0], [0]]
+
+
+def written_twice():
+    """Of equal places the last one wins, in the order in which PyTorch's loops go over memory."""
+    source, index = ramp(2, 2), t([[1, 0], [0, 1]], i64)
+    for made, places in ((source, index), (source.t(), index), (source, index.t()), (source.t(), index.t()),
+                         (source[:1].expand(2, 2), index.t()), (source.t(), index.reshape(-1))):
+        for accumulates in (False, True):
+            yield "put.default", [torch.zeros(3), places, made, accumulates]
 
 
 def tied_rows():

@@ -291,7 +291,7 @@ static Status check_errors_run(const OpRun *run)
 }
 
 const OpDef linalg_factor_ops[] = {
-        { "aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", DTYPES_INTS,
+        { "aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()", 1u << DTYPE_I32,
           OP_EFFECT, .infer = no_results, .run = check_errors_run },
         CHOLESKY("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", "linalg.cholesky", true,
                  false),

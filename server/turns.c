@@ -9,6 +9,11 @@ static const int64_t LONG_NS = 1000000;     // runs shorter than that do not giv
 static const int64_t LOOK_NS = 200000;      // between looks at loop_fd
 static const int64_t PATIENCE_NS = 2000000; // with those that say that they need a core
 
+bool turns_long(int64_t run_ns)
+{
+        return run_ns >= LONG_NS;
+}
+
 void turns_init(Turns *turns)
 {
         pthread_condattr_t monotonic;
@@ -81,7 +86,7 @@ static void wait_until_done(Turns *turns, int64_t now_ns)
 void turns_give(Turns *turns, Turn *turn, int64_t now_ns)
 {
         int64_t run_ns = now_ns - turn->began_ns;
-        if (run_ns < LONG_NS || turn->given_ns > run_ns / 3)
+        if ((!turn->is_long && !turns_long(run_ns)) || turn->given_ns > run_ns / 3)
                 return;
         if (atomic_load_explicit(&turns->needed, memory_order_relaxed) == 0) {
                 if (now_ns - turn->looked_ns < LOOK_NS)

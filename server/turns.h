@@ -2,7 +2,8 @@
 // Turns on cores that threads share. A thread that wakes up does not always get a core at once: if
 // it had more than its share of late, the kernel leaves the core to the other thread until its next
 // tick, which is up to 4 ms away. So threads that others wait for say that they need a core, and a
-// thread with a long run gives way at its polls.
+// thread with a long run gives way at its polls: from the beginning where such runs took long of
+// late, else once it has taken long.
 #pragma once
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,10 +25,13 @@ typedef struct Turns {
 // Of the run that may give way. Its thread's own.
 typedef struct Turn {
         int64_t began_ns;  // the run
+        bool is_long;      // runs like it took long of late: it gives way from its beginning
         int64_t given_ns;  // how long it has given way
         int64_t looked_ns; // at loop_fd
 } Turn;
 
+// Whether runs that take so long give way.
+bool turns_long(int64_t run_ns);
 void turns_init(Turns *turns);
 void turns_deinit(Turns *turns);
 // `fd` (borrowed) is readable while the loop has something to do; -1: no longer.
@@ -35,6 +39,6 @@ void turns_watch_loop(Turns *turns, int fd);
 // Any thread; may be said again. What does not come to turns_done within a moment is forgotten.
 void turns_need(Turns *turns, TurnOf of);
 void turns_done(Turns *turns, TurnOf of);
-// Waits while a core is needed: if the run has taken long, for at most a third of its time. Returns
-// at once if nothing is needed.
+// Waits while a core is needed: if the run has taken or will take long, for at most a third of its
+// time. Returns at once if nothing is needed.
 void turns_give(Turns *turns, Turn *turn, int64_t now_ns);

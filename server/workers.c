@@ -284,7 +284,7 @@ static void polled(RunWatch *watch, int64_t now_ns)
 void worker_begins_run(Worker *worker, RunContext *ctx, int64_t now_ns)
 {
         atomic_store_explicit(&worker->beat_ns, now_ns, memory_order_relaxed);
-        worker->turn = (Turn){ .began_ns = now_ns };
+        worker->turn = (Turn){ .began_ns = now_ns, .is_long = worker->is_long };
         ctx->watch = &worker->watch;
 }
 
@@ -302,6 +302,7 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         worker->is_idle_task = is_idle;
         worker->runs_request = is_request;
         worker->kind = done.kind;
+        worker->is_long = turns_long(fair_flow(&workers->queue, done.kind)->mean_ns);
         wake_express(workers);
         if (workers->queue.n_queued > 0 && workers->n_waiting == 0 && workers->idle_running)
                 // this thread still counted as free when that task was queued

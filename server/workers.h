@@ -22,6 +22,7 @@ typedef struct Worker {
         uint32_t n_taken;        // tasks that are done with the current one, itself included
         bool is_express;         // it is the express thread (workers.c)
         bool runs_request;       // now, of this kind
+        bool is_long;            // runs of this kind took long of late (turns.h)
         uint64_t kind;
 } Worker;
 

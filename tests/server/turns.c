@@ -49,6 +49,7 @@ Test(turns, short_runs_and_runs_that_gave_much_do_not_wait)
 {
         int64_t now_ns = clock_ns();
         Turn shorter = { .began_ns = now_ns - 1000 };
+        Turn new_one = { .began_ns = now_ns - 1000, .is_long = true };
         Turn generous = { .began_ns = now_ns - SECOND_NS, .given_ns = SECOND_NS / 2 };
         turns_need(&turns, TURN_LOOP);
         turns_give(&turns, &shorter, now_ns);
@@ -56,6 +57,8 @@ Test(turns, short_runs_and_runs_that_gave_much_do_not_wait)
         cr_assert_eq(shorter.given_ns, 0);
         cr_assert_eq(generous.given_ns, SECOND_NS / 2);
         cr_assert_neq(atomic_load(&turns.needed), 0);
+        turns_give(&turns, &new_one, now_ns);
+        cr_assert_gt(new_one.given_ns, 0, "runs like it take long");
 }
 
 Test(turns, only_one_thread_gives_way)

@@ -258,8 +258,8 @@ Test(workers, a_short_request_does_not_wait_for_the_long_one_that_has_the_only_w
 enum { HELD_LONG = 1, HELD_SHORT };
 static const int64_t HOLD_NS = 100000000;
 
-// The only worker knows two kinds and is busy with a run of the first one.
-static Workers *busy_with_a_long_run(Task *holds)
+// The only worker knows two kinds.
+static Workers *knows_two_kinds(Task *holds)
 {
         Workers *workers;
         *holds = (Task){ .run = run_like_a_run, .drop = drop, .is_request = true, .kind = HELD_LONG };
@@ -291,7 +291,7 @@ Test(workers, a_short_request_that_is_held_goes_when_its_hold_ends_while_the_onl
      .timeout = 60)
 {
         Task holds;
-        Workers *workers = busy_with_a_long_run(&holds);
+        Workers *workers = knows_two_kinds(&holds);
         cr_assert_eq(workers_submit(workers, &holds), SUBMITTED);
         wait_for(1);
         int64_t hold_ns = clock_ns() + HOLD_NS;
@@ -309,7 +309,7 @@ Test(workers, a_short_request_that_is_held_goes_when_its_hold_ends_though_the_wo
      .timeout = 60)
 {
         Task holds;
-        Workers *workers = busy_with_a_long_run(&holds);
+        Workers *workers = knows_two_kinds(&holds);
         int64_t hold_ns = clock_ns() + HOLD_NS;
         Task passes = held(HELD_SHORT, hold_ns);
         cr_assert_eq(workers_submit(workers, &passes), SUBMITTED);
@@ -329,7 +329,7 @@ static int64_t processor_ns(void)
 Test(workers, the_express_thread_sleeps_beside_requests_that_are_not_for_it, .timeout = 60)
 {
         Task holds;
-        Workers *workers = busy_with_a_long_run(&holds);
+        Workers *workers = knows_two_kinds(&holds);
         cr_assert_eq(workers_submit(workers, &holds), SUBMITTED);
         wait_for(1);
         Task alike = held(HELD_LONG, clock_ns() + 1000000), waits = held(HELD_LONG, 0);
@@ -399,6 +399,27 @@ Test(workers, a_long_run_gives_way_at_its_polls_to_who_needs_a_core, .timeout = 
                 nap();
         atomic_store(&phase, 2);
         wait_for(3);
+        workers_stop(workers);
+}
+
+static void begin_a_run(Task *task, Worker *worker)
+{
+        RunContext ctx;
+        run_context_init(&ctx);
+        worker_begins_run(worker, &ctx, clock_ns());
+        atomic_store(&phase, task->kind == HELD_LONG && worker->turn.is_long     ? 1
+                             : task->kind == HELD_SHORT && !worker->turn.is_long ? 2
+                                                                                 : 3);
+}
+
+Test(workers, a_run_of_a_kind_whose_runs_took_long_gives_way_from_its_beginning, .timeout = 60)
+{
+        Task holds;
+        Workers *workers = knows_two_kinds(&holds);
+        for (uint64_t kind = HELD_LONG; kind <= HELD_SHORT; kind++) {
+                teach(workers, kind, begin_a_run);
+                cr_expect_eq(atomic_load(&phase), (int)kind);
+        }
         workers_stop(workers);
 }
 

@@ -731,6 +731,7 @@ def losses(rows):
     for name in ("l1_loss", "mse_loss", "huber_loss", "smooth_l1_loss"):  # one shape, then one dtype
         function(f + name, rows.half(), torch.tensor(0.3))
         function(f + name, torch.tensor(0.3, dtype=torch.float64), rows, reduction="none")
+    function("torch.ldexp", rows, torch.tensor(0.3).half())  # the power is rounded to the half type
 
 
 def corners():

@@ -10,10 +10,8 @@
 #include "core/ops/conv.h"
 
 // A weight is packed once and used for each pixel. Kernels of one tap gather nothing without that.
-// The packed kernels add a result's products up in one chain, whose error grows with its length;
-// the plain kernel adds long ones in parts, as PyTorch does. Packing polls once for the weights of
-// some output channels.
-enum { FEWEST_PIXELS = 32, FEWEST_OF_ONE_TAP = 150, MOST_PRODUCTS = 1 << 12 };
+// Packing polls once for the weights of some output channels: they are bounded.
+enum { FEWEST_PIXELS = 32, FEWEST_OF_ONE_TAP = 150, MOST_PRODUCTS = 1 << 16 };
 // Columns of a packed weight come in this many, at most, and each of its rows has a note.
 enum { PANEL_COLUMNS = 16 * DIRECT_VECTORS, ROW_NOTE_BYTES = sizeof(DirectRun) };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random convolutions of images, and what they give in double and as one chain of float32.
+// Random convolutions of images, and what they give in double and as chains of float32.
 #pragma once
 #include "core/kernels/conv/direct.h"
+#include "tests/kernels/chain.h"
 #include "tests/kernels/sample.h"
 
 typedef struct Case {
@@ -78,7 +79,8 @@ static inline void free_case(Case *made)
 // ---- what is wanted ----
 typedef struct Sum {
         double exact;
-        float chain; // of fused multiply-adds, in the order of memory, padding included
+        Chain parts; // of `chain`
+        float chain; // of fused multiply-adds, in the order of memory, padding included (chain.h)
 } Sum;
 
 static inline void add_tap(const Case *made, const int64_t at[4], int64_t c, int64_t ky, int64_t kx, Sum *sum)
@@ -95,28 +97,31 @@ static inline void add_tap(const Case *made, const int64_t at[4], int64_t c, int
         float factor =
                 made->weight[at[1] * weight->stride[0] + c * weight->stride[1] + ky * weight->stride[2] + kx];
         sum->exact += (double)value * (double)factor;
-        sum->chain = fmaf(value, factor, sum->chain);
+        chain_add(&sum->parts, value, factor);
 }
 
 static inline Sum wanted_at(const Case *made, const int64_t at[4])
 {
         const DnnlConv *conv = &made->conv;
         float bias = made->bias == NULL ? 0 : made->bias[at[1]];
-        Sum sum = { .exact = (double)bias, .chain = bias };
+        Sum sum = { .exact = (double)bias };
+        const float *residual =
+                made->residual == NULL
+                        ? NULL
+                        : &made->residual[at[0] * conv->out.stride[0] + at[1] + at[2] * conv->out.stride[2] +
+                                          at[3] * conv->out.stride[3]];
         int64_t n_in = conv->weight.size[1], height = conv->weight.size[2], width = conv->weight.size[3];
         bool last = conv->input.stride[1] == 1;
+        sum.parts = chain_begin(bias, residual, n_in * height * width, PANELS_BLOCK);
         for (int64_t i = 0; i < n_in * height * width; i++) {
                 if (last)
                         add_tap(made, at, i % n_in, i / n_in / width, i / n_in % width, &sum);
                 else
                         add_tap(made, at, i / width / height, i / width % height, i % width, &sum);
         }
-        if (made->residual != NULL) {
-                float residual = made->residual[at[0] * conv->out.stride[0] + at[1] +
-                                                at[2] * conv->out.stride[2] + at[3] * conv->out.stride[3]];
-                sum.exact += (double)residual;
-                sum.chain += residual;
-        }
+        sum.chain = chain_end(&sum.parts);
+        if (residual != NULL)
+                sum.exact += (double)*residual;
         if (made->clamp.on) {
                 sum.exact = fmin(fmax(sum.exact, (double)made->clamp.low), (double)made->clamp.high);
                 sum.chain = fminf(fmaxf(sum.chain, made->clamp.low), made->clamp.high);

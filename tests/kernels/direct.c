@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct and Winograd convolutions and products: the tiles of both instruction sets against the
-// plain chain that they are said to be, bit by bit; Winograd against sums in double.
+// chains that they are said to be, bit by bit; Winograd against sums in double.
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/pack_cache.h"
 #include "core/kernels/conv/winograd.h"
@@ -47,7 +47,7 @@ static void run_direct(Case *made)
         direct_conv_free(direct);
 }
 
-Test(direct, every_result_is_one_chain_of_multiply_adds_on_either_instruction_set)
+Test(direct, every_result_is_a_chain_of_multiply_adds_for_each_block_on_either_instruction_set)
 {
         Sample sample = { 21 };
         for (int round = 0; round < 120; round++) {
@@ -63,6 +63,21 @@ Test(direct, every_result_is_one_chain_of_multiply_adds_on_either_instruction_se
                         shape.padding[i] = sample_int(&sample, 0, (shape.kernel[i] - 1) * shape.dilation[i]);
                 }
                 Case made = make_case(&sample, &shape, sample_int(&sample, 0, 2) != 0);
+                FOR_EACH_ISA(isa) if (direct_isa() != NULL) run_direct(&made);
+                free_case(&made);
+        }
+}
+
+Test(direct, deep_sums_are_several_chains)
+{
+        Sample sample = { 34 };
+        static const Shape shapes[] = {
+                { 2, 1031, 33, 6, 17, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 1, 1 } },
+                { 1, 401, 48, 5, 9, { 3, 3 }, { 1, 2 }, { 1, 1 }, { 1, 1 } },
+                { 1, 130, 20, 9, 7, { 3, 5 }, { 2, 1 }, { 1, 2 }, { 1, 1 } },
+        };
+        for (size_t i = 0; i < 2 * ARRAY_LENGTH(shapes); i++) {
+                Case made = make_case(&sample, &shapes[i / 2], i % 2 == 0);
                 FOR_EACH_ISA(isa) if (direct_isa() != NULL) run_direct(&made);
                 free_case(&made);
         }
@@ -190,7 +205,7 @@ Test(direct, products_of_planes_are_chains_too)
         Sample sample = { 25 };
         FOR_EACH_ISA(isa)
         {
-                int64_t n_planes = 3, n_k = 37, n_columns = 64, n_rows = 29;
+                int64_t n_planes = 3, n_k = 2 * PLANES_BLOCK + 37, n_columns = 64, n_rows = 29;
                 float *a = random_floats(&sample, n_planes * n_rows * n_k),
                       *b = random_floats(&sample, n_planes * n_k * n_columns),
                       *out = guarded_new((size_t)(n_planes * n_rows * n_columns) * sizeof(float));
@@ -210,11 +225,11 @@ Test(direct, products_of_planes_are_chains_too)
                         cr_assert_eq(direct_products_run(products, &ctx, &rows), STATUS_OK);
                         for (int64_t i = 0; i < n_planes * n_rows * n_columns; i++) {
                                 int64_t p = i / n_columns / n_rows;
-                                float want = 0;
+                                Chain want = chain_begin(0, NULL, n_k, PLANES_BLOCK);
                                 for (int64_t k = 0; k < n_k; k++)
-                                        want = fmaf(a[i / n_columns * n_k + k],
-                                                    b[(p * n_k + k) * n_columns + i % n_columns], want);
-                                cr_assert_eq(out[i], want);
+                                        chain_add(&want, a[i / n_columns * n_k + k],
+                                                  b[(p * n_k + k) * n_columns + i % n_columns]);
+                                cr_assert_eq(out[i], chain_end(&want));
                         }
                         direct_products_free(products);
                 }

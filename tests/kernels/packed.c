@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a packed constant: every result against the plain chain that it is said to be, bit
-// by bit, on each instruction set, whatever the number of rows and threads.
+// Products with a packed constant: every result against the chains that it is said to be, bit by
+// bit, on each instruction set, whatever the number of rows and threads.
 #include "core/kernels/product/packed.h"
+#include "tests/kernels/chain.h"
 #include "tests/kernels/product_case.h"
 
 static float expected(const Case *made, int64_t i, int64_t j)
 {
         const DnnlMatmul *matmul = &made->matmul;
-        float sum = made->bias == NULL ? 0 : made->bias[j];
-        for (int64_t k = 0; k < matmul->a.size[1]; k++)
-                sum = fmaf(made->a[i * matmul->a.stride[0] + k],
-                           made->b[k * matmul->b.stride[0] + j * matmul->b.stride[1]], sum);
-        return finished(made, i, j, sum);
+        int64_t n_k = matmul->a.size[1];
+        Chain chain = chain_begin(made->bias == NULL ? 0 : made->bias[j], residual_at(made, i, j), n_k,
+                                  PANELS_BLOCK);
+        for (int64_t k = 0; k < n_k; k++)
+                chain_add(&chain, made->a[i * matmul->a.stride[0] + k],
+                          made->b[k * matmul->b.stride[0] + j * matmul->b.stride[1]]);
+        return clamped(made, chain_end(&chain));
 }
 
 static void run_case(Case *made)
@@ -35,7 +38,7 @@ static void run_case(Case *made)
         packed_matmul_free(packed);
 }
 
-Test(packed, every_result_is_one_chain_of_multiply_adds)
+Test(packed, every_result_is_a_chain_of_multiply_adds_for_each_block)
 {
         static const int64_t columns[] = { 1, 7, 8, 9, 16, 17, 33, 64, 65, 130 };
         Sample sample = { 31 };
@@ -54,6 +57,13 @@ Test(packed, every_result_is_one_chain_of_multiply_adds)
                         run_case(&made);
                         free_case(&made);
                 }
+                // several blocks, for wide tiles, tiles of rows as they lie and dense ones
+                for (int64_t m = 1; m <= 9; m += 2)
+                        for (size_t c = 0; c < ARRAY_LENGTH(columns); c += 3) {
+                                Case deep = make_case(&sample, m, columns[c], 1024 * 2 + m, true);
+                                run_case(&deep);
+                                free_case(&deep);
+                        }
                 // several groups of rows, and a depth that is a multiple of 4 KiB
                 Case large = make_case(&sample, 90, 40, 1024, true);
                 run_case(&large);

@@ -61,13 +61,22 @@ static inline void free_case(Case *made)
 }
 
 // What a product does with a sum that has the bias in it.
-static inline float finished(const Case *made, int64_t i, int64_t j, float sum)
+static inline const float *residual_at(const Case *made, int64_t i, int64_t j)
 {
-        if (made->residual != NULL)
-                sum += made->residual[i * made->matmul.out.stride[0] + j];
+        return made->residual == NULL ? NULL : &made->residual[i * made->matmul.out.stride[0] + j];
+}
+
+static inline float clamped(const Case *made, float sum)
+{
         if (!made->clamp.on || isnan(sum))
                 return sum;
         return fminf(fmaxf(sum, made->clamp.low), made->clamp.high);
+}
+
+static inline float finished(const Case *made, int64_t i, int64_t j, float sum)
+{
+        const float *residual = residual_at(made, i, j);
+        return clamped(made, residual == NULL ? sum : sum + *residual);
 }
 
 static inline void check_result(const Case *made, const char *name,

@@ -21,6 +21,7 @@ struct DirectConv {
         Panels panels;
         DirectRun *runs;
         uint32_t n_runs;
+        uint32_t *block_runs; // the run with which each block begins, and n_runs
         DirectClamp clamp;
         TensorMeta out;
         Frame frame;
@@ -130,13 +131,31 @@ static Order order_of(const DnnlConv *conv, const DirectConv *direct)
                         .weight_step = { rows.weight_step[2], rows.weight_step[0], rows.weight_step[1] } };
 }
 
-static void add_element(DirectConv *direct, int64_t offset)
+// Element `k` of the sum. The first one of a block begins a run.
+static void add_element(DirectConv *direct, int64_t k, int64_t offset, int64_t *n_begun)
 {
         DirectRun *last = direct->n_runs == 0 ? NULL : &direct->runs[direct->n_runs - 1];
-        if (last != NULL && last->offset + last->n == offset)
+        bool begins = *n_begun < direct->panels.n_blocks && k == panels_block_at(&direct->panels, *n_begun);
+        if (begins)
+                direct->block_runs[(*n_begun)++] = direct->n_runs;
+        if (!begins && last->offset + last->n == offset)
                 last->n++;
         else
                 direct->runs[direct->n_runs++] = (DirectRun){ .offset = offset, .n = 1 };
+}
+
+static void list_runs(DirectConv *direct, const Order *order)
+{
+        int64_t n_terms = terms(direct), k = 0, n_begun = 0;
+        for (int64_t a = 0; a < order->n[0]; a++)
+                for (int64_t b = 0; b < order->n[1]; b++)
+                        for (int64_t c = 0; c < order->n[2]; c += n_terms)
+                                add_element(direct, k++,
+                                            (a * order->in_step[0] + b * order->in_step[1] +
+                                             c * order->in_step[2]) /
+                                                    n_terms,
+                                            &n_begun);
+        direct->block_runs[direct->panels.n_blocks] = direct->n_runs;
 }
 
 typedef struct ConvWeights {
@@ -210,7 +229,9 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
         int64_t n_terms = terms(direct), n_k = order.n[0] * order.n[1] * order.n[2] / n_terms,
                 n_out = conv->weight.size[0];
         _cleanup_(freep) float *column = NULL;
-        TRY(panels_init(&direct->panels, isa, n_k, n_out));
+        // Narrow sums are as rough as their terms: one block.
+        TRY(panels_init(&direct->panels, isa, n_k, n_out,
+                        direct->frame.narrow == NULL ? PANELS_BLOCK : MAX(n_k, (int64_t)1)));
         if (direct->frame.narrow != NULL) {
                 column = new_array((size_t)(n_k * n_terms), sizeof(float));
                 if (column == NULL)
@@ -219,14 +240,10 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
         if (direct->frame.scaled)
                 direct->panels.n_behind = 2 * direct->panels.n_panels * panels_width(&direct->panels);
         direct->runs = new_array((size_t)n_k, sizeof(DirectRun));
-        if (direct->runs == NULL)
+        direct->block_runs = new_array((size_t)direct->panels.n_blocks + 1, sizeof(uint32_t));
+        if (direct->runs == NULL || direct->block_runs == NULL)
                 return fail_memory();
-        for (int64_t a = 0; a < order.n[0]; a++)
-                for (int64_t b = 0; b < order.n[1]; b++)
-                        for (int64_t c = 0; c < order.n[2]; c += n_terms)
-                                add_element(direct, (a * order.in_step[0] + b * order.in_step[1] +
-                                                     c * order.in_step[2]) /
-                                                            n_terms);
+        list_runs(direct, &order);
         char format[128];
         snprintf(format, sizeof(format), "%s%ld,%ld,%ld by %ld,%ld,%ld,%ld", prefix_of(direct),
                  (long)order.n[0], (long)order.n[1], (long)order.n[2], (long)order.weight_step[0],
@@ -305,6 +322,7 @@ void direct_conv_free(DirectConv *conv)
         if (conv == NULL)
                 return;
         panels_deinit(&conv->panels);
+        free(conv->block_runs);
         free(conv->runs);
         free(conv);
 }
@@ -331,12 +349,13 @@ typedef struct ConvRun {
 // Where a unit lies. Places are counted on: divisions take as long as a small tile.
 typedef struct Place {
         int64_t unit, part, line, image, y; // the unit in its group, the stretch in its line
+        int64_t panel, block;               // of the weights, of the sum
 } Place;
 
 static Place place_of(const DirectConv *conv, int64_t group)
 {
         int64_t unit = group * conv->units, line = unit / conv->n_parts, rows = conv->out.size[2];
-        return (Place){ 0, unit % conv->n_parts, line, line / rows, line % rows };
+        return (Place){ .part = unit % conv->n_parts, .line = line, .image = line / rows, .y = line % rows };
 }
 
 static void place_next(const DirectConv *conv, Place *place)
@@ -358,7 +377,7 @@ static int64_t part_at(const DirectConv *conv, int64_t part)
         return part * conv->part_pixels + MIN(part, conv->longer_parts);
 }
 
-static void run_unit(const ConvRun *run, const Place *place, int64_t panel, NarrowTile *tile)
+static void run_unit(const ConvRun *run, const Place *place, NarrowTile *tile)
 {
         const DirectConv *conv = run->conv;
         const Frame *frame = &conv->frame;
@@ -366,13 +385,12 @@ static void run_unit(const ConvRun *run, const Place *place, int64_t panel, Narr
         const TensorMeta *in = &frame->in;
         int64_t first = part_at(conv, place->part), next = part_at(conv, place->part + 1);
         int64_t width = panels_width(panels), pixel = place->line * conv->n_pixels + first;
-        int64_t to = pixel * conv->out.size[1] + panel * width,
+        int64_t to = pixel * conv->out.size[1] + place->panel * width,
                 from = place->image * in->stride[0] + place->y * conv->stride[0] * in->stride[2] +
                        first * tile->to.pixel_step;
         const char *at = (const char *)run->framed.in + from * frame_element_bytes(frame);
-        int vectors = panels_vectors(panels, panel);
-        tile->to.out = run->out + to;
-        tile->to.residual = run->residual == NULL ? NULL : run->residual + to;
+        int vectors = panels_vectors(panels, place->panel);
+        panels_to(&tile->to, place->block, run->out, run->residual, to);
         if (frame->narrow == NULL) {
                 tile->to.in = (const float *)(const void *)at;
                 panels->isa->of[vectors - 1][next - first - 1](&tile->to);
@@ -381,7 +399,7 @@ static void run_unit(const ConvRun *run, const Place *place, int64_t panel, Narr
         tile->in = at;
         narrow_look_ahead(&(NarrowPanels){ panels->n_panels, width * (int64_t)sizeof(float) * panels->n_k,
                                            panels->n_k, conv->n_groups > 1 },
-                          panel, place->unit, conv->units, tile);
+                          place->panel, place->unit, conv->units, tile);
         if (frame->scaled) {
                 tile->row_scale = run->framed.scales + pixel;
                 tile->row_offset = run->framed.offsets + pixel;
@@ -389,13 +407,29 @@ static void run_unit(const ConvRun *run, const Place *place, int64_t panel, Narr
         frame->narrow->loops[vectors - 1][next - first - 1](tile);
 }
 
-static void use_panel(const DirectConv *conv, int64_t panel, NarrowTile *tile)
+static void use_panel(const DirectConv *conv, const Place *place, NarrowTile *tile)
 {
         const Panels *panels = &conv->panels;
-        panels_use(panels, panel, &tile->to);
+        int64_t panel = place->panel, block = place->block;
+        panels_use(panels, panel, block, &tile->to);
+        tile->to.runs = conv->runs + conv->block_runs[block];
+        tile->to.n_runs = conv->block_runs[block + 1] - conv->block_runs[block];
+        tile->to.clamps = conv->clamp.on && block == conv->panels.n_blocks - 1;
         tile->weights = (const uint8_t *)tile->to.weights;
         tile->column_scale = scales_of(panels, panels->weights) + panel * panels_width(panels);
         tile->column_weight = tile->column_scale + panels->n_panels * panels_width(panels);
+}
+
+// One block of a panel for the units from `place` on, before `last`. Returns where it ended.
+static Place run_block(const ConvRun *run, Place place, int64_t last, Work *work, NarrowTile *tile)
+{
+        const DirectConv *conv = run->conv;
+        int64_t n_k = conv->panels.n_blocks == 1 ? conv->panels.n_k : PANELS_BLOCK,
+                steps = n_k * DIRECT_VECTORS * (conv->part_pixels + 1) / 2; // of a unit
+        use_panel(conv, &place, tile);
+        for (; place.unit < last && !work_stops(work, steps); place_next(conv, &place))
+                run_unit(run, &place, tile);
+        return place;
 }
 
 // The panels of one chunk for the units of a group.
@@ -404,18 +438,13 @@ static void run_group(const ConvRun *run, int64_t group, int64_t chunk, Work *wo
         const DirectConv *conv = run->conv;
         int64_t n_panels = conv->panels.n_panels, n = MIN(conv->units, conv->n_units - group * conv->units);
         int64_t begin = chunk * n_panels / conv->n_chunks, end = (chunk + 1) * n_panels / conv->n_chunks;
-        // of a unit with one panel
-        int64_t steps = conv->panels.n_k * DIRECT_VECTORS * (conv->part_pixels + 1) / 2;
         Place first = place_of(conv, group);
         while (begin < end && first.unit < n && !work->stops) {
                 int64_t last = MIN(first.unit + conv->at_once, n);
                 Place place = first;
-                for (int64_t panel = begin; panel < end; panel++) {
-                        use_panel(conv, panel, tile);
-                        for (place = first; place.unit < last && !work_stops(work, steps);
-                             place_next(conv, &place))
-                                run_unit(run, &place, panel, tile);
-                }
+                for (first.panel = begin; first.panel < end; first.panel++)
+                        for (first.block = 0; first.block < conv->panels.n_blocks; first.block++)
+                                place = run_block(run, first, last, work, tile);
                 first = place;
         }
 }
@@ -426,10 +455,7 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
         const DirectConv *conv = run->conv;
         int64_t pixel_step = conv->frame.in.stride[3] * conv->stride[1];
         NarrowTile tile = { .to = { .pixel_step = pixel_step,
-                                    .runs = conv->runs,
-                                    .n_runs = conv->n_runs,
                                     .out_step = conv->out.size[1],
-                                    .clamps = conv->clamp.on,
                                     .low = conv->clamp.low,
                                     .high = conv->clamp.high },
                             .in_step = pixel_step * frame_element_bytes(&conv->frame),
@@ -453,7 +479,6 @@ Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const floa
 struct DirectProducts {
         Panels panels; // of all planes, side by side
         int64_t n_planes, n_columns, plane_panels;
-        DirectRun run;
         char name[32];
 };
 
@@ -476,7 +501,7 @@ Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_prod
         DirectProducts *products = calloc(1, sizeof(*products));
         Status status = products == NULL ? fail_memory()
                                          : panels_init(&products->panels, isa, planes->n_k,
-                                                       planes->n_planes * planes->n_columns);
+                                                       planes->n_planes * planes->n_columns, PLANES_BLOCK);
         if (status == STATUS_OK)
                 status = panels_fill(&products->panels, &planes->source, planes->format,
                                      (PanelFill){ .fill = pack_plane_panel, .context = planes });
@@ -487,7 +512,6 @@ Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_prod
         products->n_planes = planes->n_planes;
         products->n_columns = planes->n_columns;
         products->plane_panels = planes->n_columns / panels_width(&products->panels);
-        products->run = (DirectRun){ .n = planes->n_k };
         snprintf(products->name, sizeof(products->name), "direct:%s", isa_name(isa->isa));
         *out_products = products;
         return STATUS_OK;
@@ -512,34 +536,43 @@ typedef struct ProductsRun {
         const DirectRows *rows;
 } ProductsRun;
 
+// One block of a panel for all rows.
+static void run_rows(const ProductsRun *run, int64_t panel, int64_t block, Work *work)
+{
+        const DirectProducts *products = run->products;
+        const DirectRows *rows = run->rows;
+        const Panels *panels = &products->panels;
+        int64_t k = panels_block_at(panels, block), n_columns = products->n_columns,
+                most = panels_most_pixels(panels->isa, panels->n_k), n_parts = (rows->n + most - 1) / most;
+        DirectRun block_run = { .offset = k, .n = panels_block_at(panels, block + 1) - k };
+        DirectTile tile = {
+                .pixel_step = panels->n_k, .runs = &block_run, .n_runs = 1, .out_step = n_columns
+        };
+        int64_t plane = panel / products->plane_panels,
+                to = plane * rows->out_step + panel % products->plane_panels * panels_width(panels);
+        panels_use(panels, panel, block, &tile);
+        for (int64_t part = 0; part < n_parts && !work_stops(work, most * block_run.n * DIRECT_VECTORS);
+             part++) {
+                int64_t first = part * rows->n / n_parts, next = (part + 1) * rows->n / n_parts;
+                tile.in = rows->a + plane * rows->a_step + first * panels->n_k;
+                panels_to(&tile, block, rows->out, NULL, to + first * n_columns);
+                panels->isa->of[DIRECT_VECTORS - 1][next - first - 1](&tile);
+        }
+}
+
 static void run_panels(void *argument, int64_t begin, int64_t end)
 {
         const ProductsRun *run = argument;
-        const DirectProducts *products = run->products;
-        const DirectRows *rows = run->rows;
-        int64_t n_k = products->run.n, n_columns = products->n_columns,
-                most = panels_most_pixels(products->panels.isa, n_k);
-        int64_t n_parts = (rows->n + most - 1) / most;
-        DirectTile tile = { .pixel_step = n_k, .runs = &products->run, .n_runs = 1, .out_step = n_columns };
         Work work = { .ctx = run->ctx };
-        for (int64_t panel = begin; panel < end && !work.stops; panel++) {
-                int64_t plane = panel / products->plane_panels,
-                        column = panel % products->plane_panels * panels_width(&products->panels);
-                panels_use(&products->panels, panel, &tile);
-                for (int64_t part = 0; part < n_parts && !work_stops(&work, most * n_k * DIRECT_VECTORS);
-                     part++) {
-                        int64_t first = part * rows->n / n_parts, next = (part + 1) * rows->n / n_parts;
-                        tile.in = rows->a + plane * rows->a_step + first * n_k;
-                        tile.out = rows->out + plane * rows->out_step + first * n_columns + column;
-                        products->panels.isa->of[DIRECT_VECTORS - 1][next - first - 1](&tile);
-                }
-        }
+        for (int64_t panel = begin; panel < end && !work.stops; panel++)
+                for (int64_t block = 0; block < run->products->panels.n_blocks; block++)
+                        run_rows(run, panel, block, &work);
 }
 
 Status direct_products_run(const DirectProducts *products, const RunContext *ctx, const DirectRows *rows)
 {
         ProductsRun run = { ctx, products, rows };
-        int64_t work = rows->n * products->run.n * panels_width(&products->panels);
+        int64_t work = rows->n * products->panels.n_k * panels_width(&products->panels);
         TRY(parallel_for(ctx, products->panels.n_panels, MAX((int64_t)1, 1000000 / MAX(work, (int64_t)1)),
                          run_panels, &run));
         return run_poll(ctx);

@@ -28,8 +28,10 @@ size_t direct_conv_scratch(const DirectConv *conv);
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,
                        float *out, void *scratch);
 
-// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. `source`: what
-// b was made from, in the way that `format` names.
+// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. Winograd's
+// transforms make the error of a sum several times as large, so blocks (panels.h) are smaller than
+// elsewhere. `source`: what b was made from, in the way that `format` names.
+enum { PLANES_BLOCK = 256 };
 typedef struct DirectProducts DirectProducts;
 typedef struct DirectPlanes {
         int64_t n_planes, n_k, n_columns;

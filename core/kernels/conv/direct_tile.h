@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loop of direct convolutions and products: a stretch of pixels times a panel of output
 // channels, held in registers over the whole sum. Every result is one chain of fused multiply-adds
-// over the runs in order, started with the bias. So AVX2 and AVX-512 give the same bits, and no
-// result depends on its neighbours.
+// over the runs in order, started with the bias; panels.h cuts long ones. So AVX2 and AVX-512 give
+// the same bits, and no result depends on its neighbours.
 #pragma once
 #include "core/base/memory.h"
 #include "core/kernels/isa.h"
 
-enum { DIRECT_MAX_PIXELS = 14, DIRECT_VECTORS = 2 };
+enum { DIRECT_MAX_PIXELS = 14, DIRECT_VECTORS = 2, DIRECT_MAX_LANES = 16 };
 // A wide tile has one pixel and DIRECT_WIDE_PANELS full panels, or two pixels and half of them.
 enum { DIRECT_WIDE_PIXELS = 2, DIRECT_WIDE_PANELS = 4 };
 
@@ -22,6 +22,7 @@ typedef struct DirectTile {
         const DirectRun *runs;
         uint32_t n_runs;
         const float *weights, *bias; // of the panel: [element of the runs][channel], [channel]
+        int64_t panel_step;          // floats to the weights of the next panel; of wide tiles
         float *out;                  // of the first pixel
         const float *residual;       // same places as out, added before the clamp; NULL: none
         int64_t out_step;            // floats between pixels
@@ -32,7 +33,7 @@ typedef struct DirectTile {
 
 typedef void DirectLoop(const DirectTile *tile);
 // A tile whose pixels lie side by side: `in` holds n_steps steps of one float for each pixel. `of`
-// says the rest, all but in, pixel_step and runs. A bias of NULL: the sums go on from those in out.
+// says the rest, all but in, pixel_step and runs.
 typedef struct DenseTile {
         DirectTile of;
         const float *in;

@@ -39,9 +39,10 @@ static void *aligned_floats(int64_t n)
         return floats;
 }
 
-Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int64_t n_columns)
+Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int64_t n_columns, int64_t block)
 {
         *panels = (Panels){ .isa = isa, .n_k = n_k, .n_columns = n_columns };
+        panels->n_blocks = MAX((n_k + block - 1) / block, (int64_t)1);
         panels->n_panels = (n_columns + panels_width(panels) - 1) / panels_width(panels);
         int64_t width = panels->n_panels * panels_width(panels);
         panels->bias = aligned_floats(width);
@@ -90,11 +91,14 @@ void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, 
                 to[c] = from[c * step];
 }
 
-void panels_use(const Panels *panels, int64_t panel, DirectTile *tile)
+void panels_use(const Panels *panels, int64_t panel, int64_t block, DirectTile *tile)
 {
-        int64_t column = panel * panels_width(panels);
-        tile->weights = panels->weights + panels_at(panels, panel);
-        tile->bias = panels->bias + column;
+        static const float no_bias[DIRECT_WIDE_PANELS * DIRECT_VECTORS * DIRECT_MAX_LANES];
+        int64_t column = panel * panels_width(panels),
+                row = panels_vectors(panels, panel) * panels->isa->lanes;
+        tile->weights = panels->weights + panels_at(panels, panel) + panels_block_at(panels, block) * row;
+        tile->panel_step = panels_at(panels, 1);
+        tile->bias = block == 0 ? panels->bias + column : no_bias;
         tile->n_valid = (int)MIN(panels->n_columns - column, (int64_t)panels_width(panels));
 }
 

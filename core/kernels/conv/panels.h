@@ -9,6 +9,9 @@
 
 // Rows of the other factor that are used together: they stay in the second-level cache.
 enum { PANELS_GROUP_BYTES = 256 << 10 };
+// A sum of more products is cut into blocks. Each is one chain of fused multiply-adds, the first
+// one with the bias; `out` holds their sum so far. One long chain would round more.
+enum { PANELS_BLOCK = 1024 }; // products at most
 
 typedef struct DirectClamp { // x < low ? low : x > high ? high : x
         bool on;
@@ -24,6 +27,7 @@ typedef struct DirectSource {
 typedef struct Panels {
         const DirectIsa *isa;
         int64_t n_k, n_columns, n_panels;
+        int64_t n_blocks; // of a sum
         int64_t n_behind; // floats behind the panels, which `fill` writes, too
         Storage *storage; // counted: of weights, maybe shared
         const float *weights;
@@ -38,8 +42,9 @@ typedef struct PanelFill {
         const RunContext *poll; // set by panels_fill
 } PanelFill;
 
-// `panels` may be given to panels_deinit after a failure of either.
-Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int64_t n_columns);
+// `block`: products of a block at most. `panels` may be given to panels_deinit after a failure of
+// either function.
+Status panels_init(Panels *panels, const DirectIsa *isa, int64_t n_k, int64_t n_columns, int64_t block);
 // `format`: how the panels come out of the source, beside their shape.
 Status panels_fill(Panels *panels, const DirectSource *from, const char *format, PanelFill fill);
 void panels_deinit(Panels *panels);
@@ -60,7 +65,20 @@ float *panels_start(const Panels *panels, float *weights, int64_t panel);
 int panels_width(const Panels *panels); // columns of a full panel
 // Vectors of a panel: the last one may have a single vector.
 int panels_vectors(const Panels *panels, int64_t panel);
-// Fills in the tile's members for panel `panel`.
-void panels_use(const Panels *panels, int64_t panel, DirectTile *tile);
+// Fills in the tile's weights, bias and n_valid for one block of panel `panel`.
+void panels_use(const Panels *panels, int64_t panel, int64_t block, DirectTile *tile);
+
+// The product with which a block begins.
+static inline int64_t panels_block_at(const Panels *panels, int64_t block)
+{
+        return block == 0 ? 0 : block * panels->n_k / panels->n_blocks;
+}
+
+// The tile's results stand at out[at]. Blocks behind the first one add to what stands there.
+static inline void panels_to(DirectTile *tile, int64_t block, float *out, const float *residual, int64_t at)
+{
+        tile->out = out + at;
+        tile->residual = block > 0 ? tile->out : residual == NULL ? NULL : residual + at;
+}
 // How many rows of the other factor, `step` floats apart, a tile can take.
 int64_t panels_most_pixels(const DirectIsa *isa, int64_t step);

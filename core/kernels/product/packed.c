@@ -3,9 +3,8 @@
 // packed factor is used for all rows while it is in the cache, a few rows at a time. One or two
 // rows take several panels at once: their sums would be too few to hide each other's latency.
 //
-// Where there are dense tiles, the rows of a group are first laid side by side for each tile. A
-// deep sum is cut into blocks, each of which goes on from what the one before left in the output:
-// the bits are those of one chain.
+// Where there are dense tiles, the rows of a group are first laid side by side for each tile. Deep
+// sums are cut into blocks (panels.h), and a panel's block is used for all rows in turn.
 #include "core/kernels/product/packed.h"
 
 #include <stdio.h>
@@ -14,17 +13,15 @@
 struct PackedMatmul {
         Panels panels;
         DirectClamp clamp;
-        DirectRun run;
         int64_t n_rows, a_step, out_step;
         int n_threads;
         int64_t most;                      // rows of a tile
         int64_t group, n_groups, n_chunks; // rows of a group; groups; pieces that the panels are cut into
         bool dense;
-        int64_t n_blocks; // of a sum
         char name[32];
 };
 
-enum { DENSE_GROUP_BYTES = 640 << 10, DENSE_STEPS = 1024, DENSE_PANELS = 4 }; // bytes, steps of a block
+enum { DENSE_GROUP_BYTES = 640 << 10, DENSE_PANELS = 4 };
 
 static bool fits(const DnnlMatmul *matmul)
 {
@@ -47,7 +44,7 @@ static void pack_panel(const void *context, const Panels *panels, int64_t panel,
 static Status pack(const DnnlMatmul *matmul, Panels *panels)
 {
         const TensorMeta *b = &matmul->b;
-        TRY(panels_init(panels, direct_isa(), b->size[0], b->size[1]));
+        TRY(panels_init(panels, direct_isa(), b->size[0], b->size[1], PANELS_BLOCK));
         char format[64];
         snprintf(format, sizeof(format), "by %ld,%ld", (long)b->stride[0], (long)b->stride[1]);
         DirectSource source = { .share = matmul->share, .data = matmul->b_data };
@@ -60,7 +57,6 @@ static Status pack(const DnnlMatmul *matmul, Panels *panels)
 static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
 {
         int64_t n_k = matmul->a.size[1];
-        packed->run = (DirectRun){ .n = n_k };
         packed->n_rows = matmul->a.size[0];
         packed->n_threads = matmul->n_threads;
         packed->a_step = matmul->a.stride[0];
@@ -68,10 +64,10 @@ static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
         // laying out the rows costs about as much as a panel's multiplications
         packed->dense = packed->panels.isa->dense_rows != NULL && n_k >= packed->panels.isa->dense_from &&
                         packed->n_rows > DIRECT_WIDE_PIXELS && packed->panels.n_panels >= DENSE_PANELS;
-        packed->n_blocks = packed->dense ? (n_k + DENSE_STEPS - 1) / DENSE_STEPS : 1;
         packed->most = packed->dense ? packed->panels.isa->max_pixels
                                      : panels_most_pixels(packed->panels.isa, packed->a_step);
-        int64_t deep = (n_k + packed->n_blocks - 1) / packed->n_blocks,
+        int64_t n_blocks = packed->dense ? packed->panels.n_blocks : 1,
+                deep = (n_k + n_blocks - 1) / n_blocks,
                 most_bytes = packed->dense ? DENSE_GROUP_BYTES : PANELS_GROUP_BYTES;
         packed->group =
                 MAX(most_bytes / (int64_t)sizeof(float) / deep / packed->most, (int64_t)1) * packed->most;
@@ -123,7 +119,7 @@ size_t packed_matmul_scratch(const PackedMatmul *matmul)
         if (!matmul->dense)
                 return 0;
         return (size_t)(matmul->n_threads > 1 ? matmul->n_rows : MIN(matmul->group, matmul->n_rows)) *
-               (size_t)matmul->run.n * sizeof(float);
+               (size_t)matmul->panels.n_k * sizeof(float);
 }
 
 typedef struct MatmulRun {
@@ -148,7 +144,7 @@ static Group group_at(const MatmulRun *run, int64_t index)
         group.n_parts = (group.n_rows + matmul->most - 1) / matmul->most;
         group.part_rows = group.n_rows / group.n_parts;
         group.longer_parts = group.n_rows % group.n_parts;
-        group.dense = run->scratch + (matmul->n_threads > 1 ? group.begin * matmul->run.n : 0);
+        group.dense = run->scratch + (matmul->n_threads > 1 ? group.begin * matmul->panels.n_k : 0);
         return group;
 }
 
@@ -158,23 +154,18 @@ static int64_t part_at(const Group *group, int64_t part)
         return part * group->part_rows + MIN(part, group->longer_parts);
 }
 
-static int64_t block_at(const PackedMatmul *matmul, int64_t block)
-{
-        return block * matmul->run.n / matmul->n_blocks;
-}
-
 // ---- dense tiles ----
 static void lay_out_group(const MatmulRun *run, const Group *group, Work *work)
 {
         const PackedMatmul *matmul = run->matmul;
-        for (int64_t block = 0; block < matmul->n_blocks; block++) {
-                int64_t k = block_at(matmul, block), n = block_at(matmul, block + 1) - k;
+        const Panels *panels = &matmul->panels;
+        for (int64_t block = 0; block < panels->n_blocks; block++) {
+                int64_t k = panels_block_at(panels, block), n = panels_block_at(panels, block + 1) - k;
                 for (int64_t part = 0; part < group->n_parts && !work_stops(work, matmul->most * n); part++) {
                         int64_t first = part_at(group, part);
-                        matmul->panels.isa->dense_rows(run->a + (group->begin + first) * matmul->a_step + k,
-                                                       matmul->a_step,
-                                                       (int)(part_at(group, part + 1) - first), n,
-                                                       group->dense + k * group->n_rows + first * n);
+                        panels->isa->dense_rows(run->a + (group->begin + first) * matmul->a_step + k,
+                                                matmul->a_step, (int)(part_at(group, part + 1) - first), n,
+                                                group->dense + k * group->n_rows + first * n);
                 }
         }
 }
@@ -196,14 +187,10 @@ static void run_dense_panel(const MatmulRun *run, const Group *group, int64_t bl
         const PackedMatmul *matmul = run->matmul;
         const Panels *panels = &matmul->panels;
         int vectors = panels_vectors(panels, panel);
-        int64_t k = block_at(matmul, block), n = block_at(matmul, block + 1) - k,
+        int64_t k = panels_block_at(panels, block), n = panels_block_at(panels, block + 1) - k,
                 wide = vectors * panels->isa->lanes;
-        bool ends = block == matmul->n_blocks - 1;
-        panels_use(panels, panel, &tile->of);
-        tile->of.weights += k * wide;
-        if (block > 0)
-                tile->of.bias = NULL;
-        tile->of.clamps = matmul->clamp.on && ends;
+        panels_use(panels, panel, block, &tile->of);
+        tile->of.clamps = matmul->clamp.on && block == panels->n_blocks - 1;
         tile->n_steps = n;
         tile->next_step = wide * (int64_t)sizeof(float) / group->n_parts;
         for (int64_t part = 0; part < group->n_parts && !work_stops(work, n * matmul->most); part++) {
@@ -211,10 +198,9 @@ static void run_dense_panel(const MatmulRun *run, const Group *group, int64_t bl
                 int64_t to = (group->begin + first) * matmul->out_step + panel * panels_width(panels);
                 // the same block of the next panel
                 tile->next =
-                        (const char *)(tile->of.weights + matmul->run.n * wide) + part * n * tile->next_step;
+                        (const char *)(tile->of.weights + panels->n_k * wide) + part * n * tile->next_step;
                 tile->in = group->dense + k * group->n_rows + first * n;
-                tile->of.out = run->out + to;
-                tile->of.residual = run->residual == NULL || !ends ? NULL : run->residual + to;
+                panels_to(&tile->of, block, run->out, run->residual, to);
                 panels->isa->dense[vectors - 1][n_rows - 1](tile);
         }
 }
@@ -233,7 +219,7 @@ static void run_dense_piece(void *argument, int64_t begin, int64_t end)
                 int64_t chunk = piece % matmul->n_chunks;
                 if (!lays_out_all(matmul))
                         lay_out_group(run, &group, &work);
-                for (int64_t block = 0; block < matmul->n_blocks; block++)
+                for (int64_t block = 0; block < matmul->panels.n_blocks; block++)
                         for (int64_t panel = chunk * n_panels / matmul->n_chunks;
                              panel < (chunk + 1) * n_panels / matmul->n_chunks && !work.stops; panel++)
                                 run_dense_panel(run, &group, block, panel, &work, &tile);
@@ -242,13 +228,13 @@ static void run_dense_piece(void *argument, int64_t begin, int64_t end)
 
 // ---- tiles of rows as they lie ----
 // Rows from `first` on of the columns of the tile's panel.
-static void run_tile(const MatmulRun *run, int64_t first, int64_t panel, DirectTile *tile, DirectLoop *loop)
+static void run_tile(const MatmulRun *run, int64_t first, int64_t panel, int64_t block, DirectTile *tile,
+                     DirectLoop *loop)
 {
         const PackedMatmul *matmul = run->matmul;
-        int64_t to = first * matmul->out_step + panel * panels_width(&matmul->panels);
         tile->in = run->a + first * matmul->a_step;
-        tile->out = run->out + to;
-        tile->residual = run->residual == NULL ? NULL : run->residual + to;
+        panels_to(tile, block, run->out, run->residual,
+                  first * matmul->out_step + panel * panels_width(&matmul->panels));
         loop(tile);
 }
 
@@ -260,42 +246,46 @@ static int64_t panels_at_once(const PackedMatmul *matmul, int64_t n_rows, int64_
         return panel + n <= end && full ? n : 1;
 }
 
-static int64_t run_panels(const MatmulRun *run, int64_t group, int64_t panel, int64_t end, Work *work,
-                          DirectTile *tile)
+// One block of `n_panels` panels for the rows of a group.
+static void run_block(const MatmulRun *run, const Group *rows, int64_t panel, int64_t n_panels, int64_t block,
+                      Work *work)
 {
         const PackedMatmul *matmul = run->matmul;
-        Group rows = group_at(run, group);
-        int64_t n_panels = panels_at_once(matmul, rows.n_rows, panel, end);
-        int vectors = panels_vectors(&matmul->panels, panel);
-        panels_use(&matmul->panels, panel, tile);
-        for (int64_t part = 0; part < rows.n_parts && !work_stops(work, matmul->run.n * matmul->most);
+        const Panels *panels = &matmul->panels;
+        int64_t k = panels_block_at(panels, block);
+        int vectors = panels_vectors(panels, panel);
+        DirectRun block_run = { .offset = k, .n = panels_block_at(panels, block + 1) - k };
+        DirectTile tile = { .pixel_step = matmul->a_step,
+                            .runs = &block_run,
+                            .n_runs = 1,
+                            .out_step = matmul->out_step,
+                            .clamps = matmul->clamp.on && block == panels->n_blocks - 1,
+                            .low = matmul->clamp.low,
+                            .high = matmul->clamp.high };
+        panels_use(panels, panel, block, &tile);
+        for (int64_t part = 0; part < rows->n_parts && !work_stops(work, block_run.n * matmul->most);
              part++) {
-                int64_t first = part_at(&rows, part), last = part_at(&rows, part + 1);
-                run_tile(run, rows.begin + first, panel, tile,
-                         n_panels > 1 ? matmul->panels.isa->wide[rows.n_rows - 1]
-                                      : matmul->panels.isa->of[vectors - 1][last - first - 1]);
+                int64_t first = part_at(rows, part), last = part_at(rows, part + 1);
+                run_tile(run, rows->begin + first, panel, block, &tile,
+                         n_panels > 1 ? panels->isa->wide[rows->n_rows - 1]
+                                      : panels->isa->of[vectors - 1][last - first - 1]);
         }
-        return n_panels;
 }
 
 static void run_piece(void *argument, int64_t begin, int64_t end)
 {
         const MatmulRun *run = argument;
         const PackedMatmul *matmul = run->matmul;
-        DirectTile tile = { .pixel_step = matmul->a_step,
-                            .runs = &matmul->run,
-                            .n_runs = 1,
-                            .out_step = matmul->out_step,
-                            .clamps = matmul->clamp.on,
-                            .low = matmul->clamp.low,
-                            .high = matmul->clamp.high };
         Work work = { .ctx = run->ctx };
+        int64_t n_panels = matmul->panels.n_panels, n_blocks = matmul->panels.n_blocks, n;
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
-                int64_t group = piece / matmul->n_chunks, chunk = piece % matmul->n_chunks,
-                        n_panels = matmul->panels.n_panels;
-                int64_t last = (chunk + 1) * n_panels / matmul->n_chunks;
-                for (int64_t panel = chunk * n_panels / matmul->n_chunks; panel < last && !work.stops;)
-                        panel += run_panels(run, group, panel, last, &work, &tile);
+                Group rows = group_at(run, piece / matmul->n_chunks);
+                int64_t chunk = piece % matmul->n_chunks, last = (chunk + 1) * n_panels / matmul->n_chunks;
+                for (int64_t panel = chunk * n_panels / matmul->n_chunks; panel < last; panel += n) {
+                        n = panels_at_once(matmul, rows.n_rows, panel, last);
+                        for (int64_t block = 0; block < n_blocks && !work.stops; block++)
+                                run_block(run, &rows, panel, n, block, &work);
+                }
         }
 }
 

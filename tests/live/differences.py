@@ -14,7 +14,7 @@ PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot"
             "kron", "vander", "baddbmm", "cov", "corrcoef")
 
 FACTORED = {"aten::linalg_lu", "aten::linalg_lu_factor", "aten::linalg_lu_factor_ex", "aten::slogdet",
-            "aten::linalg_slogdet", "aten::_linalg_slogdet", "aten::_linalg_det"}
+            "aten::linalg_slogdet", "aten::_linalg_slogdet", "aten::_linalg_det", "aten::linalg_cond"}
 
 # Differences that stay: a pattern of "kind, overload: words", and why.
 KNOWN = {
@@ -374,7 +374,7 @@ def is_undefined(call, env, result):
         front = operands[0][..., : operands[0].shape[-2]]  # the columns that the basis is made of
         return bool((torch.linalg.matrix_rank(front, rtol=1e-4) < min(front.shape[-2:])).any())
     if name in FACTORED:
-        return has_dependent_columns(operands[0], name.endswith("det"))
+        return has_dependent_columns(operands[0], name.endswith(("det", "cond")))
     if name == "aten::_grouped_mm" and len(operands) == 3 and operands[0].dim() != operands[1].dim():
         return leaves_out_a_row(operands)  # of memory that nobody writes
     if "embedding_bag" in name and not all(tensor.is_contiguous() for tensor in operands[1:3]):
@@ -411,11 +411,13 @@ def is_undefined(call, env, result):
 
 def has_dependent_columns(matrices, whole):
     """Whether a pivot is zero but for rounding: which one, and what stands beside it, is a matter of
-    the steps, and so are sign and logarithm of a determinant (`whole`). PyTorch multiplies by the
-    reciprocal of a pivot, so that equal rows leave a difference; fxserve divides."""
+    the steps. So are sign and logarithm of a determinant, and a condition number (`whole`). PyTorch
+    multiplies by the reciprocal of a pivot, so that equal rows leave a difference; fxserve divides."""
     if not matrices.isfinite().all():
         return True
-    front = matrices.double()[..., : matrices.shape[-2]]
+    front = matrices.double()
+    if not whole:
+        front = front[..., : matrices.shape[-2]]
     if not whole and front.shape[-1] == front.shape[-2]:
         front = front[..., :-1]  # the last pivot of a square matrix divides nothing
     noise = 8 * max(front.shape[-2:]) * torch.finfo(matrices.dtype).eps

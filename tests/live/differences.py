@@ -26,8 +26,8 @@ KNOWN = {
     "overload alone; x.mul_(2.5) is mul_.Tensor",
     r"differs.*native_group_norm": "PyTorch reads strided weights as if they were dense",
     r"refused with 400, aten\.(inner|tensordot)\..*Bool": "PyTorch's dot of bools depends on strides",
-    r"refused with 400, aten\.adaptive_avg_pool.*(not implemented for|Expected 4D or 5D)": "PyTorch takes "
-    "the mean where all sizes are 1",
+    r"refused with 400, aten\.adaptive_avg_pool.*(not implemented for|Expected (3D or 4D|4D or 5D))":
+    "PyTorch takes the mean where all sizes are 1",
     r"refused with 400, aten\.conv_transpose.*Output size is too small": "PyTorch lets some of "
     "its kernels make nothing",
     r"accepted, .*pad[123]d.*possibly 0 batch size": "PyTorch refuses images without channels",

@@ -413,6 +413,8 @@ def has_dependent_columns(matrices, whole):
     """Whether a pivot is zero but for rounding: which one, and what stands beside it, is a matter of
     the steps. So are sign and logarithm of a determinant, and a condition number (`whole`). PyTorch
     multiplies by the reciprocal of a pivot, so that equal rows leave a difference; fxserve divides."""
+    if not matrices.is_floating_point():  # taken only without elements
+        return False
     if not matrices.isfinite().all():
         return True
     front = matrices.double()

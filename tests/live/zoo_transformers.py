@@ -4,12 +4,12 @@
 `shrink` sets what it knows of a configuration, and `arguments` makes a configuration with it. Not
 every type can be shrunk so far, so forms that change less and larger inputs are tried after it, until
 PyTorch runs one. Inputs are those that `forward` asks for, by their names, then all that have a maker;
-`fitting` changes their sizes as the model's errors say. OWN, ARGUMENTS and SETTINGS have what some
-types need besides.
+`fitting` changes their sizes as the model's errors say. zoo_types.py has what some types need besides.
 """
 
 import contextlib
 import functools
+import importlib
 import inspect
 import itertools
 import re
@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from zoo_parts import made_on_meta
+from zoo_types import ARGUMENTS, OWN, SETTINGS
 
 DEPTHS = {
     name: 2
@@ -197,6 +198,9 @@ class Inputs:
     def spatial_shapes(self):
         return [[4, 4]] * self.batch
 
+    def merge_sizes(self):
+        return [2] * len(self.grid_thw())
+
     def image_sizes(self):
         pixels = self.pixel_values()
         return [[64, 64] if pixels.dim() == 5 else list(pixels.shape[-2:])] * self.batch
@@ -246,87 +250,7 @@ class Inputs:
 
 ALIASES = {
     "input_ids": "tokens", "decoder_input_ids": "tokens", "qformer_input_ids": "tokens",
-    "image_grid_thw": "grid_thw", "target_sizes": "spatial_shapes"
-}
-# Inputs that nothing but the model type tells.
-OWN = {
-    "blip_2_qformer": {
-        "encoder_hidden_states": lambda own: torch.randn(own.batch, 16, own.config.encoder_hidden_size)
-    },
-    "clap": {"input_features": lambda own: torch.randn(own.batch, 1, 1001, 64)},
-    "decision_transformer": {
-        "states": lambda own: torch.randn(own.batch, own.length, 17),
-        "actions": lambda own: torch.randn(own.batch, own.length, 4),
-        "rewards": lambda own: torch.randn(own.batch, own.length, 1),
-        "returns_to_go": lambda own: torch.randn(own.batch, own.length, 1),
-        "timesteps": lambda own: torch.arange(own.length).expand(own.batch, -1).clone()
-    },
-    "dia": {"decoder_input_ids": lambda own: torch.randint(3, 60, (own.batch, own.length, 9))},
-    "granite_docling": {"pixel_attention_mask": lambda own: torch.ones(own.batch, 1, dtype=torch.bool)},
-    "idefics": {
-        "pixel_values": lambda own: torch.randn(own.batch, 1, 3, 32, 32),
-        "image_attention_mask": lambda own: torch.ones(*own.tokens().shape, 1, dtype=torch.long)
-    },
-    "instructblip": {"input_ids": Inputs.tokens},
-    "kyutai_speech_to_text": {"input_ids": lambda own: torch.randint(3, 60, (own.batch, own.length, 33))},
-    "lxmert": {
-        "visual_feats": lambda own: torch.randn(own.batch, 6, 2048),
-        "visual_pos": lambda own: torch.rand(own.batch, 6, 4)
-    },
-    "qwen3_asr_encoder": {
-        "input_features": lambda own: torch.randn(own.batch, 8, 200),
-        "input_features_mask": lambda own: torch.ones(own.batch, 200, dtype=torch.long)
-    },
-    "oneformer": {"task_inputs": lambda own: torch.randint(3, 60, (own.batch, 77))},
-    "perceiver": {"inputs": lambda own: torch.randn(own.batch, 24, own.config.d_model)},
-    **{kind: {"latents": lambda own: torch.randn(own.batch, own.config.hidden_size, own.length)}
-       for kind in ("mimi_decoder", "pocket_tts_audio_tokenizer_decoder")},
-    **{kind: {"pixel_values": lambda own: own.patches().reshape(-1, 3, 8, 8)}
-       for kind in ("kimi_k25", "kimi_k25_vision", "paddleocr_vl")},
-    **{kind: {"pixel_attention_mask": lambda own: torch.ones(own.batch, 16, dtype=torch.long)}
-       for kind in ("lfm2_vl", "siglip2", "siglip2_vision_model")}
-}
-# What a configuration has to be made with.
-COMPASS = {
-    "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"],
-    "rope_parameters": {name: {"rope_type": "default", "rope_theta": 1e4}
-                        for name in ("sliding_attention", "full_attention")}
-}
-GEMMA4 = {
-    "num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"], "num_kv_shared_layers": 0,
-    "head_dim": 8, "global_head_dim": 16, "hidden_size": 32, "intermediate_size": 48,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "num_global_key_value_heads": 2
-}
-ARGUMENTS = {
-    "cohere_compass": {"text_config": COMPASS}, "cohere_compass_text": COMPASS,
-    **{kind: {"text_config": GEMMA4} for kind in ("gemma4", "gemma4_unified")},
-    **{f"{kind}_text": GEMMA4 for kind in ("gemma4", "gemma4_unified")},
-    "emu3": {"vocabulary_map": {"<image>": 62, "<|extra_200|>": 61,
-                                **{f"<|visual token {at:06}|>": 3 + at for at in range(8)}}},
-    "granite4_vision": {"deepstack_layer_map": [[0, 0]]},
-    "informer": {"prediction_length": 4},
-    # With the usual range all scores are alike, and rounding decides which are the best.
-    "pp_doclayout_v3": {"initializer_range": 0.5}, "pp_doclayout_v4": {"initializer_range": 0.2}
-}
-# Settings without which a model type's own configuration makes no model that runs.
-SETTINGS = {
-    "blip-2": {"image_token_index": 62},
-    "chameleon": {
-        "vocabulary_map": {"<image>": 62, **{f"IMGIMG{letter}Z": 3 + at for at, letter in enumerate("ABCD")}}
-    },
-    "clap": {"audio_config.num_mel_bins": 64, "audio_config.hidden_size": 768},
-    "deepseek_ocr2": {"text_config.mlp_layer_types": ["dense", "sparse"],
-                      "vision_config.sam_config.downsample_channels": [64, 32]},
-    "dbrx": {"attn_config.rope_theta": 1e4, "attn_config.clip_qkv": 8.0},
-    "esm": {"pad_token_id": 0, "mask_token_id": 61},
-    "florence2": {"vision_config.projection_dim": 32},
-    "instructblip": {"image_token_index": 62},
-    "kyutai_speech_to_text": {"audio_pad_token_id": 0},
-    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
-    "mamba2": {"num_heads": 8},
-    "nemotron": {"num_key_value_heads": 2},
-    "paligemma": {"vision_config.projection_dim": 32},
-    "perceiver": {"d_latents": 32, "num_latents": 16, "num_self_attends_per_block": 2}
+    "image_grid_thw": "grid_thw", "target_sizes": "spatial_shapes", "image_merge_sizes": "merge_sizes"
 }
 WANTED = ("attention_mask", "past_time_features", "past_observed_mask", "bbox", "target_sizes")
 
@@ -344,12 +268,12 @@ def inputs_of(module, batch, length, sound, every):
     if getattr(config, "is_encoder_decoder", False):
         names.append("decoder_input_ids")
     if getattr(config, "vision_config", None) is not None and hasattr(config, "text_config"):
-        names += ["pixel_values", "image_grid_thw", "image_sizes", "spatial_shapes"]
+        names += ["pixel_values", "image_grid_thw", "image_sizes", "spatial_shapes", "image_merge_sizes"]
     names += accepted if every else []
     makers = Inputs(config, accepted, batch, length, sound)
     drawn = {
         name: own[name](makers) if name in own else makers.of(name)
-        for name in dict.fromkeys(names) if name in accepted
+        for name in dict.fromkeys(names) if name in accepted or name in own
     }
     return {name: value for name, value in drawn.items() if value is not None}
 
@@ -370,6 +294,15 @@ def with_pictures(module, named, words):
             call(module, more)
             return more
     return None
+
+
+def in_frames(config, named, words):
+    """The inputs with several pictures each where the model wants five dimensions, or None."""
+    pixels = named.get("pixel_values")
+    if pixels is None or pixels.dim() != 4 or not re.search("expected 5, got 4|must be a 5D tensor", words):
+        return None
+    frames = first_of(config, ("num_frames", ), 2)
+    return {**named, "pixel_values": torch.randn(len(pixels), frames, *pixels.shape[1:])}
 
 
 # An error's words, and the dimensions of inputs that they may be about.
@@ -403,7 +336,9 @@ def fitting(module, named):
             call(module, named)
             return named
         except (RuntimeError, ValueError) as error:
-            changed = with_pictures(module, named, str(error)) or resized(named, str(error))
+            words = str(error)
+            changed = with_pictures(module, named, words) or in_frames(module.config, named, words)
+            changed = changed or resized(named, words)
             if changed is None:
                 raise
             named = changed
@@ -446,6 +381,25 @@ def with_sized(module, named):
     return more
 
 
+def bare_model(kind, config):
+    """What AutoModel makes; where it fails, the class itself made with what it takes: the configuration or
+    a part of it."""
+    import transformers
+    from transformers.models.auto.configuration_auto import model_type_to_module_name
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+    try:
+        return transformers.AutoModel.from_config(config)
+    except (AttributeError, ValueError):
+        name, folder = MODEL_MAPPING_NAMES[kind], model_type_to_module_name(kind)
+        room = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+        model = getattr(room, name) if isinstance(name, str) else type(None)
+        wanted = getattr(model, "config_class", ())
+        taken = [part for part in (config, *inner_configs(config).values()) if isinstance(part, wanted)]
+        if len(taken) != 1:
+            raise
+        return model(taken[0])
+
+
 def made(kind, form, anew):
     """A model with the configuration shrunk, `anew` with one that is made small."""
     import transformers
@@ -460,7 +414,7 @@ def made(kind, form, anew):
         setattr(functools.reduce(getattr, inner, config), name, value)
     if not isinstance(MODEL_MAPPING_NAMES[kind], str) and not config.architectures:
         config.architectures = list(MODEL_MAPPING_NAMES[kind][:1])
-    module = made_on_meta(lambda: transformers.AutoModel.from_config(config)).eval()
+    module = made_on_meta(lambda: bare_model(kind, config)).eval()
     for weight in module.parameters():  # a router of zeros gives ties, whose order is free
         if weight.dim() > 1 and weight.is_floating_point() and not weight.any():
             weight.normal_(std=0.02)

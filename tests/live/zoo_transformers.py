@@ -121,14 +121,17 @@ def call(body, named):
 
 
 class ByName(nn.Module):
-    """A model called with named inputs in a fixed order."""
+    """A model called with named inputs in a fixed order. A cache is none of its outputs."""
 
     def __init__(self, body, names):
         super().__init__()
         self.body, self.names = body, names
 
     def forward(self, *values):
-        return call(self.body, dict(zip(self.names, values)))
+        found = call(self.body, dict(zip(self.names, values)))
+        if isinstance(found, dict) and found.get("cache") is not None:
+            return {name: value for name, value in found.items() if name != "cache"}
+        return found
 
 
 def first_of(config, names, default):
@@ -161,10 +164,11 @@ class Inputs:
         return self.input_features_mask() if sounds else torch.ones_like(self.tokens())
 
     def grid_thw(self):
-        """Pictures in patches: (time, height, width). One for each row of text; a model of pictures alone
-        has one, for torch.export does not take how its attention splits several. Exports have such sizes
-        as constants, so an input of sizes is a list of numbers."""
-        return [[1, 4, 4 * self.batch]] * (self.batch if "input_ids" in self.accepted else 1)
+        """Pictures in patches: (time, height, width). One for all rows of text, for torch.export does not
+        take how attention splits several; one each where the model finds their places itself. Exports have
+        such sizes as constants, so an input of sizes is a list of numbers."""
+        each = "input_ids" in self.accepted and "mm_token_type_ids" not in self.accepted
+        return [[1, 4, 4 * self.batch]] * (self.batch if each else 1)
 
     def patches(self):
         """The numbers of each patch of `grid_thw`, in one row."""
@@ -358,8 +362,9 @@ SIZED = {
 
 
 def with_sized(module, named):
-    """The inputs of a model of pictures alone with what SIZED names."""
-    room, found = sys.modules[type(module).__module__], {}
+    """The inputs of a model of pictures, alone or with text, with what SIZED names."""
+    rooms, found = {sys.modules[type(part).__module__] for part in module.modules()}, {}
+    prefix = "image_" if "input_ids" in named else ""
 
     def recording(function, names):
 
@@ -372,12 +377,19 @@ def with_sized(module, named):
         return recorded
 
     with contextlib.ExitStack() as stack:
-        for name in SIZED.keys() & vars(room).keys():
-            own = recording(getattr(room, name), SIZED[name])
-            stack.enter_context(unittest.mock.patch.object(room, name, own))
+        for room, name in itertools.product(rooms, SIZED):
+            if name in vars(room):
+                own = recording(getattr(room, name), SIZED[name])
+                stack.enter_context(unittest.mock.patch.object(room, name, own))
         call(module, named)
-    more = {**named, **{name: value for name, value in found.items() if isinstance(value, torch.Tensor)}}
-    call(module, more)
+    more = {
+        **named,
+        **{prefix + name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
+    }
+    try:
+        call(module, more)
+    except (TypeError, ValueError, RuntimeError):  # it does not take them beside text
+        return named
     return more
 
 
@@ -434,7 +446,7 @@ def language_model(kind):
         for sizes, sound, every in itertools.product(SIZES, sounds, (False, True)):
             try:
                 first, second = (fitting(module, inputs_of(module, *size, sound, every)) for size in sizes)
-                if "grid_thw" in first:
+                if {"grid_thw", "image_grid_thw"} & first.keys():
                     first, second = (with_sized(module, named) for named in (first, second))
                 return ByName(module, list(first)), tuple(first.values()), tuple(second.values())
             except Exception as caught:

@@ -40,6 +40,7 @@ OWN = {
         "input_points": lambda own: torch.rand(own.batch, 1, 2, 2) * 64,
         "input_labels": lambda own: ones(own, 1, 2)
     } for kind in ("edgetam", "sam2")},
+    "gemma3n": {"pixel_values": lambda own: normal(own, 3, 64, 64)},
     "gemma3n_audio": {
         "audio_mel": lambda own: normal(own, 8 * own.length, own.config.input_feat_size),
         "audio_mel_mask": lambda own: ~ones(own, 8 * own.length, dtype=torch.bool)
@@ -190,6 +191,10 @@ PE_CORE = {
     }
 }
 PE_VIDEO = {"video_config": {"model_type": "pe_video_encoder", "vision_config": PE_CORE}}
+LCNET = {
+    "model_type": "pp_lcnet_v3", "scale": 0.75, "divisor": 16,
+    "out_features": ["stage2", "stage3", "stage4", "stage5"]
+}
 STRIPES = {"reduce_channel": [1, 1, 0], "return_channel": [1, 1, 0]}
 for ratio, side in ("long", 7), ("mid", 5), ("short", 3):
     STRIPES[f"vertical_long_to_small_conv_{ratio}ratio"] = [[side, 1], [1, 1], [side // 2, 0]]
@@ -209,6 +214,11 @@ ARGUMENTS = {
     "edgetam": {"vision_config": REPVIT}, "edgetam_vision_model": REPVIT,
     "emu3": {"vocabulary_map": {"<image>": 62, "<|extra_200|>": 61,
                                 **{f"<|visual token {at:06}|>": 3 + at for at in range(8)}}},
+    "gemma3n": {
+        "vision_soft_tokens_per_image": 4,
+        "vision_config": {"model_type": "gemma3n_vision", "architecture": "test_resnet", "num_classes": 10}
+    },
+    "gemma3n_vision": {"architecture": "test_resnet"},
     **{kind: {"text_config": GEMMA4} for kind in ("gemma4", "gemma4_unified")},
     **{f"{kind}_text": GEMMA4 for kind in ("gemma4", "gemma4_unified")},
     "granite4_vision": {
@@ -249,15 +259,10 @@ ARGUMENTS = {
     # With the usual range all scores are alike, and rounding decides which are the best.
     "pp_doclayout_v3": {"initializer_range": 0.5}, "pp_doclayout_v4": {"initializer_range": 0.2},
     "pp_ocrv6_medium_det": {
-        "intraclass_block_config": STRIPES, "kernel_list": [3, 2, 2], "scale_factor_list": [1, 2, 4, 8]
+        "intraclass_block_config": STRIPES, "kernel_list": [3, 2, 2], "scale_factor_list": [1, 2, 4, 8],
+        "backbone_config": LCNET
     },
-    "pp_ocrv6_small_det": {
-        "layer_list_out_channels": [48, 96, 192, 384],
-        "backbone_config": {
-            "model_type": "pp_lcnet_v3", "scale": 0.75, "divisor": 16,
-            "out_features": ["stage2", "stage3", "stage4", "stage5"]
-        }
-    },
+    "pp_ocrv6_small_det": {"layer_list_out_channels": [48, 96, 192, 384], "backbone_config": LCNET},
     "seggpt": {
         "image_size": [64, 32], "patch_size": 8, "pretrain_image_size": 32, "merge_index": 0,
         "intermediate_hidden_state_indices": [0, 1]
@@ -280,6 +285,10 @@ ARGUMENTS = {
 SPEECH = {"num_filters": 4, "depths": [1] * 7}
 PROMPTS = {"prompt_encoder_config.image_size": 64, "prompt_encoder_config.patch_size": 16}
 SETTINGS = {
+    "apertus1p5": {
+        "vision_config.base_channels": 32, "vision_config.codebook_size": 16,
+        "vision_config.num_res_blocks": 1, "image_token_offset": 8
+    },
     "blip-2": {"image_token_index": 62},
     "blt": {
         "patch_in_forward": False, "encoder_hash_byte_group_vocab": 64, "global_config.hidden_size": 64,
@@ -308,6 +317,7 @@ SETTINGS = {
     "esm": {"pad_token_id": 0, "mask_token_id": 61},
     "fast_vlm": {"vision_config.hidden_size": 3072},
     "florence2": {"vision_config.projection_dim": 32},
+    "gemma3n": {"vision_config.hidden_size": 96},
     "informer": {"distil": False},
     "instructblip": {"image_token_index": 62}, "instructblipvideo": {"video_token_index": 61},
     "kosmos-2": {"latent_query_num": 4},

@@ -164,11 +164,10 @@ class Inputs:
         return self.input_features_mask() if sounds else torch.ones_like(self.tokens())
 
     def grid_thw(self):
-        """Pictures in patches: (time, height, width). One for all rows of text, for torch.export does not
-        take how attention splits several; one each where the model finds their places itself. Exports have
-        such sizes as constants, so an input of sizes is a list of numbers."""
-        each = "input_ids" in self.accepted and "mm_token_type_ids" not in self.accepted
-        return [[1, 4, 4 * self.batch]] * (self.batch if each else 1)
+        """Pictures in patches: (time, height, width). There is one for all rows of text, for torch.export
+        does not take how attention splits several. Exports have such sizes as constants, so an input of
+        sizes is a list of numbers."""
+        return [[1, 4, 4 * self.batch]]
 
     def patches(self):
         """The numbers of each patch of `grid_thw`, in one row."""
@@ -292,7 +291,8 @@ def with_pictures(module, named, words):
     for count in (int(counts[1]) // rows, int(counts[1]) // rows // width):
         ids = torch.cat([torch.full((rows, count), token), named["input_ids"]], 1)
         more = {**named, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        if "mm_token_type_ids" in inspect.signature(module.forward).parameters:  # places of three sides
+        accepted = inspect.signature(module.forward).parameters
+        if "mm_token_type_ids" in accepted or hasattr(module, "get_rope_index"):  # places of three sides
             more["position_ids"] = torch.arange(ids.shape[1]).expand(3, *ids.shape).clone()
         with contextlib.suppress(ValueError):
             call(module, more)

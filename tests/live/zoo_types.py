@@ -191,9 +191,10 @@ PE_CORE = {
     }
 }
 PE_VIDEO = {"video_config": {"model_type": "pe_video_encoder", "vision_config": PE_CORE}}
-LCNET = {
-    "model_type": "pp_lcnet_v3", "scale": 0.75, "divisor": 16,
-    "out_features": ["stage2", "stage3", "stage4", "stage5"]
+HGNET = {
+    "model_type": "hgnet_v2", "out_features": ["stage1", "stage2", "stage3", "stage4"],
+    "hidden_sizes": [16, 32, 48, 64], "stem_channels": [3, 8, 16], "stage_in_channels": [16, 16, 32, 48],
+    "stage_mid_channels": [8, 8, 8, 8], "stage_out_channels": [16, 32, 48, 64]
 }
 STRIPES = {"reduce_channel": [1, 1, 0], "return_channel": [1, 1, 0]}
 for ratio, side in ("long", 7), ("mid", 5), ("short", 3):
@@ -260,9 +261,15 @@ ARGUMENTS = {
     "pp_doclayout_v3": {"initializer_range": 0.5}, "pp_doclayout_v4": {"initializer_range": 0.2},
     "pp_ocrv6_medium_det": {
         "intraclass_block_config": STRIPES, "kernel_list": [3, 2, 2], "scale_factor_list": [1, 2, 4, 8],
-        "backbone_config": LCNET
+        "backbone_config": HGNET
     },
-    "pp_ocrv6_small_det": {"layer_list_out_channels": [48, 96, 192, 384], "backbone_config": LCNET},
+    "pp_ocrv6_small_det": {
+        "layer_list_out_channels": [48, 96, 192, 384],
+        "backbone_config": {
+            "model_type": "pp_lcnet_v3", "scale": 0.75, "divisor": 16,
+            "out_features": ["stage2", "stage3", "stage4", "stage5"]
+        }
+    },
     "seggpt": {
         "image_size": [64, 32], "patch_size": 8, "pretrain_image_size": 32, "merge_index": 0,
         "intermediate_hidden_state_indices": [0, 1]

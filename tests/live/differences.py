@@ -443,13 +443,13 @@ def floats_in(value):
 
 
 def placed_like(ours, theirs):
-    """Our values with the strides that PyTorch's result has."""
+    """Our values with the strides that PyTorch's result has, expanded where it is."""
     if (not isinstance(theirs, torch.Tensor) or ours.shape != theirs.shape or ours.is_contiguous()
         and theirs.is_contiguous()):
         return ours
-    if any(stride == 0 for size, stride in zip(theirs.shape, theirs.stride()) if size > 1):
-        return ours
-    return torch.empty_strided(theirs.shape, theirs.stride(), dtype=ours.dtype).copy_(ours)
+    first = ours[tuple(slice(0, 1 if stride == 0 else None) for stride in theirs.stride())]
+    placed = torch.empty_strided(first.shape, theirs.stride(), dtype=ours.dtype).copy_(first)
+    return placed.expand(theirs.shape)
 
 
 def reads_what_it_writes(call, env):

@@ -115,9 +115,9 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
         Value rows = OP(&c, "aten::reshape", self, INTS(&c, n_rows, n_classes));
         Value column = OP(&c, "aten::reshape", target, INTS(&c, n_rows, 1));
         Value own = OP(&c, "aten::gather", rows, value_int(1), column);
-        Value gap = OP(&c, "aten::clamp_min",
-                       OP(&c, "aten::add.Scalar", OP(&c, "aten::sub.Tensor", rows, own), NAMED(&c, "margin")),
-                       value_int(0));
+        Value gap = OP(&c, "aten::add.Scalar", OP(&c, "aten::sub.Tensor", rows, own), NAMED(&c, "margin"));
+        // NaN is not above 0, so it counts as nothing, nor does its weight.
+        Value left_out = OP(&c, "aten::logical_not", OP(&c, "aten::gt.Scalar", gap, value_int(0)));
         if (p == 2)
                 gap = OP(&c, "aten::mul.Tensor", gap, gap);
         if (weight != NULL)
@@ -126,6 +126,7 @@ static Status multi_margin_loss_expand(Emitter *emitter, const OpCall *call, Val
                             OP(&c, "aten::index_select", NAMED(&c, "weight"), value_int(0),
                                OP(&c, "aten::reshape", target, INTS(&c, n_rows))),
                             INTS(&c, n_rows, 1)));
+        gap = OP(&c, "aten::masked_fill.Scalar", gap, left_out, value_int(0));
         gap = OP(&c, "aten::scatter.value", gap, value_int(1), column, value_int(0));
         Value loss = OP(&c, "aten::div.Scalar", OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, 1)),
                         value_int(n_classes));

@@ -180,12 +180,15 @@ static Status euclidean_dist_expand(Emitter *emitter, const OpCall *call, Value 
 }
 
 // ---- weights as direction and size ----
-// The norm over all dimensions but `dim`, which keep size 1; of all with dim -1 (0-dim then).
+// The norm over all dimensions but `dim`, which keep size 1; of all with dim -1 (0-dim then). Other
+// negative ones count from the end.
 static Value norm_except(Compose *c, Value v, Value p, int64_t dim)
 {
         const TensorMeta *meta = compose_meta(c, v);
         if (dim == -1)
                 return OP(c, "aten::linalg_vector_norm", v, p);
+        if (dim < -1)
+                dim += meta->rank;
         if (dim < 0 || dim >= MAX(meta->rank, 1)) {
                 compose_check(c, fail(STATUS_INDEX,
                                       "Dimension out of range (expected to be in range of [%d, %d], "
@@ -216,33 +219,37 @@ static Status norm_except_dim_expand(Emitter *emitter, const OpCall *call, Value
         return compose_end(&c, norm_except(&c, v, NAMED(&c, "pow"), dim), out);
 }
 
+// One factor for each entry of `dim`, of the dtype of v. Computed wide, rounded once.
+static Value kernel_weight_norm(Compose *c, Value v, Value g, Value size)
+{
+        const TensorMeta *vm = compose_meta(c, v), *gm = compose_meta(c, g), *sm = compose_meta(c, size);
+        if (!compose_failed(c) && vm->dtype != gm->dtype)
+                compose_check(c, fail(STATUS_DTYPE, "expected scalar type %s but found %s",
+                                      dtype_words(vm->dtype), dtype_words(gm->dtype)));
+        else if (!compose_failed(c) && meta_numel(gm) != meta_numel(sm))
+                compose_check(c, fail(STATUS_SHAPE, "_weight_norm: g has %ld elements, expected %ld",
+                                      (long)meta_numel(gm), (long)meta_numel(sm)));
+        g = OP(c, "aten::reshape", g, compose_ints(c, sm->size, sm->rank));
+        Value scale = OP(c, "aten::div.Tensor", compose_wide(c, g), size);
+        return compose_cast(c, OP(c, "aten::mul.Tensor", compose_wide(c, v), scale), vm->dtype);
+}
+
 static Status weight_norm_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
         compose_begin(&c, emitter, call);
         Value v = NAMED(&c, "v"), g = NAMED(&c, "g");
-        const TensorMeta *vm = compose_meta(&c, v), *gm = compose_meta(&c, g);
-        Value size = norm_except(&c, compose_wide(&c, v), value_int(2), compose_int(&c, "dim"));
-        int64_t dim = compose_int(&c, "dim");
-        const TensorMeta *sm = compose_meta(&c, size);
-        if (strcmp(call->schema->name, "_weight_norm_interface") == 0 && dim != 0 && dim != vm->rank - 1)
-                compose_check(&c,
-                              fail(STATUS_VALUE, "_weight_norm_interface: only the first or the last dim"));
-        if (!compose_failed(&c) && (dim == 0 || dim == vm->rank - 1)) { // one factor per entry of `dim`
-                if (vm->dtype != gm->dtype)
-                        compose_check(&c, fail(STATUS_DTYPE, "expected scalar type %s but found %s",
-                                               dtype_words(vm->dtype), dtype_words(gm->dtype)));
-                else if (meta_numel(gm) != meta_numel(sm))
-                        compose_check(&c, fail(STATUS_SHAPE, "_weight_norm: g has %ld elements, expected %ld",
-                                               (long)meta_numel(gm), (long)meta_numel(sm)));
-                g = OP(&c, "aten::reshape", g, compose_ints(&c, sm->size, sm->rank));
-        }
-        Value scale = OP(&c, "aten::div.Tensor", compose_wide(&c, g), size);
-        Value weight = OP(&c, "aten::mul.Tensor", compose_wide(&c, v), scale);
-        weight = compose_cast(&c, weight, compose_meta(&c, v)->dtype);
-        if (call->schema->n_returns == 1)
-                return compose_end(&c, weight, out);
-        return compose_end(&c, compose_tuple(&c, (Value[]){ weight, size }, 2), out);
+        const int64_t dim = compose_int(&c, "dim");
+        const bool by_kernel = dim == 0 || dim == compose_meta(&c, v)->rank - 1,
+                   gives_size = call->schema->n_returns > 1;
+        if (gives_size && !by_kernel)
+                return fail(STATUS_VALUE, "_weight_norm_interface: only the first or the last dim");
+        Value size = norm_except(&c, by_kernel ? compose_wide(&c, v) : v, value_int(2), dim);
+        if (!by_kernel) // as PyTorch has it there: by operators, each of which rounds
+                return compose_end(&c, OP(&c, "aten::mul.Tensor", v, OP(&c, "aten::div.Tensor", g, size)),
+                                   out);
+        Value weight = kernel_weight_norm(&c, v, g, size);
+        return compose_end(&c, gives_size ? compose_tuple(&c, (Value[]){ weight, size }, 2) : weight, out);
 }
 
 // Sub-tensors along `dim` whose p-norm is over maxnorm are scaled down to it.

@@ -299,6 +299,21 @@ static Status cross_expand(Emitter *emitter, const OpCall *call, Value *out)
         return fail(STATUS_SHAPE, "no dimension of size 3 in input");
 }
 
+static Status check_bilinear_bias(const TensorMeta *bias, Dtype dtype, int64_t n_out)
+{
+        if (bias->dtype != dtype)
+                return fail(STATUS_DTYPE,
+                            "bilinear(): All tensors must have the same dtype, got %s and a bias of %s",
+                            dtype_words(dtype), dtype_words(bias->dtype));
+        if (bias->rank == 0)
+                return fail(STATUS_SHAPE, "Dimension specified as 0 but tensor has no dimensions");
+        return bias->size[0] == n_out
+                       ? STATUS_OK
+                       : fail(STATUS_SHAPE,
+                              "bilinear(): bias size does not match weight size: got %ld but expected %ld",
+                              (long)bias->size[0], (long)n_out);
+}
+
 // y[k] = x1 W[k] x2 + b[k]
 static Status bilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
@@ -321,6 +336,8 @@ static Status bilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "%ld",
                             n1 != wm->size[1] ? 1 : 2, (long)(n1 != wm->size[1] ? n1 : n2),
                             (long)(n1 != wm->size[1] ? wm->size[1] : wm->size[2]));
+        if (compose_has(&c, "bias"))
+                TRY(check_bilinear_bias(compose_meta(&c, NAMED(&c, "bias")), am->dtype, n_out));
         if (n1 == 0 || n2 == 0)
                 return fail(STATUS_UNSUPPORTED, "bilinear(): inputs without features");
         Value left = OP(&c, "aten::reshape", a, INTS(&c, -1, 1, 1, n1));
@@ -331,7 +348,8 @@ static Status bilinear_expand(Emitter *emitter, const OpCall *call, Value *out)
                 size[d] = d == am->rank - 1 ? n_out : am->size[d];
         Value result = OP(&c, "aten::reshape", product, compose_ints(&c, size, am->rank));
         if (compose_has(&c, "bias"))
-                result = OP(&c, "aten::add.Tensor", result, NAMED(&c, "bias"));
+                result = OP(&c, "aten::add.Tensor", result,
+                            OP(&c, "aten::expand", NAMED(&c, "bias"), compose_ints(&c, size, am->rank)));
         return compose_end(&c, result, out);
 }
 

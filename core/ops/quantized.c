@@ -127,6 +127,10 @@ static Status dequantize_expand(Emitter *emitter, const OpCall *call, Value *out
         Compose c;
         compose_begin(&c, emitter, call);
         check_stored(&c);
+        int64_t low, high;
+        if (!compose_failed(&c) && !quantized_bounds(dtype_named(&c, "dtype"), &low, &high))
+                return fail(STATUS_DTYPE, "Unsupported dtype in dequantize_per_tensor: %s",
+                            dtype_words(dtype_named(&c, "dtype")));
         Value x = compose_cast(&c, NAMED(&c, "input"), out_dtype(&c, "out_dtype"));
         x = with_number(&c, "aten::sub.Tensor", "aten::sub.Scalar", x, single(&c, "zero_point"));
         x = with_number(&c, "aten::mul.Tensor", "aten::mul.Scalar", x, single(&c, "scale"));

@@ -10,7 +10,9 @@
 #include "core/ops/conv.h"
 
 // A weight is packed once and used for each pixel. Kernels of one tap gather nothing without that.
-// Packing polls once for the weights of some output channels: they are bounded.
+// Packing polls between panels, not inside one (panels_fill). A panel has the weights of up to
+// PANEL_COLUMNS output channels, for each of them as many as a sum has products. MOST_PRODUCTS
+// bounds a panel to 2 million weights, 10 to 20 ms of packing, which a cancelled run still ends.
 enum { FEWEST_PIXELS = 32, FEWEST_OF_ONE_TAP = 150, MOST_PRODUCTS = 1 << 16 };
 // Columns of a packed weight come in this many, at most, and each of its rows has a note.
 enum { PANEL_COLUMNS = 16 * DIRECT_VECTORS, ROW_NOTE_BYTES = sizeof(DirectRun) };

@@ -123,8 +123,7 @@ const OpDef fake_quantize_ops[] = {
              "axis, " LEVELS "Tensor",
              fake_quantize_channels),
         FAKE("fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, "
-             "int "
-             "axis, " LEVELS "(Tensor output, Tensor mask)",
+             "int axis, " LEVELS "(Tensor output, Tensor mask)",
              fake_quantize_channels),
 };
 OP_FILE(fake_quantize_ops);

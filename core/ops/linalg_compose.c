@@ -302,9 +302,8 @@ const OpDef linalg_compose_ops[] = {
         MADE("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", cholesky_solve),
         MADE("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse),
         MADE("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", old_qr),
-        MADE("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, "
-             "Tensor "
-             "Vh)",
+        MADE("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
+             "(Tensor U, Tensor S, Tensor Vh)",
              svd_pair),
         MADE("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals),
         { "aten::svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)", 0,

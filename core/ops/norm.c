@@ -322,9 +322,7 @@ static Status group_run(const OpRun *run)
 static const int rms_row = 1;
 const OpDef norm_ops[] = {
         { "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-          "float "
-          "eps=1.0000000000000001e-05, bool cudnn_enable=True) "
-          "-> Tensor",
+          "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
           DTYPES_FLOATS, .infer = layer_infer, .run = layer_run, .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT,
           .row_end = END_BY_SHAPE },
         { "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "

@@ -615,8 +615,7 @@ static Status max_unpool3d_expand(Emitter *emitter, const OpCall *call, Value *o
         }
 const OpDef numeric_ops[] = {
         NUMERIC("isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, "
-                "bool "
-                "equal_nan=False) -> Tensor",
+                "bool equal_nan=False) -> Tensor",
                 isclose),
         NUMERIC("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power),
         NUMERIC("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", float_power),

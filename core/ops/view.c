@@ -444,9 +444,7 @@ static Status movedim_infer(OpCall *call)
         if (n != n_to)
                 return fail(STATUS_VALUE,
                             "movedim: Invalid source or destination dims: source (%d dims) should contain "
-                            "the same number of dims as "
-                            "destination "
-                            "(%d dims)",
+                            "the same number of dims as destination (%d dims)",
                             n, n_to);
         for (int i = 0; i < n; i++) {
                 int a, b;

@@ -122,15 +122,13 @@ static Status embedding_bag_expand(Emitter *emitter, const OpCall *call, Value *
 static const PyRow rows[] = {
         { "F.multi_head_attention_forward",
           "py::multi_head_attention_forward(Tensor query, Tensor key, Tensor value, int embed_dim_to_check, "
-          "int "
-          "num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, Tensor? bias_k, Tensor? bias_v, bool "
+          "int num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, Tensor? bias_k, Tensor? bias_v, bool "
           "add_zero_attn, float dropout_p, Tensor out_proj_weight, Tensor? out_proj_bias, bool "
           "training=True, "
           "Tensor? key_padding_mask=None, bool need_weights=True, Tensor? attn_mask=None, bool "
           "use_separate_proj_weight=False, Tensor? q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? "
           "v_proj_weight=None, Tensor? static_k=None, Tensor? static_v=None, bool average_attn_weights=True, "
-          "bool "
-          "is_causal=False) -> Any",
+          "bool is_causal=False) -> Any",
           .expand = attention_expand, .needs = "aten::scaled_dot_product_attention aten::softmax" },
         { "F.grouped_mm",
           "py::grouped_mm(Tensor mat_a, Tensor mat_b, *, Tensor? offs=None, Tensor? bias=None, ScalarType? "

@@ -140,9 +140,8 @@ static const PyRow rows[] = {
           "py::mvit_add_shortcut(Tensor(a!) x, Tensor shortcut, bool residual_with_cls_embed) -> Tensor(a)",
           .expand = shortcut_expand },
         { MVIT "_add_rel_pos",
-          "py::mvit_add_rel_pos(Tensor(a!) attn, Tensor q, int[] q_thw, int[] k_thw, Tensor rel_pos_h, "
-          "Tensor "
-          "rel_pos_w, Tensor rel_pos_t) -> Tensor(a)",
+          "py::mvit_add_rel_pos(Tensor(a!) attn, Tensor q, int[] q_thw, int[] k_thw, "
+          "Tensor rel_pos_h, Tensor rel_pos_w, Tensor rel_pos_t) -> Tensor(a)",
           .expand = relative_expand },
 };
 const PyTable py_mvit_rows = PY_TABLE(rows);

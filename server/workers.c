@@ -86,28 +86,30 @@ static int64_t express_ns(Workers *workers)
         return least_ns / SHORT_PART;
 }
 
-// It needs a core from then on.
-static Task *express_task(Workers *workers)
+// What there is for the express thread.
+typedef struct Express {
+        Task *task;     // NULL: none now
+        int64_t due_ns; // then: when the first that is held may go; INT64_MAX: none is held
+} Express;
+
+static Express find_express(Workers *workers)
 {
         int64_t most_ns = express_ns(workers);
-        Task *task = most_ns == 0 ? NULL : fair_next_short(&workers->queue, most_ns, clock_ns());
-        if (task != NULL)
-                turns_need(&workers->turns, TURN_EXPRESS);
-        return task;
+        if (most_ns == 0)
+                return (Express){ .due_ns = INT64_MAX };
+        return (Express){ .task = fair_next_short(&workers->queue, most_ns, clock_ns()),
+                          .due_ns = fair_due_short_ns(&workers->queue, most_ns) };
 }
 
-// Without such a task: when the first that is held may go.
-static int64_t express_due(Workers *workers)
-{
-        return workers->queue.n_held == 0 ? INT64_MAX
-                                          : fair_due_short_ns(&workers->queue, express_ns(workers));
-}
-
+// With a task the express thread needs a core, before it wakes up.
 static void wake_express(Workers *workers)
 {
         if (!workers->express_waits)
                 return;
-        if (express_task(workers) != NULL || express_due(workers) < workers->express_until_ns)
+        Express found = find_express(workers);
+        if (found.task != NULL)
+                turns_need(&workers->turns, TURN_EXPRESS);
+        if (found.task != NULL || found.due_ns < workers->express_until_ns)
                 pthread_cond_signal(&workers->express);
 }
 
@@ -229,12 +231,12 @@ static void sleep_until_filled(Workers *workers)
                 trim_memory(workers);
 }
 
-static void sleep_until_express(Workers *workers)
+static void sleep_until_express(Workers *workers, int64_t until_ns)
 {
         workers->express_waits = true;
-        workers->express_until_ns = express_due(workers);
+        workers->express_until_ns = until_ns;
         turns_done(&workers->turns, TURN_EXPRESS);
-        sleep_until(workers, &workers->express, workers->express_until_ns);
+        sleep_until(workers, &workers->express, until_ns);
         workers->express_waits = false;
 }
 
@@ -328,6 +330,26 @@ static void run_next(Workers *workers, Worker *worker, Task *task)
         trim_if_wanted(workers);
 }
 
+static void work_or_sleep(Workers *workers, Worker *worker)
+{
+        Task *task = next_task(workers);
+        if (task != NULL)
+                run_next(workers, worker, task);
+        else
+                sleep_until_filled(workers);
+}
+
+static void express_or_sleep(Workers *workers, Worker *worker)
+{
+        Express found = find_express(workers);
+        if (found.task == NULL) {
+                sleep_until_express(workers, found.due_ns);
+                return;
+        }
+        turns_need(&workers->turns, TURN_EXPRESS);
+        run_next(workers, worker, found.task);
+}
+
 static void *work(void *argument)
 {
         Worker *worker = argument;
@@ -337,13 +359,10 @@ static void *work(void *argument)
         while (!workers->stopping) {
                 if (worker->n_shrunk != workers->n_shrinks)
                         shrink(workers, worker);
-                Task *task = worker->is_express ? express_task(workers) : next_task(workers);
-                if (task != NULL)
-                        run_next(workers, worker, task);
-                else if (worker->is_express)
-                        sleep_until_express(workers);
+                if (worker->is_express)
+                        express_or_sleep(workers, worker);
                 else
-                        sleep_until_filled(workers);
+                        work_or_sleep(workers, worker);
         }
         workers->n_ended++;
         pthread_cond_broadcast(&workers->filled); // workers_end waits for it

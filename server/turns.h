@@ -26,7 +26,9 @@ typedef struct Turns {
 typedef struct Turn {
         int64_t began_ns;  // the run
         bool is_long;      // runs like it took long of late: it gives way from its beginning
+        int64_t ran_ns;    // until its last poll, if it may give way
         int64_t given_ns;  // how long it has given way
+        int64_t saved_ns;  // how much longer it may, because runs before it gave less than a third
         int64_t looked_ns; // at loop_fd
 } Turn;
 
@@ -39,6 +41,8 @@ void turns_watch_loop(Turns *turns, int fd);
 // Any thread; may be said again. What does not come to turns_done within a moment is forgotten.
 void turns_need(Turns *turns, TurnOf of);
 void turns_done(Turns *turns, TurnOf of);
+// The next run of a thread whose last one was `last`.
+Turn turns_next(const Turn *last, bool is_long, int64_t now_ns);
 // Waits while a core is needed: if the run has taken or will take long, for at most a third of its
-// time. Returns at once if nothing is needed.
+// time and what was saved. Returns at once if nothing is needed.
 void turns_give(Turns *turns, Turn *turn, int64_t now_ns);

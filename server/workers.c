@@ -286,7 +286,7 @@ static void polled(RunWatch *watch, int64_t now_ns)
 void worker_begins_run(Worker *worker, RunContext *ctx, int64_t now_ns)
 {
         atomic_store_explicit(&worker->beat_ns, now_ns, memory_order_relaxed);
-        worker->turn = (Turn){ .began_ns = now_ns, .is_long = worker->is_long };
+        worker->turn = turns_next(&worker->turn, worker->is_long, now_ns);
         ctx->watch = &worker->watch;
 }
 

@@ -61,6 +61,39 @@ Test(turns, short_runs_and_runs_that_gave_much_do_not_wait)
         cr_assert_gt(new_one.given_ns, 0, "runs like it take long");
 }
 
+// How long the run after `last` waits, once it has given a millisecond.
+static int64_t given_after(Turn last)
+{
+        int64_t now_ns = clock_ns();
+        Turn turn = turns_next(&last, true, now_ns - 1000);
+        turn.given_ns = 1000000;
+        turns_need(&turns, TURN_LOOP);
+        turns_give(&turns, &turn, now_ns);
+        turns_done(&turns, TURN_LOOP);
+        return turn.given_ns - 1000000;
+}
+
+Test(turns, a_run_gives_what_those_before_it_saved_but_no_more_than_a_few_milliseconds)
+{
+        cr_assert_eq(given_after((Turn){ .ran_ns = 0 }), 0);
+        cr_assert_gt(given_after((Turn){ .ran_ns = 10000000 }), 0);
+        cr_assert_gt(given_after((Turn){ .saved_ns = 2000000 }), 0, "short runs in between keep it");
+        cr_assert_eq(given_after((Turn){ .ran_ns = 10000000, .given_ns = 3000000 }), 0, "it gave it");
+        Turn idle = { .ran_ns = SECOND_NS }, next = turns_next(&idle, true, clock_ns());
+        cr_assert_gt(next.saved_ns, 0);
+        cr_assert_lt(next.saved_ns, SECOND_NS / 100);
+}
+
+Test(turns, a_poll_counts_how_long_a_long_run_ran)
+{
+        int64_t now_ns = clock_ns();
+        Turn turn = { .began_ns = now_ns - SECOND_NS }, shorter = { .began_ns = now_ns - 1000 };
+        turns_give(&turns, &turn, now_ns);
+        turns_give(&turns, &shorter, now_ns);
+        cr_assert_eq(turn.ran_ns, SECOND_NS);
+        cr_assert_eq(shorter.ran_ns, 0);
+}
+
 Test(turns, only_one_thread_gives_way)
 {
         turns_need(&turns, TURN_LOOP);

@@ -91,6 +91,7 @@ Test(packed, what_is_not_a_product_with_a_constant_is_declined)
         made.matmul.a.stride[1] = 3;
         cr_assert_eq(packed_matmul_new(&made.matmul, &made.clamp, &packed), STATUS_OK);
         cr_assert_null(packed);
+        free_case(&made);
 }
 
 Test(packed, a_run_past_its_deadline_stops)
@@ -104,10 +105,15 @@ Test(packed, a_run_past_its_deadline_stops)
                 run_context_init(&ctx);
                 ctx.deadline_ns = 1;
                 cr_assert_eq(packed_matmul_new(&made.matmul, &made.clamp, &packed), STATUS_OK);
-                if (packed != NULL)
-                        cr_assert_eq(packed_matmul_run(packed, &ctx, made.a, made.residual, made.out,
-                                                       guarded_new(packed_matmul_scratch(packed))),
-                                     STATUS_DEADLINE);
+                if (packed != NULL) {
+                        size_t n_scratch = packed_matmul_scratch(packed);
+                        void *scratch = guarded_new(n_scratch);
+                        cr_assert_eq(
+                                packed_matmul_run(packed, &ctx, made.a, made.residual, made.out, scratch),
+                                STATUS_DEADLINE);
+                        guarded_check(scratch, n_scratch);
+                }
                 packed_matmul_free(packed);
+                free_case(&made);
         }
 }

@@ -119,15 +119,28 @@ def counted(command, seconds=None):
     return passed, failed if failed or code == 0 else 1, out
 
 
+LEAK = "LeakSanitizer: detected memory leaks"
+
+
+def leaks(out):
+    """[test: report] of tests that passed for Criterion. LeakSanitizer looks when a test's process ends,
+    which is after its [PASS] and before the next test begins."""
+    parts = re.split(r"^\[RUN \] (\S+)$", out, flags=re.M)
+    return [f"[LEAK] {name}: {said[said.index(LEAK):].strip()[:2000]}\n"
+            for name, said in zip(parts[1::2], parts[2::2]) if LEAK in said and "[PASS]" in said]
+
+
 def tested(program):
-    """(passed, failed, what went wrong) of a program of Criterion's."""
-    code, out = run([program, "--jobs=1"], 900)
+    """(passed, failed, what went wrong) of a program of Criterion's. A test that leaks has failed."""
+    code, out = run([program, "--jobs=1", "--verbose"], 900)
+    leaked, out = leaks(out), re.sub(r"^\[(RUN |PASS)\].*\n", "", out, flags=re.M)
     summary = re.findall(r"Tested: (\d+) \| Passing: (\d+) \| Failing: (\d+) \| Crashing: (\d+)", out)
     if not summary:
         return 0, 1, f"{os.path.basename(program)}: no summary (exit {code})\n{out[-4000:]}"
     n_tests, passing, failing, crashing = map(int, summary[-1])
-    bad = max(failing + crashing, 1 if code != 0 or n_tests == 0 else 0)
-    return passing, bad, f"{os.path.basename(program)}:\n{out[-4000:]}" if bad else ""
+    bad = max(failing + crashing + len(leaked), 1 if code != 0 or n_tests == 0 else 0)
+    shown = "".join(leaked) + (out[-4000:] if bad > len(leaked) else "")
+    return passing - len(leaked), bad, f"{os.path.basename(program)}:\n{shown}" if bad else ""
 
 
 def criterion():

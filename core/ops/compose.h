@@ -10,6 +10,10 @@
 // After a failure all further calls do nothing and give None; compose_end returns the failure.
 // Every function with `Compose *c` may be called then. Values that the functions return are
 // borrowed: they live until compose_end.
+//
+// A body that has made values ends by compose_end only: `return fail(...)` and TRY would leak them.
+// Arguments are checked before the first value is made; what only a made value tells is checked by
+// compose_check. tests/layering/house.py looks for other ends.
 #pragma once
 #include "core/ops/emitter.h"
 

@@ -69,10 +69,12 @@ static Status fake_quantize_expand(Emitter *emitter, const OpCall *call, Value *
                         return fail(STATUS_SHAPE, "a Tensor with %ld elements cannot be converted to Scalar",
                                     (long)meta_numel(compose_meta(&c, one)));
         }
-        if (zero_point.kind == VALUE_TENSOR)
-                zero_point = compose_cast(&c, zero_point, DTYPE_I64);
-        else if (zero_point.i < compose_int(&c, "quant_min") || zero_point.i > compose_int(&c, "quant_max"))
+        const bool is_tensor = zero_point.kind == VALUE_TENSOR;
+        if (!is_tensor &&
+            (zero_point.i < compose_int(&c, "quant_min") || zero_point.i > compose_int(&c, "quant_max")))
                 return fail(STATUS_VALUE, "`zero_point` must be between `quant_min` and `quant_max`.");
+        if (is_tensor)
+                zero_point = compose_cast(&c, zero_point, DTYPE_I64);
         Value result = to_levels(&c, compose_wide(&c, self), NAMED(&c, "scale"), zero_point, false, &level);
         return end_levels(&c, result, level, out);
 }

@@ -108,8 +108,8 @@ static Status quantize_expand(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         compose_check(&c, check_bounds(&c));
         Value input = float_input(&c), scale = single(&c, "scale"), zero_point = single(&c, "zero_point");
-        if (scale.kind == VALUE_FLOAT && scale.f == 0)
-                return fail(STATUS_VALUE, "%s: float division by zero", c.name);
+        if (!compose_failed(&c) && scale.kind == VALUE_FLOAT && scale.f == 0)
+                compose_check(&c, fail(STATUS_VALUE, "%s: float division by zero", c.name));
         if (scale.kind == VALUE_TENSOR)
                 OP(&c, "aten::_assert_async.msg", OP(&c, "aten::ne.Scalar", scale, value_int(0)),
                    compose_text(&c, "float division by zero"));

@@ -99,15 +99,15 @@ static Status window_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (dtype.kind == VALUE_DTYPE && !dtype_is_float(dtype.dtype))
                 return fail(STATUS_DTYPE, "%s expects floating point dtypes, got: %s", call->schema->name,
                             dtype_words(dtype.dtype));
+        int64_t n;
+        if (!add_i64(length, periodic, &n))
+                return fail(STATUS_VALUE, "%s: window_length=%" PRId64 " is too large", call->schema->name,
+                            length);
         const Value type = dtype.kind == VALUE_DTYPE ? dtype : value_dtype(DTYPE_F32);
         if (length <= 1) {
                 Value ones = OP(&c, "aten::ones", INTS(&c, length), type, layout, device);
                 return compose_end(&c, ones, out);
         }
-        int64_t n;
-        if (!add_i64(length, periodic, &n))
-                return fail(STATUS_VALUE, "%s: window_length=%" PRId64 " is too large", call->schema->name,
-                            length);
         const WindowRow *row = call->op->row;
         Value ramp = OP(&c, "aten::arange", value_int(n), type, layout, device);
         Value window = row->shape(&c, ramp, n);

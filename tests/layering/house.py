@@ -10,6 +10,8 @@ passed, N failed`.
   operators  no operator's name in core outside core/ops and core/targets: passes ask for traits and
              roles (core/ops/op.h)
   positions  no argument's position as a number outside core/*/arguments.def
+  expands    no body between compose_begin and compose_end returns after values were made: they would
+             leak (core/ops/compose.h)
   headers    every header compiles alone
   budget     lengths of functions and files (.def tables and tests aside) and, in tests too, the
              number of parameters, as BUDGET below has them; CONTRIBUTING.md says the same numbers
@@ -230,6 +232,42 @@ def positions(sources):
     return findings
 
 
+FUNCTION = re.compile(r"^[A-Za-z_][\w *]*\b(\w+)\(([^;{}]*?)\)\n\{\n(.*?)^\}", re.M | re.S)
+
+
+def that_call(names, functions):
+    """The pattern of a call of one of these functions, or of one that takes a Compose and calls them."""
+    names = set(names)
+    while True:
+        pattern = re.compile(rf"\b(?:{'|'.join(sorted(names))})\(")
+        more = {name for name, takes, body in functions if "Compose *" in takes and pattern.search(body)}
+        if more <= names:
+            return pattern
+        names |= more
+
+
+def expands(sources):
+    """In the order of the text: a value that one branch makes counts for the branches behind it, too. What
+    a `return` ends by compose_end counts for nothing."""
+    texts = {p: re.sub(r"//[^\n]*", "", read(p)) for p in sources if p.startswith("core/")}
+    functions = [(path, text[:found.start(3)].count("\n") + 1, *found.groups())
+                 for path, text in texts.items() for found in FUNCTION.finditer(text)]
+    known = [function[2:] for function in functions]
+    makes = that_call({"OP", "INTS", "compose_emit", "compose_keep"}, known)
+    ended = re.compile(r"\breturn\b[^;]*" + that_call({"compose_end"}, known).pattern + "[^;]*;")
+    begins, leaves = re.compile(r"\b\w+_begin\w*\(&"), re.compile(r"\breturn\b[^;]*;|\bTRY\([^;]*;")
+    findings, n_seen = [], 0
+    for path, line, name, _, body in functions:
+        begun = begins.search(body)
+        n_seen += bool(begun and ended.search(body))
+        body = ended.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), body)
+        made = makes.search(body, begun.end()) if begun else None
+        findings += [f"{path}:{line + body[:found.start()].count(chr(10))}: {name} returns after it made "
+                     "values; check before the first, or by compose_check"
+                     for found in leaves.finditer(body) if made and found.end() > made.start()]
+    return findings + ([] if n_seen > 200 else ["core/ops: the bodies of expressions were not found"])
+
+
 def headers(sources):
     findings = []
     for path in (p for p in sources if p.endswith(".h") and room_of(p) in HEIGHT):
@@ -433,7 +471,8 @@ def formatting(sources):
 def main():
     sources = tracked(".c", ".h", ".def", ".inc")
     checks = [("arrows", arrows), ("insides", insides), ("facade", facade), ("routes", route_ids),
-              ("operators", operators), ("positions", positions), ("headers", headers), ("budget", budget),
+              ("operators", operators), ("positions", positions), ("expands", expands),
+              ("headers", headers), ("budget", budget),
               ("page", page), ("words", words), ("width", width), ("format", formatting)]
     failed = left_out = 0
     for name, check in checks:

@@ -28,6 +28,10 @@ static Status encoder_init(Compose *c, Value x, const char *heads, Encoder *out)
                             (long)out->embed, (long)meta->size[2]);
         if (out->heads <= 0 || out->embed % out->heads != 0)
                 return fail(STATUS_VALUE, "`embed_dim` must divide evenly by `num_heads`");
+        const Dtype bias = compose_meta(c, NAMED(c, "qkv_bias"))->dtype;
+        if (bias != meta->dtype)
+                return fail(STATUS_DTYPE, "%s: query is %s, but qkv_bias is %s", c->name,
+                            dtype_info[meta->dtype].name, dtype_info[bias].name);
         out->n = meta->size[0];
         out->l = out->s = meta->size[1];
         return STATUS_OK;

@@ -30,7 +30,7 @@ static Status adopt_mapping(Mapping *take_mapping, bool readonly, Storage **out_
         if (status != STATUS_OK)
                 mapping_unref(take_mapping);
         else
-                (*out_storage)->mapped = true;
+                (*out_storage)->mapped = !take_mapping->is_copy;
         return status;
 }
 
@@ -142,7 +142,7 @@ static Status rebase_pieces(Engine *engine, const UploadPart *part, const StoreP
                         data = mapping->data + piece->offset;
                 }
                 storage_rebase(piece->storage, data, release_mapping, mapping);
-                piece->storage->mapped = true;
+                piece->storage->mapped = !mapping->is_copy;
         }
         return STATUS_OK;
 }

@@ -192,6 +192,8 @@ Status pack_cache_get(PackCache *cache, const char *format, const PackSource *so
         }
         Storage *made = NULL;
         Status status = maker.make(maker.context, &made);
+        for (uint32_t i = 0; i < n_sources; i++)
+                storage_rest(sources[i].storage); // runs read the packed bytes
         return finish(entry, status, made, out_storage);
 }
 

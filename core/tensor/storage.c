@@ -5,6 +5,8 @@
 #include "core/tensor/tensor.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static Status charge(size_t n_bytes, Budget *budget)
 {
@@ -94,6 +96,17 @@ void storage_rebase(Storage *storage, void *take_data, void (*release)(void *own
         storage->budget = NULL;
         storage->release = release;
         storage->owner = owner;
+}
+
+void storage_rest(const Storage *storage)
+{
+        while (!storage->mapped && storage->origin != NULL)
+                storage = storage->origin;
+        const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        uintptr_t from = (uintptr_t)storage->data, to = (from + storage->n_bytes) & ~(page - 1);
+        from = (from + page - 1) & ~(page - 1);
+        if (storage->mapped && from < to)
+                (void)madvise((void *)from, to - from, MADV_DONTNEED); // else they stay
 }
 
 Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage)

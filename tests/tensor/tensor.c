@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include "core/base/limits.h"
 #include "core/tensor/tensor.h"
 
@@ -100,6 +103,51 @@ Test(tensor, shared_read_only_bytes_are_never_made_writable)
         Storage *storage = NULL;
         cr_assert_eq(storage_adopt(calloc(1, 8), 8, true, NULL, NULL, &storage), STATUS_OK);
         cr_expect_eq(storage_make_writable(storage), STATUS_INTERNAL);
+        storage_unref(storage);
+}
+
+// Reads every byte, which are all 7, and gives the number of pages that had to be mapped for it.
+static long faults_of_reading(const Storage *storage)
+{
+        struct rusage before, after;
+        getrusage(RUSAGE_THREAD, &before);
+        for (size_t i = 0; i < storage->n_bytes; i++)
+                cr_assert_eq(((const volatile uint8_t *)storage->data)[i], 7);
+        getrusage(RUSAGE_THREAD, &after);
+        return after.ru_minflt - before.ru_minflt;
+}
+
+enum { N_BYTES = 1 << 20 };
+static void unmap(void *owner, void *data)
+{
+        (void)owner;
+        munmap(data, N_BYTES);
+}
+
+Test(tensor, pages_of_a_file_are_let_go_of_and_read_again)
+{
+        FILE *file = tmpfile();
+        for (int i = 0; i < N_BYTES; i++)
+                fputc(7, file);
+        fflush(file);
+        uint8_t *data = mmap(NULL, N_BYTES, PROT_READ, MAP_SHARED, fileno(file), 0);
+        fclose(file);
+        Storage *storage = NULL, *shell = NULL, *own = NULL;
+        cr_assert_eq(storage_adopt(data, N_BYTES, true, unmap, NULL, &storage), STATUS_OK);
+        cr_assert_eq(storage_shell(storage, &budget, &shell), STATUS_OK);
+        faults_of_reading(storage);
+        storage_rest(shell);
+        cr_expect_eq(faults_of_reading(storage), 0, "not marked as mapped");
+        storage->mapped = true;
+        storage_rest(shell);
+        cr_expect_gt(faults_of_reading(storage), 0);
+        cr_expect_eq(faults_of_reading(storage), 0);
+        cr_assert_eq(storage_new(N_BYTES, true, NULL, &own), STATUS_OK);
+        memset(own->data, 7, N_BYTES);
+        storage_rest(own);
+        faults_of_reading(own);
+        storage_unref(own);
+        storage_unref(shell);
         storage_unref(storage);
 }
 

@@ -358,13 +358,9 @@ enum { ROLL_CAP = 64 };
 static Status roll_shifts(const OpCall *call, const TensorMeta *self, int64_t out_shift[MAX_RANK])
 {
         int64_t shifts[ROLL_CAP], dims[ROLL_CAP];
-        int n = 0, n_dims = 0;
+        int n = 0;
         TRY(arg_ints(call, ROLL_SHIFTS, ROLL_CAP, shifts, &n));
-        TRY(arg_ints(call, ROLL_DIMS, ROLL_CAP, dims, &n_dims));
-        if (n == 0)
-                return fail(STATUS_VALUE, "`shifts` required");
-        if (n != n_dims)
-                return fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %d, dims:%d", n, n_dims);
+        TRY(arg_ints(call, ROLL_DIMS, ROLL_CAP, dims, &n)); // as many: roll_dims_infer
         memset(out_shift, 0, MAX_RANK * sizeof(*out_shift));
         for (int i = 0; i < n; i++) {
                 int dim;
@@ -381,15 +377,19 @@ static Status roll_dims_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, SELF);
         TensorMeta meta = *self;
+        int64_t shifts[ROLL_CAP], dims[ROLL_CAP], total[MAX_RANK];
+        int n = 0, n_dims = 0;
+        TRY(arg_ints(call, ROLL_SHIFTS, ROLL_CAP, shifts, &n));
+        TRY(arg_ints(call, ROLL_DIMS, ROLL_CAP, dims, &n_dims));
+        if (n == 0)
+                return fail(STATUS_VALUE, "`shifts` required");
+        if (n != n_dims)
+                return fail(STATUS_VALUE, "shifts and dimensions must align. shifts: %d, dims:%d", n, n_dims);
         if (meta_numel(self) == 0) // PyTorch checks nothing else for an empty tensor
                 return out_fresh(call, 0, &meta);
         if (self->rank == 0)
                 return fail(STATUS_INDEX, "Dimension specified as 0 but tensor has no dimensions");
-        int64_t shifts[ROLL_CAP], dims[ROLL_CAP], total[MAX_RANK];
-        int n = 0;
         TRY(roll_shifts(call, self, total));
-        TRY(arg_ints(call, ROLL_SHIFTS, ROLL_CAP, shifts, &n));
-        TRY(arg_ints(call, ROLL_DIMS, ROLL_CAP, dims, &n));
         for (int i = 0; i < n && meta_numel(&meta) != 0; i++) {
                 int dim;
                 TRY(dim_wrap(dims[i], meta.rank, &dim));

@@ -248,10 +248,10 @@ static Status arange_args(const OpCall *call, RangePlan *out_plan, int64_t *out_
         Dtype dtype = arg_dtype(call, (int)n_args - 4, all_int ? DTYPE_I64 : DTYPE_F32);
         if (!dtype_is_float(dtype) && !dtype_is_int(dtype))
                 return fail(STATUS_DTYPE, "\"arange_cpu\" not implemented for '%s'", dtype_words(dtype));
-        if (dtype == DTYPE_I64) {
-                TRY(number_check_fits(from, dtype));
-                TRY(number_check_fits(to, dtype));
-                TRY(number_check_fits(by, dtype));
+        if (dtype_is_int(dtype)) { // counted in int64, whatever the dtype
+                TRY(number_check_fits(from, DTYPE_I64));
+                TRY(number_check_fits(to, DTYPE_I64));
+                TRY(number_check_fits(by, DTYPE_I64));
         }
         *out_plan = (RangePlan){ .is_int = !dtype_is_float(dtype),
                                  .start = number_as_int(from),

@@ -215,7 +215,7 @@ static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
         Value self = NAMED(&c, "self");
         TRY(spectral_check(&c, "linalg.pinv"));
         const TensorMeta *a = compose_meta(&c, self);
-        if (dtype_is_int(a->dtype) || (DTYPES_HALFS >> a->dtype & 1) != 0)
+        if (dtype_is_int(a->dtype) || a->dtype == DTYPE_BOOL || (DTYPES_HALFS >> a->dtype & 1) != 0)
                 return fail(
                         STATUS_DTYPE,
                         "linalg.pinv: expected a tensor with 2 or more dimensions of float, double, cfloat "

@@ -84,7 +84,7 @@ static double logspace_at(const LogspaceJob *job, int64_t i)
         float start = to_dtype(as, (float)job->start), end = to_dtype(as, (float)job->end);
         float step = to_dtype(as, to_dtype(as, end - start) / to_dtype(as, (float)(job->n - 1)));
         float way = to_dtype(as, step * (as == DTYPE_F32 ? (float)count : to_dtype(as, (float)count)));
-        return (double)powf(to_dtype(as, (float)job->base), to_dtype(as, head ? start + way : end - way));
+        return pow(job->base, (double)to_dtype(as, head ? start + way : end - way));
 }
 
 static void logspace_part(void *argument, int64_t begin, int64_t end)

@@ -296,7 +296,7 @@ static double gamma_uniform(double a, double x, double side)
 static int gamma_ends(double a, double x, double *out)
 {
         *out = NAN;
-        if (isnan(x) || x < 0 || a < 0)
+        if ((isnan(x) && !isinf(a)) || x < 0 || a < 0)
                 return 1;
         if (a == 0) {
                 *out = x > 0 ? 1 : NAN;

@@ -79,8 +79,8 @@ Status storage_adopt(void *take_data, size_t n_bytes, bool readonly, void (*rele
 // Replaces the adopted bytes of a storage that nobody else uses yet by others of the same content
 // and size. The old ones are released. Never fails.
 void storage_rebase(Storage *storage, void *take_data, void (*release)(void *owner, void *data), void *owner);
-// Lets go of the pages of a mapped file that lie wholly within the storage: they are read again when
-// somebody reads the bytes. Of other storages nothing. Any thread.
+// Lets go of the pages of a mapped file that lie wholly within the storage: they are read again
+// when somebody reads the bytes. Of other storages nothing. Any thread.
 void storage_rest(const Storage *storage);
 // A copy-on-write shell over `origin` (counted). The copy, if one is made, is charged to `budget`.
 Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage);

@@ -14,7 +14,9 @@
 #include "core/kernels/conv/frame.h"
 #include "core/kernels/product/narrow_pack.h"
 
-enum { SMALL_FRAME = 1 << 16, NEAR_WEIGHTS = 256 << 10 };
+// Weights that stay in the second-level cache. With these all panels are used for a few stretches
+// of pixels before the next ones: so many that their inputs or results take NEAR_ROWS.
+enum { SMALL_FRAME = 1 << 16, NEAR_WEIGHTS = 256 << 10, NEAR_ROWS = 32 << 10 };
 
 // ---- convolutions ----
 struct DirectConv {
@@ -280,9 +282,10 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
         direct->n_chunks = panels_chunks(direct->panels.n_panels, direct->n_groups, conv->n_threads);
         int64_t weight_bytes = direct->panels.n_panels * panels_width(&direct->panels) * direct->panels.n_k *
                                (int64_t)sizeof(float);
+        int64_t row_bytes = direct->part_pixels * MAX(pixel_step, out->size[1]) * (int64_t)sizeof(float);
         direct->at_once =
                 direct->frame.narrow == NULL && direct->panels.n_panels > 1 && weight_bytes <= NEAR_WEIGHTS
-                        ? 1
+                        ? MIN(MAX(NEAR_ROWS / row_bytes, (int64_t)1), direct->units)
                         : direct->units;
 }
 

@@ -4,16 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int panels_width(const Panels *panels)
-{
-        return DIRECT_VECTORS * panels->isa->lanes;
-}
-
-int panels_vectors(const Panels *panels, int64_t panel)
-{
-        return panels->n_columns - panel * panels_width(panels) <= panels->isa->lanes ? 1 : DIRECT_VECTORS;
-}
-
 static int64_t panels_at(const Panels *panels, int64_t panel)
 {
         return panel * panels_width(panels) * panels->n_k;

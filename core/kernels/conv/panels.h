@@ -62,9 +62,18 @@ static inline int64_t panels_chunks(int64_t n_panels, int64_t n_groups, int n_th
 // Where panel `panel` of all weights begins.
 float *panels_start(const Panels *panels, float *weights, int64_t panel);
 
-int panels_width(const Panels *panels); // columns of a full panel
+// Columns of a full panel.
+static inline int panels_width(const Panels *panels)
+{
+        return DIRECT_VECTORS * panels->isa->lanes;
+}
+
 // Vectors of a panel: the last one may have a single vector.
-int panels_vectors(const Panels *panels, int64_t panel);
+static inline int panels_vectors(const Panels *panels, int64_t panel)
+{
+        return panels->n_columns - panel * panels_width(panels) <= panels->isa->lanes ? 1 : DIRECT_VECTORS;
+}
+
 // Fills in the tile's weights, bias and n_valid for one block of panel `panel`.
 void panels_use(const Panels *panels, int64_t panel, int64_t block, DirectTile *tile);
 

@@ -35,6 +35,17 @@ static Status arg_widths(const OpCall *call, int64_t widths[PAD_CAP], int *out_n
 }
 
 // ---- constant ----
+// The value as an element. Widths that add nothing take any value.
+static Status pad_element(const OpCall *call, const int64_t *widths, int n, uint64_t out_element[2])
+{
+        bool adds = false;
+        for (int i = 0; i < n; i++)
+                adds |= widths[i] > 0;
+        return adds ? value_element(arg_number(call, CONSTANT_PAD_VALUE), arg_meta(call, SELF)->dtype,
+                                    out_element)
+                    : STATUS_OK;
+}
+
 static Status constant_pad_infer(OpCall *call)
 {
         const TensorMeta *self = arg_meta(call, SELF);
@@ -57,7 +68,7 @@ static Status constant_pad_infer(OpCall *call)
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
         // checked here: a run may skip the call when nobody reads its result
-        TRY(value_element(arg_number(call, CONSTANT_PAD_VALUE), self->dtype, element));
+        TRY(pad_element(call, widths, n, element));
         TRY(view_set_strides(&meta, view_suggested_format(self), self));
         return out_fresh(call, 0, &meta);
 }
@@ -69,7 +80,7 @@ static Status constant_pad_run(const OpRun *run)
         uint64_t element[2] = { 0 };
         int n = 0;
         TRY(arg_widths(run->call, widths, &n));
-        TRY(value_element(arg_number(run->call, CONSTANT_PAD_VALUE), out.meta.dtype, element));
+        TRY(pad_element(run->call, widths, n, element));
         TRY(fill_region(run->ctx, &out, element));
         Region to = out;
         for (int i = 0; i < n / 2; i++) {

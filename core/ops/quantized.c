@@ -132,8 +132,13 @@ static Status dequantize_expand(Emitter *emitter, const OpCall *call, Value *out
                 return fail(STATUS_DTYPE, "Unsupported dtype in dequantize_per_tensor: %s",
                             dtype_words(dtype_named(&c, "dtype")));
         Value x = compose_cast(&c, NAMED(&c, "input"), out_dtype(&c, "out_dtype"));
+        const bool bare = compose_meta(&c, x)->rank == 0; // would be promoted to the dtype of the scale
+        if (bare)
+                x = OP(&c, "aten::reshape", x, INTS(&c, 1));
         x = with_number(&c, "aten::sub.Tensor", "aten::sub.Scalar", x, single(&c, "zero_point"));
         x = with_number(&c, "aten::mul.Tensor", "aten::mul.Scalar", x, single(&c, "scale"));
+        if (bare)
+                x = OP(&c, "aten::reshape", x, compose_ints(&c, NULL, 0));
         return compose_end(&c, x, out);
 }
 

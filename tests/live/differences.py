@@ -15,7 +15,7 @@ PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot"
 
 FACTORED = {"aten::linalg_lu", "aten::linalg_lu_factor", "aten::linalg_lu_factor_ex", "aten::slogdet",
             "aten::linalg_slogdet", "aten::_linalg_slogdet", "aten::_linalg_det", "aten::linalg_cond",
-            "aten::linalg_cholesky_ex"}
+            "aten::linalg_cholesky_ex", "aten::linalg_inv_ex"}
 
 # Differences that stay: a pattern of "kind, overload: words", and why.
 KNOWN = {
@@ -78,6 +78,8 @@ KNOWN = {
     r"accepted, .*_weight_int8pack_mm.*contiguous": "PyTorch asks for a layout",
     r"accepted, .*pad.*narrow\(\): length": "PyTorch cuts one side before it adds the other",
     r"accepted, .*trapezoid\.dx.*real number": "a bool for a step",
+    r"refused with 400, aten\.(cumulative_)?trapezoid\.x.*at least one dimension": "PyTorch takes no steps "
+    "then, of whatever size",
     r"refused with 400, aten\.\w*trapezoid\..*bool": "PyTorch does not look at the dtype of what is empty",
     r"refused with 400, aten\.logspace\..*without overflow": "PyTorch does not look at the base of tensors",
     r"differs.*_weight_norm_interface": "PyTorch's kernel takes weights of any strides for contiguous ones",
@@ -429,7 +431,8 @@ def is_undefined(call, env, result):
         front = operands[0][..., : operands[0].shape[-2]]  # the columns that the basis is made of
         return bool((torch.linalg.matrix_rank(front, rtol=1e-4) < min(front.shape[-2:])).any())
     if name in FACTORED:
-        return has_dependent_columns(operands[0], name.endswith(("det", "cond", "cholesky_ex")))
+        whole = name.endswith(("det", "cond", "cholesky_ex", "inv_ex"))
+        return has_dependent_columns(operands[0], whole)
     if name == "aten::_grouped_mm" and len(operands) == 3 and operands[0].dim() != operands[1].dim():
         return leaves_out_a_row(operands)  # of memory that nobody writes
     if "embedding_bag" in name and not all(tensor.is_contiguous() for tensor in operands[1:3]):

@@ -57,43 +57,29 @@ static Status end_number(const OpRun *run, int index, uint32_t *tensor, double *
 
 typedef struct LogspaceJob {
         Dtype dtype;
-        double start, end, base;
+        double start, end, base, step; // exponents; start, end and end - start are rounded to dtype
         int64_t n;
         char *out;
 } LogspaceJob;
 
-static float to_dtype(Dtype dtype, float x)
-{
-        uint64_t bits;
-        if (dtype == DTYPE_F32)
-                return x;
-        element_from_f64(dtype, &bits, (double)x);
-        return (float)element_as_f64(dtype, &bits);
-}
-
-// Counts the second half from the end. Half types round every step, as PyTorch's scalars do.
-static double logspace_at(const LogspaceJob *job, int64_t i)
-{
-        bool head = i < job->n / 2;
-        double count = (double)(head ? i : job->n - i - 1);
-        if (job->dtype == DTYPE_F64 || dtype_is_int(job->dtype)) {
-                double step = (job->end - job->start) / (double)(job->n - 1);
-                return pow(job->base, head ? job->start + step * count : job->end - step * count);
-        }
-        Dtype as = job->dtype;
-        float start = to_dtype(as, (float)job->start), end = to_dtype(as, (float)job->end);
-        float step = to_dtype(as, to_dtype(as, end - start) / to_dtype(as, (float)(job->n - 1)));
-        float way = to_dtype(as, step * (as == DTYPE_F32 ? (float)count : to_dtype(as, (float)count)));
-        return pow(job->base, (double)to_dtype(as, head ? start + way : end - way));
-}
-
+// Counts the second half from the end.
 static void logspace_part(void *argument, int64_t begin, int64_t end)
 {
         const LogspaceJob *job = argument;
         for (int64_t i = begin; i < end; i++) {
-                double value = job->n == 1 ? pow(job->base, job->start) : logspace_at(job, i);
-                element_from_f64(job->dtype, job->out + i * dtype_info[job->dtype].bytes, value);
+                bool head = i < job->n / 2 || job->n == 1;
+                double exponent = head ? job->start + job->step * (double)i
+                                       : job->end - job->step * (double)(job->n - i - 1);
+                element_from_f64(job->dtype, job->out + i * dtype_info[job->dtype].bytes,
+                                 pow(job->base, exponent));
         }
+}
+
+static double rounded(Dtype dtype, double x)
+{
+        uint64_t bits;
+        element_from_f64(dtype, &bits, x);
+        return element_as_f64(dtype, &bits);
 }
 
 static Status logspace_run(const OpRun *run)
@@ -108,6 +94,12 @@ static Status logspace_run(const OpRun *run)
         double *numbers[] = { &job.start, &job.end, &job.base };
         for (int i = 0; i < 3 && dtype_is_int(job.dtype); i++)
                 *numbers[i] = trunc(*numbers[i]);
+        for (int i = 0; i < 2 && !dtype_is_int(job.dtype); i++)
+                *numbers[i] = rounded(job.dtype, *numbers[i]);
+        double range = job.end - job.start;
+        if (!dtype_is_int(job.dtype))
+                range = rounded(job.dtype, range);
+        job.step = job.n > 1 ? range / (double)(job.n - 1) : 0;
         return parallel_for(run->ctx, job.n, SEQUENCE_GRAIN, logspace_part, &job);
 }
 

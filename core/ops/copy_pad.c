@@ -112,8 +112,23 @@ static Status check_mapped(const OpCall *call, PadKind kind, int64_t size, int64
                             before, after, dim, shape_text(self->rank, self->size, text, sizeof(text)));
         if (kind == PAD_CIRCULAR && (before > size || after > size))
                 return fail(STATUS_VALUE, "Padding value causes wrapping around more than once.");
-        if (kind == PAD_CIRCULAR && size - MAX(-before, 0) - MAX(-after, 0) <= 0)
-                return fail(STATUS_VALUE, "Negative padding value is resulting in an empty dimension");
+        return STATUS_OK;
+}
+
+// What is cut off is cut first; what wraps is read from the rest. PyTorch reads what it has not
+// written where the rest is too short.
+static Status check_wraps(const TensorMeta *self, const int64_t *widths, int n)
+{
+        for (int i = 0; i < n / 2; i++) {
+                int64_t before = widths[2 * i], after = widths[2 * i + 1],
+                        size = self->size[self->rank - 1 - i];
+                int64_t rest = size + MIN(before, 0) + MIN(after, 0);
+                if (MAX(before, after) > rest)
+                        return fail(STATUS_VALUE,
+                                    "circular padding of %" PRId64 " needs as many elements, but negative "
+                                    "padding leaves %" PRId64 " of %" PRId64,
+                                    MAX(before, after), rest, size);
+        }
         return STATUS_OK;
 }
 
@@ -124,7 +139,7 @@ static Status mapped_pad_infer(OpCall *call)
         TensorMeta meta = *self;
         int64_t widths[PAD_CAP], numel;
         char text[256];
-        int n = 0;
+        int n = 0, n_empty = 0;
         TRY(arg_widths(call, widths, &n));
         int n_dims = n / 2;
         if (n_dims == 0 || n_dims > 3 || (self->rank != n_dims + 1 && self->rank != n_dims + 2))
@@ -145,19 +160,17 @@ static Status mapped_pad_infer(OpCall *call)
                 if (!add_i64(meta.size[d], widths[2 * i], &meta.size[d]) ||
                     !add_i64(meta.size[d], widths[2 * i + 1], &meta.size[d]))
                         return fail(STATUS_TOO_LARGE, "%s(): the result is too large", call->schema->name);
-                if (meta.size[d] < 1)
-                        return fail(STATUS_VALUE,
-                                    "input (%s %" PRId64 ") is too small. Calculated output %s: %" PRId64,
-                                    i == 0   ? "W"
-                                    : i == 1 ? "H"
-                                             : "D",
-                                    self->size[d],
-                                    i == 0   ? "W"
-                                    : i == 1 ? "H"
-                                             : "D",
+                if (meta.size[d] < 0)
+                        return fail(STATUS_VALUE, "Trying to create tensor with negative dimension %" PRId64,
                                     meta.size[d]);
+                n_empty += meta.size[d] == 0;
         }
+        if (kind != PAD_CIRCULAR && n_empty == n_dims)
+                return fail(STATUS_VALUE, "input (W: %" PRId64 ") is too small. Calculated output W: 0",
+                            self->size[self->rank - 1]);
         TRY(shape_numel(meta.rank, meta.size, &numel));
+        if (kind == PAD_CIRCULAR && numel > 0)
+                TRY(check_wraps(self, widths, n));
         // circular padding always gives a contiguous result
         bool batched = self->rank == n_dims + 2 && n_dims > 1 && kind != PAD_CIRCULAR;
         TRY(view_set_strides(&meta, batched ? view_suggested_format(self) : MEMORY_FORMAT_CONTIGUOUS, self));

@@ -5,8 +5,7 @@
     schemas,prints,models,graphs,goldens]
 
 Needs torch 2.13 or later and safetensors, for the table form of prints also tabulate; no network.
-fxserve follows 2.13; what later releases do otherwise stands in `GONE`, `as_2_13` and
-replay_goldens.py's `differs_later`. Parts:
+fxserve follows 2.13; what later releases do otherwise stands in tools/generate/later_releases.py. Parts:
 
     schemas   every listed overload exists in PyTorch, in-place twins too, with the same schema;
               core/ops/twins.def is what PyTorch has
@@ -46,7 +45,7 @@ import make_prints
 import make_twins
 import replay_goldens
 from export_fx import dumps, export_fx, import_fx
-from replay_goldens import LATER
+from later_releases import GONE, LATER, as_2_13
 from service import Server
 
 NPY = {torch.float32: "<f4", torch.float64: "<f8", torch.float16: "<f2", torch.int64: "<i8",
@@ -184,9 +183,6 @@ def listed_operators(program):
     return rows
 
 
-GONE = {"aten::cholesky", "aten::qr"}  # from later releases
-
-
 def compare_schemas(fxserve, report, options):
     theirs = {(schema.name, schema.overload_name): str(schema) for schema in torch._C._jit_get_all_schemas()}
     rows = [row["schema"] for row in listed_operators(fxserve.program)
@@ -195,7 +191,7 @@ def compare_schemas(fxserve, report, options):
     for text in rows:
         ours = torch._C.parse_schema(text.replace(".default(", "("))
         want = theirs.get((ours.name, ours.overload_name))
-        if want is None and LATER and ours.name in GONE:
+        if want is None and ours.name in GONE:
             continue
         report.check(text, None if str(ours) == want else f"PyTorch has {want}")
     same = LATER or make_twins.FILE.read_text(encoding="utf-8") == make_twins.text()
@@ -213,12 +209,6 @@ class Graded(nn.Module):
     def forward(self, x, target):
         y = self.layer(x)
         return self.loss(y, target), self.cosine(y[:, None], target)
-
-
-def as_2_13(text):
-    """Later releases write complex numbers that are no literals of Python as calls."""
-    return re.sub(r"complex\(([^\s,]+), ([^\s,)]+)\)",
-                  lambda found: repr(complex(float(found[1]), float(found[2]))), text) if LATER else text
 
 
 def compare_prints(fxserve, report, options):

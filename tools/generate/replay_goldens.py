@@ -22,6 +22,7 @@ from safetensors.torch import load_file
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # export_fx.py
 from export_fx import decode_value
 from golden_variants import place_tensor
+from later_releases import differs_later
 from make_goldens import find_overload
 import observed_stats  # noqa: F401: defines torch.ops.fxserve
 
@@ -109,22 +110,9 @@ def rounds_each_tap(op, args, dtype):
             and not torch.backends.cpu.get_cpu_capability().startswith("AVX512"))
 
 
-LATER = not torch.__version__.startswith("2.13.")  # than the release that the cases were recorded with
-
-
-def differs_later(case):
-    """Whether releases after 2.13 answer otherwise: they count an arange of int64 between floats in floats,
-    and refuse a mask together with is_causal."""
-    args = [*case["args"], *case.get("kwargs", {}).values()]
-    if case["op"].startswith("aten.arange"):
-        return {"$dtype": "int64"} in args and any(isinstance(arg, float) for arg in args)
-    masked = case["op"] == "aten.scaled_dot_product_attention.default" and len(case["args"]) > 5
-    return masked and case["args"][3] is not None and case["args"][5] is True
-
-
 def run_case(case, tensors):
     """Calls the overload and raises AssertionError if anything differs."""
-    if LATER and differs_later(case):
+    if differs_later(case):
         return
     if "seed" in case:
         if draws_with_mkl() and re.search("bernoulli|dropout|exponential|multinomial", case["op"]):

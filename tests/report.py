@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/REPORT.md from the results of a long run: report.py RESULTS... Each result is a line
-of JSON: name, figure, aim, met, command (tests/load/parts.py). Of two results of one name the later
-counts."""
+"""Writes the results of a long run into tests/REPORT.md: report.py RESULTS... Each result is a line of
+JSON: name, figure, aim, met, command (tests/load/parts.py). Of two results of one name the later
+counts; rows that were not measured again stay as they are."""
 import datetime
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 
@@ -16,18 +17,34 @@ Written by `tests/report.py` from what `./check --long` measured; not by hand. S
 shared the machine, so times are those of a busy one. What is a defect wherever it runs (a wrong
 answer, a leak, a lost request) also fails the test; a missed time does not.
 
-{machine}, {date}. The newest rows are of commit {commit}; a row that was not measured again is of
-the build before it. {met} of {n} aims met.
+{met} of {n} aims met.
 """
+FILE = os.path.join(ROOT, "tests", "REPORT.md")
 
 
-def read(paths):
+def written():
+    """The rows of the report as it stands."""
+    with open(FILE, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    commands = {name: command for line in lines if line.startswith("* `")
+                for command, names in [line[3:].split("`: ", 1)] for name in names.split("; ")}
     rows = {}
+    for line in lines:
+        if line.startswith("| ") and not line.startswith("| what "):
+            name, figure, aim, met, when = re.split(r" (?<!\\)\| ", line[2:-2])
+            rows[name] = {"name": name, "figure": figure, "aim": aim, "met": met == "yes", "when": when,
+                          "command": commands[name]}
+    return rows
+
+
+def read(paths, when):
+    rows = written()
     for path in paths:
         with open(path, encoding="utf-8") as file:
             for line in file:
-                row = json.loads(line)
-                rows[row["name"]] = row
+                row = {key: cell(value) if isinstance(value, str) else value
+                       for key, value in json.loads(line).items()}
+                rows[row["name"]] = {**row, "when": when}
     return list(rows.values())
 
 
@@ -46,20 +63,19 @@ def main():
     if len(sys.argv) < 2:
         print("usage: report.py RESULTS...")
         return 2
-    rows = read(sys.argv[1:])
-    commit = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT,
+    commit = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=8"], cwd=ROOT,
                             capture_output=True, text=True, check=False).stdout.strip() or "unknown"
-    text = HEAD.format(machine=machine(), date=datetime.date.today().isoformat(), commit=commit,
-                       met=sum(row["met"] for row in rows), n=len(rows))
-    text += "\n| what | figure | aim | met |\n|---|---|---|---|\n"
+    rows = read(sys.argv[1:], f"{datetime.date.today().isoformat()}, {commit}, {machine()}")
+    text = HEAD.format(met=sum(row["met"] for row in rows), n=len(rows))
+    text += "\n| what | figure | aim | met | when, commit, machine |\n|---|---|---|---|---|\n"
     commands = {}
     for row in rows:
         commands.setdefault(row["command"], []).append(row["name"])
-        text += (f"| {cell(row['name'])} | {cell(row['figure'])} | {cell(row['aim'])} "
-                 f"| {'yes' if row['met'] else '**no**'} |\n")
-    text += "\n## Commands\n\n" + "".join(f"* `{command}`: {cell('; '.join(names))}\n"
+        text += (f"| {row['name']} | {row['figure']} | {row['aim']} "
+                 f"| {'yes' if row['met'] else '**no**'} | {row['when']} |\n")
+    text += "\n## Commands\n\n" + "".join(f"* `{command}`: {'; '.join(names)}\n"
                                           for command, names in commands.items())
-    with open(os.path.join(ROOT, "tests", "REPORT.md"), "w", encoding="utf-8") as file:
+    with open(FILE, "w", encoding="utf-8") as file:
         file.write(text)
     return 0
 

@@ -336,7 +336,7 @@ def main():
         return 2
     if LONG:
         ENVIRONMENT["FXSERVE_RESULTS"] = RESULTS
-        if not wanted and os.path.exists(RESULTS):
+        if os.path.exists(RESULTS):
             os.remove(RESULTS)
     missing = missing_mb([name for name in BUILDS if not wanted or name in wanted])
     if missing > 0:
@@ -360,7 +360,7 @@ def main():
             print("".join(f"  {line}\n" for line in out.split("\n") if "left out" in line), end="")
         if LONG and name not in BUILDS:
             note(name, words, passed, failed, time.time() - began)
-    if LONG:
+    if LONG and os.path.exists(RESULTS):
         subprocess.run([sys.executable, "tests/report.py", RESULTS], cwd=ROOT, check=False)
     print(f"{time.time() - start:.0f} s, builds of {sum(map(folder_mb, BUILDS))} MB")
     print(f"{total_passed} passed, {total_failed} failed")

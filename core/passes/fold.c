@@ -6,7 +6,7 @@
 
 #include "core/eval/eager.h"
 
-enum { FOLD_BYTES = 1 << 20, FOLD_TOTAL_BYTES = 256 << 20 };
+enum { FOLD_BYTES = 4 << 20, FOLD_TOTAL_BYTES = 256 << 20 };
 
 typedef struct Operands {
         bool constant;

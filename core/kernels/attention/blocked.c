@@ -8,9 +8,19 @@
 #include "core/kernels/attention/panel.h"
 #include "core/kernels/dense.h"
 
-// A panel's mask of at most MASK_FLOATS is turned once for all batch items that share it.
+// A panel's mask of at most MASK_FLOATS is turned once for all batch items that share it; the masks
+// of all panels are kept if they are at most MASKS_FLOATS.
 // Pairs of all keys and values of an item are made once for its panels if they fit PAIR_WORDS.
-enum { MOST_KEYS = 128, MOST_DEPTH = 512, FEW_QUERIES = 4, MASK_FLOATS = 1 << 18, PAIR_WORDS = 1 << 17 };
+enum {
+        MOST_KEYS = 128,
+        MOST_DEPTH = 512,
+        FEW_QUERIES = 4,
+        MASK_FLOATS = 1 << 18,
+        MASKS_FLOATS = 1 << 16,
+        PREFETCH_FLOATS = 1 << 11, // of keys, and of values
+        CACHE_LINE_FLOATS = 16,
+        PAIR_WORDS = 1 << 17
+};
 
 typedef struct BlockedRun {
         const RunContext *ctx;
@@ -21,16 +31,22 @@ typedef struct BlockedRun {
         int64_t items, n_panels, n_keys; // n_keys: of a block
         bool items_first;                // neighbouring pieces are items, not panels of an item
         int64_t mask_keys;               // whose mask is kept at a time; 0: no mask
+        int64_t n_masks;                 // of a panel, that are kept at a time
         _Atomic int failed;
 } BlockedRun;
 
-// Working memory of a thread, and which mask is in `mask`.
+// A panel's mask that is kept, as it was stored at `of` from key `from` on.
+typedef struct KeptMask {
+        const void *of;
+        int64_t from;
+} KeptMask;
+
+// Working memory of a thread.
 typedef struct BlockedPart {
         const BlockedRun *run;
         Work work;
         float *queries, *scores, *out, *mask;
-        const void *mask_of;
-        int64_t mask_from;
+        KeptMask *kept; // [n_masks], whose numbers are in `mask`
         uint32_t *key_pairs, *value_pairs;
         const void *pairs_of[2]; // keys and values that are there as pairs, from pairs_from on
         int64_t pairs_from;
@@ -54,36 +70,56 @@ static PanelRows rows_of(const Attention *attention, const GemmMatrix *matrix, i
                             matrix->col };
 }
 
+// Batch items that have masks of their own, up to this item.
+static int64_t mask_item(const Attention *attention, int64_t item)
+{
+        int64_t number = 0, step = 1;
+        for (int d = attention->batch_rank - 1; d >= 0; d--) {
+                int64_t size = attention->mask.batch[d] == 0 ? 1 : attention->batch_size[d];
+                number += item % attention->batch_size[d] % size * step;
+                item /= attention->batch_size[d];
+                step *= size;
+        }
+        return number;
+}
+
+static int64_t mask_lanes(const BlockedRun *run)
+{
+        return run->attention->mask.row == 0 ? 1 : run->panel->queries;
+}
+
 // The mask of keys first.. for the queries at `row`, made unless it is there.
 static void find_mask(BlockedPart *part, int64_t item, int64_t row, int64_t first, PanelKeys *keys)
 {
-        const Attention *at = part->run->attention;
+        const BlockedRun *run = part->run;
+        const Attention *at = run->attention;
         if (at->mask_kind == MASK_NONE)
                 return;
         bool is_bool = at->mask_kind == MASK_BOOL;
         size_t bytes = is_bool ? 1 : sizeof(float);
         const char *start = attention_row(at, &at->mask, item, row, bytes);
-        int64_t from = first - first % part->run->mask_keys;
-        int64_t n = MIN(part->run->mask_keys, at->s - from);
+        int64_t from = first - first % run->mask_keys, n = MIN(run->mask_keys, at->s - from);
         PanelRows rows = { start + from * at->mask.col * (int64_t)bytes, at->mask.row, at->mask.col };
         keys->mask_is_row = at->mask.row == 0;
-        if (part->mask_of != start || part->mask_from != from) {
+        int64_t slot =
+                run->n_masks == 1 ? 0 : mask_item(at, item) * run->n_panels + row / run->panel->queries;
+        KeptMask *kept = part->kept + slot;
+        float *mask = part->mask + slot * run->mask_keys * mask_lanes(run);
+        if (kept->of != start || kept->from != from) {
                 if (!keys->mask_is_row) {
-                        (is_bool ? part->run->panel->pack_bool
-                                 : part->run->panel->pack)(&rows, keys->n_queries, n, part->mask);
+                        (is_bool ? run->panel->pack_bool : run->panel->pack)(&rows, keys->n_queries, n, mask);
                 } else {
                         for (int64_t j = 0; j < n; j++) {
                                 const char *value = (const char *)rows.data + j * rows.col * (int64_t)bytes;
-                                part->mask[j] = !is_bool      ? *(const float *)(const void *)value
-                                                : *value != 0 ? 0.0F
-                                                              : -INFINITY;
+                                mask[j] = !is_bool      ? *(const float *)(const void *)value
+                                          : *value != 0 ? 0.0F
+                                                        : -INFINITY;
                         }
                 }
-                work_stops(&part->work, n * (keys->mask_is_row ? 1 : part->run->panel->queries));
-                part->mask_of = start;
-                part->mask_from = from;
+                work_stops(&part->work, n * mask_lanes(run));
+                *kept = (KeptMask){ start, from };
         }
-        keys->mask = part->mask + (first - from) * (keys->mask_is_row ? 1 : part->run->panel->queries);
+        keys->mask = mask + (first - from) * mask_lanes(run);
 }
 
 static int64_t pairs_along(int64_t n)
@@ -113,6 +149,14 @@ static void find_pairs(BlockedPart *part, const PanelRows *k, const PanelRows *v
         keys->v = (PanelRows){ part->value_pairs + (first - from) / 2 * at->ev, at->ev, 1 };
 }
 
+// Keys and values of an item that lie far apart, as heads of a window do, are asked for together.
+static void prefetch_rows(const PanelRows *rows, int64_t n, int64_t n_cols)
+{
+        for (int64_t j = 0; j < n && n * n_cols <= PREFETCH_FLOATS && rows->col == 1; j++)
+                for (int64_t c = 0; c < n_cols; c += CACHE_LINE_FLOATS)
+                        __builtin_prefetch((const float *)rows->data + j * rows->row + c);
+}
+
 static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
 {
         const BlockedRun *run = part->run;
@@ -123,6 +167,10 @@ static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
         int n = (int)MIN(at->l - row, (int64_t)run->panel->queries);
         PanelRows q = rows_of(at, &at->q, item, row), k = rows_of(at, &at->k, item, 0),
                   v = rows_of(at, &at->v, item, 0), out = rows_of(at, &at->out, item, row);
+        if (row == 0) {
+                prefetch_rows(&k, at->s, at->e);
+                prefetch_rows(&v, at->s, at->ev);
+        }
         run->panel->pack(&q, n, at->e, part->queries);
         if (run->pairs != NULL)
                 run->pairs->pair_panel(part->queries, at->e);
@@ -154,28 +202,27 @@ static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
         run->panel->unpack(part->out, sum, &out, n, at->ev);
 }
 
-static int64_t mask_floats(const BlockedRun *run)
-{
-        return run->attention->mask.row == 0 ? run->mask_keys : run->mask_keys * run->panel->queries;
-}
-
 static void attend_pieces(void *argument, int64_t begin, int64_t end)
 {
         BlockedRun *run = argument;
         const Attention *at = run->attention;
         int64_t lanes = run->panel->queries, n_key_pairs = run->pair_keys * pairs_along(at->e),
-                n = (at->e + run->n_keys + at->ev) * lanes + mask_floats(run) + n_key_pairs +
+                mask_floats = run->n_masks * run->mask_keys * mask_lanes(run),
+                kept_floats = run->n_masks * (int64_t)(sizeof(KeptMask) / sizeof(float)),
+                n = kept_floats + (at->e + run->n_keys + at->ev) * lanes + mask_floats + n_key_pairs +
                     pairs_along(run->pair_keys) * at->ev;
         Scratch scratch;
         if (scratch_init(&scratch, run->ctx, n, sizeof(float)) != STATUS_OK) {
                 atomic_store(&run->failed, 1);
                 return;
         }
-        BlockedPart part = { .run = run, .work = { .ctx = run->ctx }, .queries = scratch.data };
+        BlockedPart part = { .run = run, .work = { .ctx = run->ctx }, .kept = scratch.data };
+        memset(part.kept, 0, (size_t)kept_floats * sizeof(float));
+        part.queries = (float *)scratch.data + kept_floats;
         part.scores = part.queries + at->e * lanes;
         part.out = part.scores + run->n_keys * lanes;
         part.mask = part.out + at->ev * lanes;
-        part.key_pairs = (uint32_t *)(void *)(part.mask + mask_floats(run));
+        part.key_pairs = (uint32_t *)(void *)(part.mask + mask_floats);
         part.value_pairs = part.key_pairs + n_key_pairs;
         for (int64_t piece = begin; piece < end && !part.work.stops; piece++) {
                 int64_t item = run->items_first ? piece % run->items : piece / run->n_panels;
@@ -183,6 +230,23 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
                 attend_panel(&part, item, panel * lanes);
         }
         scratch_deinit(&scratch);
+}
+
+// How many masks are kept, and in which order pieces come so that one is found again.
+static void plan_masks(BlockedRun *run)
+{
+        const Attention *at = run->attention;
+        run->n_masks = 1;
+        if (at->mask_kind == MASK_NONE || at->s == 0)
+                return;
+        int64_t lanes = mask_lanes(run), n_masks = (mask_item(at, run->items - 1) + 1) * run->n_panels;
+        bool fits = at->s * lanes <= MASK_FLOATS;
+        run->mask_keys = fits ? at->s : run->n_keys;
+        if (n_masks < run->items * run->n_panels && n_masks <= MASKS_FLOATS / (at->s * lanes))
+                run->n_masks = n_masks;
+        else
+                run->items_first = fits && at->mask.row != 0 && at->batch_rank > 0 &&
+                                   at->mask.batch[at->batch_rank - 1] == 0;
 }
 
 Status attention_run_blocked(const RunContext *ctx, const Attention *attention, int64_t items)
@@ -199,13 +263,7 @@ Status attention_run_blocked(const RunContext *ctx, const Attention *attention, 
                 run.pair_keys = fits ? MAX(attention->s, (int64_t)1) : run.n_keys;
         }
         run.n_panels = (attention->l + run.panel->queries - 1) / run.panel->queries;
-        if (attention->mask_kind != MASK_NONE && attention->s > 0) {
-                int64_t lanes = attention->mask.row == 0 ? 1 : run.panel->queries;
-                bool fits = attention->s * lanes <= MASK_FLOATS;
-                run.mask_keys = fits ? attention->s : run.n_keys;
-                run.items_first = fits && attention->mask.row != 0 && attention->batch_rank > 0 &&
-                                  attention->mask.batch[attention->batch_rank - 1] == 0;
-        }
+        plan_masks(&run);
         // One call of attend_pieces for each thread: masks and pairs are kept from piece to piece.
         int64_t n_pieces = items * run.n_panels, n_threads = ctx == NULL ? 1 : ctx->n_threads;
         TRY(parallel_for(ctx, n_pieces, (n_pieces + n_threads - 1) / n_threads, attend_pieces, &run));

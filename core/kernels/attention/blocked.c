@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked.c: pieces are panels of queries of one batch item. A piece goes over its keys in blocks
-// that stay in the cache together with their scores.
+// blocked.c: pieces are groups of panels of queries of one batch item. A piece goes over its keys in
+// blocks that stay in the cache while all panels of the group attend them.
 #include "core/kernels/attention/blocked.h"
 #include <math.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 enum {
         MOST_KEYS = 128,
         MOST_DEPTH = 512,
+        GROUP_QUERIES = 128,
         FEW_QUERIES = 4,
         MASK_FLOATS = 1 << 18,
         MASKS_FLOATS = 1 << 16,
@@ -29,9 +30,10 @@ typedef struct BlockedRun {
         const AttentionPairs *pairs;     // NULL: products of float32
         int64_t pair_keys;               // that are kept as pairs at a time
         int64_t items, n_panels, n_keys; // n_keys: of a block
+        int64_t group, n_groups;         // panels of a group; groups of an item
         bool items_first;                // neighbouring pieces are items, not panels of an item
         int64_t mask_keys;               // whose mask is kept at a time; 0: no mask
-        int64_t n_masks;                 // of a panel, that are kept at a time
+        int64_t n_masks;                 // of panels, that are kept at a time; at least a group
         _Atomic int failed;
 } BlockedRun;
 
@@ -45,8 +47,8 @@ typedef struct KeptMask {
 typedef struct BlockedPart {
         const BlockedRun *run;
         Work work;
-        float *queries, *scores, *out, *mask;
-        KeptMask *kept; // [n_masks], whose numbers are in `mask`
+        float *queries, *scores, *out, *mask; // queries and out: one panel after the other
+        KeptMask *kept;                       // [n_masks], whose numbers are in `mask`
         uint32_t *key_pairs, *value_pairs;
         const void *pairs_of[2]; // keys and values that are there as pairs, from pairs_from on
         int64_t pairs_from;
@@ -101,8 +103,9 @@ static void find_mask(BlockedPart *part, int64_t item, int64_t row, int64_t firs
         int64_t from = first - first % run->mask_keys, n = MIN(run->mask_keys, at->s - from);
         PanelRows rows = { start + from * at->mask.col * (int64_t)bytes, at->mask.row, at->mask.col };
         keys->mask_is_row = at->mask.row == 0;
-        int64_t slot =
-                run->n_masks == 1 ? 0 : mask_item(at, item) * run->n_panels + row / run->panel->queries;
+        int64_t panel = row / run->panel->queries, slot = panel % run->group;
+        if (run->n_masks > run->group)
+                slot = mask_item(at, item) * run->n_panels + panel;
         KeptMask *kept = part->kept + slot;
         float *mask = part->mask + slot * run->mask_keys * mask_lanes(run);
         if (kept->of != start || kept->from != from) {
@@ -157,49 +160,94 @@ static void prefetch_rows(const PanelRows *rows, int64_t n, int64_t n_cols)
                         __builtin_prefetch((const float *)rows->data + j * rows->row + c);
 }
 
-static void attend_panel(BlockedPart *part, int64_t item, int64_t row)
+// A panel on its way over the keys.
+typedef struct PanelState {
+        PanelKeys keys;
+        int64_t row, n_keys; // first query; keys that any query may attend
+        float max[PANEL_MAX_QUERIES], sum[PANEL_MAX_QUERIES];
+} PanelState;
+
+static void begin_panel(BlockedPart *part, int64_t item, int64_t row, int64_t place, PanelState *state)
 {
         const BlockedRun *run = part->run;
         const Attention *at = run->attention;
-        float max[PANEL_MAX_QUERIES], sum[PANEL_MAX_QUERIES] = { 0 };
-        for (int i = 0; i < PANEL_MAX_QUERIES; i++)
-                max[i] = -INFINITY;
         int n = (int)MIN(at->l - row, (int64_t)run->panel->queries);
-        PanelRows q = rows_of(at, &at->q, item, row), k = rows_of(at, &at->k, item, 0),
-                  v = rows_of(at, &at->v, item, 0), out = rows_of(at, &at->out, item, row);
-        if (row == 0) {
+        state->row = row;
+        state->n_keys = at->causal ? MIN(at->s, row + n) : at->s;
+        for (int i = 0; i < PANEL_MAX_QUERIES; i++) {
+                state->max[i] = -INFINITY;
+                state->sum[i] = 0;
+        }
+        state->keys = (PanelKeys){ .n_queries = n,
+                                   .e = at->e,
+                                   .ev = at->ev,
+                                   .scale = (float)at->scale,
+                                   .queries = part->queries + place * at->e * run->panel->queries,
+                                   .scores = part->scores,
+                                   .max = state->max,
+                                   .sum = state->sum,
+                                   .out = part->out + place * at->ev * run->panel->queries };
+        float *queries = part->queries + place * at->e * run->panel->queries;
+        PanelRows q = rows_of(at, &at->q, item, row);
+        run->panel->pack(&q, n, at->e, queries);
+        if (run->pairs != NULL)
+                run->pairs->pair_panel(queries, at->e);
+        memset(state->keys.out, 0, (size_t)(at->ev * run->panel->queries) * sizeof(float));
+}
+
+static void attend_block(BlockedPart *part, int64_t item, int64_t first, PanelState *state)
+{
+        const BlockedRun *run = part->run;
+        const Attention *at = run->attention;
+        PanelKeys *keys = &state->keys;
+        PanelRows k = rows_of(at, &at->k, item, 0), v = rows_of(at, &at->v, item, 0);
+        keys->n_keys = MIN(run->n_keys, state->n_keys - first);
+        keys->k = (PanelRows){ (const float *)k.data + first * k.row, k.row, k.col };
+        keys->v = (PanelRows){ (const float *)v.data + first * v.row, v.row, v.col };
+        keys->after = at->causal ? first - state->row : INT64_MIN;
+        find_mask(part, item, state->row, first, keys);
+        if (run->pairs != NULL)
+                find_pairs(part, &k, &v, first, keys);
+        (run->pairs != NULL ? run->pairs->attend : run->panel->attend)(keys);
+}
+
+static void end_panel(BlockedPart *part, int64_t item, PanelState *state)
+{
+        const BlockedRun *run = part->run;
+        const Attention *at = run->attention;
+        PanelRows out = rows_of(at, &at->out, item, state->row);
+        for (int i = 0; at->nan_rows && i < state->keys.n_queries; i++)
+                state->sum[i] = state->sum[i] == 0 ? NAN : state->sum[i];
+        run->panel->unpack(state->keys.out, state->sum, &out, state->keys.n_queries, at->ev);
+}
+
+static void attend_group(BlockedPart *part, int64_t item, int64_t first_panel, PanelState *states)
+{
+        const BlockedRun *run = part->run;
+        const Attention *at = run->attention;
+        int64_t n = MIN(run->group, run->n_panels - first_panel), all = 0;
+        if (first_panel == 0) {
+                PanelRows k = rows_of(at, &at->k, item, 0), v = rows_of(at, &at->v, item, 0);
                 prefetch_rows(&k, at->s, at->e);
                 prefetch_rows(&v, at->s, at->ev);
         }
-        run->panel->pack(&q, n, at->e, part->queries);
-        if (run->pairs != NULL)
-                run->pairs->pair_panel(part->queries, at->e);
-        memset(part->out, 0, (size_t)(at->ev * run->panel->queries) * sizeof(float));
-        PanelKeys keys = { .n_queries = n,
-                           .e = at->e,
-                           .ev = at->ev,
-                           .scale = (float)at->scale,
-                           .queries = part->queries,
-                           .scores = part->scores,
-                           .max = max,
-                           .sum = sum,
-                           .out = part->out };
-        int64_t all = at->causal ? MIN(at->s, row + n) : at->s, per_key = n * (at->e + at->ev + 16) / 16 + 1;
-        for (int64_t first = 0; first < all; first += run->n_keys) {
-                keys.n_keys = MIN(run->n_keys, all - first);
-                if (work_stops(&part->work, keys.n_keys * per_key))
-                        return;
-                keys.k = (PanelRows){ (const float *)k.data + first * k.row, k.row, k.col };
-                keys.v = (PanelRows){ (const float *)v.data + first * v.row, v.row, v.col };
-                keys.after = at->causal ? first - row : INT64_MIN;
-                find_mask(part, item, row, first, &keys);
-                if (run->pairs != NULL)
-                        find_pairs(part, &k, &v, first, &keys);
-                (run->pairs != NULL ? run->pairs->attend : run->panel->attend)(&keys);
+        for (int64_t i = 0; i < n; i++) {
+                begin_panel(part, item, (first_panel + i) * run->panel->queries, i, &states[i]);
+                all = MAX(all, states[i].n_keys);
         }
-        for (int i = 0; at->nan_rows && i < n; i++)
-                sum[i] = sum[i] == 0 ? NAN : sum[i];
-        run->panel->unpack(part->out, sum, &out, n, at->ev);
+        for (int64_t first = 0; first < all; first += run->n_keys) {
+                for (int64_t i = 0; i < n; i++) {
+                        if (first >= states[i].n_keys)
+                                continue;
+                        const PanelKeys *keys = &states[i].keys;
+                        int64_t per_key = keys->n_queries * (at->e + at->ev + 16) / 16 + 1;
+                        if (work_stops(&part->work, MIN(run->n_keys, states[i].n_keys - first) * per_key))
+                                return;
+                        attend_block(part, item, first, &states[i]);
+                }
+        }
+        for (int64_t i = 0; i < n; i++)
+                end_panel(part, item, &states[i]);
 }
 
 static void attend_pieces(void *argument, int64_t begin, int64_t end)
@@ -209,8 +257,8 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
         int64_t lanes = run->panel->queries, n_key_pairs = run->pair_keys * pairs_along(at->e),
                 mask_floats = run->n_masks * run->mask_keys * mask_lanes(run),
                 kept_floats = run->n_masks * (int64_t)(sizeof(KeptMask) / sizeof(float)),
-                n = kept_floats + (at->e + run->n_keys + at->ev) * lanes + mask_floats + n_key_pairs +
-                    pairs_along(run->pair_keys) * at->ev;
+                n = kept_floats + (run->group * (at->e + at->ev) + run->n_keys) * lanes + mask_floats +
+                    n_key_pairs + pairs_along(run->pair_keys) * at->ev;
         Scratch scratch;
         if (scratch_init(&scratch, run->ctx, n, sizeof(float)) != STATUS_OK) {
                 atomic_store(&run->failed, 1);
@@ -219,15 +267,16 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
         BlockedPart part = { .run = run, .work = { .ctx = run->ctx }, .kept = scratch.data };
         memset(part.kept, 0, (size_t)kept_floats * sizeof(float));
         part.queries = (float *)scratch.data + kept_floats;
-        part.scores = part.queries + at->e * lanes;
+        part.scores = part.queries + run->group * at->e * lanes;
         part.out = part.scores + run->n_keys * lanes;
-        part.mask = part.out + at->ev * lanes;
+        part.mask = part.out + run->group * at->ev * lanes;
         part.key_pairs = (uint32_t *)(void *)(part.mask + mask_floats);
         part.value_pairs = part.key_pairs + n_key_pairs;
+        PanelState states[GROUP_QUERIES / PANEL_LEAST_QUERIES];
         for (int64_t piece = begin; piece < end && !part.work.stops; piece++) {
-                int64_t item = run->items_first ? piece % run->items : piece / run->n_panels;
-                int64_t panel = run->items_first ? piece / run->items : piece % run->n_panels;
-                attend_panel(&part, item, panel * lanes);
+                int64_t item = run->items_first ? piece % run->items : piece / run->n_groups;
+                int64_t group = run->items_first ? piece / run->items : piece % run->n_groups;
+                attend_group(&part, item, group * run->group, states);
         }
         scratch_deinit(&scratch);
 }
@@ -236,14 +285,14 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
 static void plan_masks(BlockedRun *run)
 {
         const Attention *at = run->attention;
-        run->n_masks = 1;
+        run->n_masks = run->group;
         if (at->mask_kind == MASK_NONE || at->s == 0)
                 return;
         int64_t lanes = mask_lanes(run), n_masks = (mask_item(at, run->items - 1) + 1) * run->n_panels;
-        bool fits = at->s * lanes <= MASK_FLOATS;
+        bool fits = at->s * lanes <= MASK_FLOATS / run->group;
         run->mask_keys = fits ? at->s : run->n_keys;
         if (n_masks < run->items * run->n_panels && n_masks <= MASKS_FLOATS / (at->s * lanes))
-                run->n_masks = n_masks;
+                run->n_masks = MAX(n_masks, run->group);
         else
                 run->items_first = fits && at->mask.row != 0 && at->batch_rank > 0 &&
                                    at->mask.batch[at->batch_rank - 1] == 0;
@@ -263,9 +312,12 @@ Status attention_run_blocked(const RunContext *ctx, const Attention *attention, 
                 run.pair_keys = fits ? MAX(attention->s, (int64_t)1) : run.n_keys;
         }
         run.n_panels = (attention->l + run.panel->queries - 1) / run.panel->queries;
+        int64_t n_threads = ctx == NULL ? 1 : ctx->n_threads, most = GROUP_QUERIES / run.panel->queries;
+        run.group = n_blocks == 1 ? 1 : MAX(1, MIN(most, run.n_panels * items / (4 * n_threads)));
+        run.n_groups = (run.n_panels + run.group - 1) / run.group;
         plan_masks(&run);
         // One call of attend_pieces for each thread: masks and pairs are kept from piece to piece.
-        int64_t n_pieces = items * run.n_panels, n_threads = ctx == NULL ? 1 : ctx->n_threads;
+        int64_t n_pieces = items * run.n_groups;
         TRY(parallel_for(ctx, n_pieces, (n_pieces + n_threads - 1) / n_threads, attend_pieces, &run));
         TRY(run_poll(ctx));
         return atomic_load(&run.failed) ? STATUS_NO_MEMORY : STATUS_OK;

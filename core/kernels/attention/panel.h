@@ -5,7 +5,7 @@
 #pragma once
 #include "core/kernels/isa.h"
 
-enum { PANEL_MAX_QUERIES = 64 };
+enum { PANEL_LEAST_QUERIES = 8, PANEL_MAX_QUERIES = 64 };
 
 // Rows of a matrix; `row` and `col` in elements.
 typedef struct PanelRows {
@@ -31,7 +31,7 @@ typedef struct PanelKeys {
 } PanelKeys;
 
 typedef struct AttentionPanel {
-        int queries; // lanes of a panel, at most PANEL_MAX_QUERIES
+        int queries; // lanes of a panel, PANEL_LEAST_QUERIES to PANEL_MAX_QUERIES
         // panel[n_cols] = rows [n_rows][n_cols] of float32, turned; unused lanes are 0.
         void (*pack)(const PanelRows *from, int n_rows, int64_t n_cols, float *panel);
         // The same of bool: true gives 0, false -inf.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked.c: pieces are groups of panels of queries of one batch item. A piece goes over its keys in
-// blocks that stay in the cache while all panels of the group attend them.
+// blocked.c: pieces are groups of panels of queries of one batch item. A piece goes over its keys
+// in blocks that stay in the cache while all panels of the group attend them.
 #include "core/kernels/attention/blocked.h"
 #include <math.h>
 #include <string.h>

@@ -1,28 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// depthwise.c: rows of results in stretches of up to eight pixels. Taps are a list; a stretch at
-// the border has a shorter one. Taps above and below the image are dropped for a whole row, taps
-// left and right of it per pixel. Sequences take each channel's row into a frame of zeros instead
-// and go along it.
+// depthwise.c: rows of results in stretches of up to eight pixels. Of a window only the part inside
+// the image is summed: pixels at the left and right border are stretches of their own. Some channels
+// go down a band of rows before the next ones, so that the first cache has what their windows share.
+// Sequences take each channel's row into a frame of zeros instead and go along it.
 #include "core/kernels/conv/depthwise.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { DEPTHWISE_PIXELS = 8, DEPTHWISE_VECTORS = 4, MAX_TAPS = 128 };
+enum {
+        DEPTHWISE_PIXELS = 8,
+        DEPTHWISE_VECTORS = 8,
+        DEPTHWISE_COLUMNS = 5,
+        MAX_TAPS = 128,
+        LEAST_CHANNELS = 32,
+        BLOCK_FLOATS = 6 << 10,
+        BAND_FLOATS = 48 << 10
+};
 // of sequences: results at once, what a window may span, floats that are read behind it
 enum { ROW_VECTORS = 8, ROW_RESULTS = 1024, ROW_REACH = 1024, ROW_SLACK = 16 };
 
-typedef struct Tap {
-        int64_t in, weight; // floats, from the stretch's first input pixel and the first weight
-} Tap;
+// Three or five neighbouring columns, and windows that begin one or two pixels apart; anything else.
+typedef enum Window { WINDOW_ANY, WINDOW_3, WINDOW_3_BY_2, WINDOW_5, WINDOW_5_BY_2 } Window;
 
+// Steps in floats; of channel 0, `in` and `weights` of the window's first tap inside the image.
 typedef struct Stretch {
         const float *in, *weights, *bias;
         float *out;
-        const float *residual; // NULL: none
-        int64_t channels, in_step;
-        const Tap *taps;
-        int n_taps;
+        const float *residual;     // NULL: none
+        int64_t channels, in_step; // from a pixel to the next: of results, of the input
+        int64_t first, next;       // channels
+        int64_t n_rows, n_columns; // taps
+        int64_t in_row, in_column; // from a tap to the next
+        int64_t weight_row, weight_column;
+        Window window; // of stretches of several pixels
         DirectClamp clamp;
 } Stretch;
 
@@ -201,27 +212,20 @@ typedef struct DepthwiseRun {
         const Depthwise *depthwise;
         const float *in, *residual;
         float *out;
+        int64_t first, next; // results of a row that have all columns of their windows inside the image
 } DepthwiseRun;
 
-// The taps inside the image for the result at (y, x), from the input's pixel that its window begins
-// at, which may lie outside.
-static int taps_at(const Depthwise *depthwise, int64_t y, int64_t x, Tap *taps)
+typedef struct Taps {
+        int64_t first, n;
+} Taps;
+
+// Which of n taps are inside an image of `size` pixels: the first one is at pixel `start`.
+static Taps taps_inside(int64_t start, int64_t dilation, int64_t n, int64_t size)
 {
-        const TensorMeta *in = &depthwise->in;
-        int n = 0;
-        for (int64_t i = 0; i < depthwise->kernel[0]; i++) {
-                int64_t row = y * depthwise->stride[0] - depthwise->pad[0] + i * depthwise->dilation[0];
-                for (int64_t j = 0; row >= 0 && row < in->size[2] && j < depthwise->kernel[1]; j++) {
-                        int64_t column =
-                                x * depthwise->stride[1] - depthwise->pad[1] + j * depthwise->dilation[1];
-                        if (column >= 0 && column < in->size[3])
-                                taps[n++] =
-                                        (Tap){ .in = i * depthwise->dilation[0] * in->stride[2] +
-                                                     j * depthwise->dilation[1] * in->stride[3],
-                                               .weight = (i * depthwise->kernel[1] + j) * depthwise->width };
-                }
-        }
-        return n;
+        int64_t before = start >= 0 ? 0 : dilation == 1 ? -start : (-start + dilation - 1) / dilation;
+        int64_t until = start >= size ? 0 : dilation == 1 ? size - start : (size - 1 - start) / dilation + 1;
+        before = MIN(before, n);
+        return (Taps){ before, MAX(MIN(until, n) - before, 0) };
 }
 
 // Results first..next - 1 of a row have all columns of their windows inside the image.
@@ -234,50 +238,108 @@ static void inner_columns(const Depthwise *depthwise, int64_t *out_first, int64_
         *out_next = room < 0 ? *out_first : MAX(MIN(room / stride + 1, width), *out_first);
 }
 
-static void run_stretch(const DepthwiseRun *run, int64_t image, int64_t y, int64_t x, int n_pixels,
-                        Stretch *stretch)
+// One row of results of an image, for the channels of `stretch`.
+typedef struct OutRow {
+        const DepthwiseRun *run;
+        int64_t image, y;
+        Taps rows;
+} OutRow;
+
+static void run_stretch(const OutRow *row, int64_t x, int n_pixels, Taps columns, Stretch *stretch)
 {
-        const Depthwise *depthwise = run->depthwise;
+        const Depthwise *depthwise = row->run->depthwise;
         const TensorMeta *in = &depthwise->in, *out = &depthwise->out;
-        int64_t to = image * out->stride[0] + y * out->stride[2] + x * out->stride[3];
-        stretch->in = run->in + image * in->stride[0] +
-                      (y * depthwise->stride[0] - depthwise->pad[0]) * in->stride[2] +
-                      (x * depthwise->stride[1] - depthwise->pad[1]) * in->stride[3];
-        stretch->out = run->out + to;
-        stretch->residual = run->residual == NULL ? NULL : run->residual + to;
+        int64_t to = row->image * out->stride[0] + row->y * out->stride[2] + x * out->stride[3],
+                y = row->y * depthwise->stride[0] - depthwise->pad[0];
+        stretch->n_columns = columns.n;
+        stretch->in = row->run->in + row->image * in->stride[0] + y * in->stride[2] +
+                      (x * depthwise->stride[1] - depthwise->pad[1]) * in->stride[3] +
+                      row->rows.first * stretch->in_row + columns.first * stretch->in_column;
+        stretch->weights = depthwise->weights + row->rows.first * stretch->weight_row +
+                           columns.first * stretch->weight_column;
+        stretch->out = row->run->out + to;
+        stretch->residual = row->run->residual == NULL ? NULL : row->run->residual + to;
         depthwise->run(n_pixels, stretch);
+}
+
+static void run_row(const OutRow *row, Stretch *stretch, Work *work)
+{
+        const Depthwise *depthwise = row->run->depthwise;
+        int64_t width = depthwise->out.size[3], first = row->run->first, next = row->run->next;
+        int64_t steps = (stretch->next - stretch->first) * depthwise->kernel[0] * depthwise->kernel[1] / 4;
+        stretch->n_rows = row->rows.n;
+        for (int64_t x = 0; x < width && !work_stops(work, steps); x++) { // the border
+                x = x == first ? next : x;
+                if (x == width)
+                        break;
+                Taps columns =
+                        taps_inside(x * depthwise->stride[1] - depthwise->pad[1], depthwise->dilation[1],
+                                    depthwise->kernel[1], depthwise->in.size[3]);
+                run_stretch(row, x, 1, columns, stretch);
+        }
+        Taps whole = { 0, depthwise->kernel[1] };
+        for (int64_t x = first, n; x < next && !work_stops(work, steps * DEPTHWISE_PIXELS); x += n) {
+                int64_t n_parts = (next - x + DEPTHWISE_PIXELS - 1) / DEPTHWISE_PIXELS;
+                n = (next - x) / n_parts;
+                run_stretch(row, x, (int)n, whole, stretch);
+        }
+}
+
+// Channels at once: as many as keep the rows that a row's windows read in the first cache. All, where
+// so few would be left that reading across the pixels costs more.
+static int64_t channels_at_once(const Depthwise *depthwise)
+{
+        int64_t floats = depthwise->kernel[0] * (depthwise->in.size[3] + depthwise->kernel[1]),
+                n = BLOCK_FLOATS / floats / 16 * 16;
+        return n < LEAST_CHANNELS || depthwise->stride[0] > 1 ? depthwise->in.size[1] : n;
+}
+
+// Rows of results whose input stays in the second cache while all channels go over them.
+static int64_t rows_at_once(const Depthwise *depthwise)
+{
+        int64_t row_floats = MAX(depthwise->in.size[3] * depthwise->in.size[1], 1);
+        int64_t rows = BAND_FLOATS / row_floats - depthwise->kernel[0] + 1;
+        return MAX(rows / depthwise->stride[0], 1);
+}
+
+static Window window_of(const Depthwise *depthwise)
+{
+        int64_t columns = depthwise->kernel[1], stride = depthwise->stride[1];
+        if (depthwise->dilation[1] != 1 || stride > 2)
+                return WINDOW_ANY;
+        if (columns == 3)
+                return stride == 1 ? WINDOW_3 : WINDOW_3_BY_2;
+        return columns != 5 ? WINDOW_ANY : stride == 1 ? WINDOW_5 : WINDOW_5_BY_2;
 }
 
 static void run_rows(void *argument, int64_t begin, int64_t end)
 {
         const DepthwiseRun *run = argument;
         const Depthwise *depthwise = run->depthwise;
-        Tap taps[MAX_TAPS];
-        int64_t width = depthwise->out.size[3], first, next;
-        Stretch stretch = { .weights = depthwise->weights,
-                            .bias = depthwise->bias,
-                            .channels = depthwise->in.size[1],
-                            .in_step = depthwise->stride[1] * depthwise->in.stride[3],
-                            .taps = taps,
+        const TensorMeta *in = &depthwise->in;
+        int64_t n_rows = depthwise->out.size[2], block = channels_at_once(depthwise),
+                band = rows_at_once(depthwise);
+        Stretch stretch = { .bias = depthwise->bias,
+                            .channels = in->size[1],
+                            .in_step = depthwise->stride[1] * in->stride[3],
+                            .in_row = depthwise->dilation[0] * in->stride[2],
+                            .in_column = depthwise->dilation[1] * in->stride[3],
+                            .weight_row = depthwise->kernel[1] * depthwise->width,
+                            .weight_column = depthwise->width,
+                            .window = window_of(depthwise),
                             .clamp = depthwise->clamp };
-        inner_columns(depthwise, &first, &next);
         Work work = { .ctx = run->ctx };
-        int64_t steps = stretch.channels * depthwise->kernel[0] * depthwise->kernel[1] / 4; // of one pixel
-        for (int64_t r = begin; r < end && !work.stops; r++) {
-                int64_t image = r / depthwise->out.size[2], y = r % depthwise->out.size[2];
-                for (int64_t x = 0; x < width && !work_stops(&work, steps); x++) { // the border
-                        x = x == first ? next : x;
-                        if (x == width)
-                                break;
-                        stretch.n_taps = taps_at(depthwise, y, x, taps);
-                        run_stretch(run, image, y, x, 1, &stretch);
-                }
-                int64_t n = next - first, n_parts = (n + DEPTHWISE_PIXELS - 1) / DEPTHWISE_PIXELS;
-                stretch.n_taps = n == 0 ? 0 : taps_at(depthwise, y, first, taps);
-                for (int64_t part = 0; part < n_parts && !work_stops(&work, steps * DEPTHWISE_PIXELS);
-                     part++) {
-                        int64_t from = part * n / n_parts, until = (part + 1) * n / n_parts;
-                        run_stretch(run, image, y, first + from, (int)(until - from), &stretch);
+        for (int64_t r = begin, until; r < end && !work.stops; r = until) {
+                until = MIN(MIN(r + band, end), (r / n_rows + 1) * n_rows);
+                for (stretch.first = 0; stretch.first < in->size[1]; stretch.first = stretch.next) {
+                        stretch.next = MIN(stretch.first + block, in->size[1]);
+                        for (int64_t y = r % n_rows; y < r % n_rows + until - r && !work.stops; y++) {
+                                Taps taps = taps_inside(y * depthwise->stride[0] - depthwise->pad[0],
+                                                        depthwise->dilation[0], depthwise->kernel[0],
+                                                        in->size[2]);
+                                OutRow row = { run, r / n_rows, y, taps };
+                                run_row(&row, &stretch, &work);
+                        }
                 }
         }
 }
@@ -340,6 +402,7 @@ Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const fl
         DepthwiseRun run = { .ctx = ctx, .depthwise = depthwise, .in = in, .residual = residual, .out = out };
         if (depthwise->row != NULL)
                 return run_all_sequences(&run);
+        inner_columns(depthwise, &run.first, &run.next);
         int64_t work =
                 depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
         TRY(parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2],

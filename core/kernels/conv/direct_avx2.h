@@ -5,6 +5,7 @@
 
 #define DIRECT(x)            avx2_##x
 #define DIRECT_TARGET        TARGET_AVX2
+#define DIRECT_SUMS          14 // that fit the registers beside operands
 #define DIRECT_LANES         8
 #define DIRECT_STEPS         2
 #define DIRECT_FMA(x, b, c)  _mm256_fmadd_ps(_mm256_set1_ps(x), (b), (c))

@@ -2,6 +2,7 @@
 // Undefines the macros of direct_avx512.h and direct_avx2.h.
 #undef DIRECT
 #undef DIRECT_TARGET
+#undef DIRECT_SUMS
 #undef DIRECT_LANES
 #undef DIRECT_STEPS
 #undef DIRECT_FMA

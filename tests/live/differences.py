@@ -488,6 +488,8 @@ def has_dependent_columns(matrices, whole):
 def has_tied_pivots(matrices):
     """Whether a factorisation meets two rows whose candidates for a pivot differ by rounding alone: each
     is as good. (In the first column nothing has been rounded, and the upper row is taken.)"""
+    if matrices.numel() == 0:
+        return False
     noise = 8 * max(matrices.shape[-2:]) * torch.finfo(matrices.dtype).eps
     for matrix in matrices.double().reshape(-1, *matrices.shape[-2:]):
         rest = matrix.clone()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // depthwise.c: rows of results in stretches of up to eight pixels. Of a window only the part inside
-// the image is summed: pixels at the left and right border are stretches of their own. Some channels
-// go down a band of rows before the next ones, so that the first cache has what their windows share.
-// Sequences take each channel's row into a frame of zeros instead and go along it.
+// the image is summed: pixels at the left and right border are stretches of their own. Some
+// channels go down a band of rows before the next ones, so that the first cache has what their
+// windows share. Sequences take each channel's row into a frame of zeros instead and go along it.
 #include "core/kernels/conv/depthwise.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum {
 // of sequences: results at once, what a window may span, floats that are read behind it
 enum { ROW_VECTORS = 8, ROW_RESULTS = 1024, ROW_REACH = 1024, ROW_SLACK = 16 };
 
-// Three or five neighbouring columns, and windows that begin one or two pixels apart; anything else.
+// Three or five neighbouring columns, windows that begin one or two pixels apart; anything else.
 typedef enum Window { WINDOW_ANY, WINDOW_3, WINDOW_3_BY_2, WINDOW_5, WINDOW_5_BY_2 } Window;
 
 // Steps in floats; of channel 0, `in` and `weights` of the window's first tap inside the image.
@@ -285,8 +285,8 @@ static void run_row(const OutRow *row, Stretch *stretch, Work *work)
         }
 }
 
-// Channels at once: as many as keep the rows that a row's windows read in the first cache. All, where
-// so few would be left that reading across the pixels costs more.
+// Channels at once: as many as keep the rows that a row's windows read in the first cache. All,
+// where so few would be left that reading across the pixels costs more.
 static int64_t channels_at_once(const Depthwise *depthwise)
 {
         int64_t floats = depthwise->kernel[0] * (depthwise->in.size[3] + depthwise->kernel[1]),

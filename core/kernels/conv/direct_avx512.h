@@ -8,7 +8,7 @@
 
 #define DIRECT(x)                   avx512_##x
 #define DIRECT_TARGET               TARGET_AVX512
-#define DIRECT_SUMS          28 // that fit the registers beside operands
+#define DIRECT_SUMS                 28 // that fit the registers beside operands
 #define DIRECT_LANES                16
 #define DIRECT_STEPS                1
 #define DIRECT_FMA(x, b, c)         _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))

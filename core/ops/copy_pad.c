@@ -152,7 +152,7 @@ static Status mapped_pad_infer(OpCall *call)
         for (int i = 0; i < n_dims; i++) {
                 int d = self->rank - 1 - i;
                 TRY(check_mapped(call, kind, self->size[d], widths[2 * i], widths[2 * i + 1], d));
-                if (self->size[d] == 0)
+                if (self->size[d] == 0 && kind != PAD_CIRCULAR)
                         return fail(STATUS_VALUE,
                                     "%s: Expected a tensor with non-zero dimensions for input, but got: %s",
                                     call->schema->name,

@@ -150,7 +150,9 @@ KNOWN = {
     r"refusals differ, .*names image": "values are checked when the region runs, shapes before",
     r"accepted, .*torchao.*int too big to convert": "levels that Python's own conversion refuses",
     r"addbmm_.*doesn't match the broadcast shape": "PyTorch resizes what it writes to",
-    r"accepted, .*_upsample_\w+_aa.*INTERNAL ASSERT FAILED": "PyTorch asks to be told of it",
+    r"accepted, .*INTERNAL ASSERT FAILED": "PyTorch asks to be told of it",
+    r"refused with 400, aten\.(linalg_)?matmul\.default.*to have the same dtype": "PyTorch does not look "
+    "at dtypes where a product has no elements",
     r"refused with 400, aten\._pdist_forward\.": "internal to pdist, which checks",
     r"_trilinear": "internal to bilinear, which gives it no such dimensions",
     r"refused with 400, aten\.(lstm|gru|rnn_tanh|rnn_relu)\S*:": "weights and states whose shapes or dtypes "

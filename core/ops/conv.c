@@ -292,6 +292,10 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
         if (!args.transposed && input.size[1] == 0)
                 args.out_size[1] = 0; // PyTorch's result for an input without channels
         TRY(args.transposed ? transposed_sizes(&args, &input, weight) : forward_sizes(&args, &input, weight));
+        if (meta_numel(&input) == 0 && input.size[0] != 0 && input.size[1] != 0)
+                return fail(STATUS_SHAPE,
+                            "Only zero batch or zero channel inputs are supported, but got input shape: %s",
+                            shape_text(input.rank, input.size, text, sizeof(text)));
         args.channels_last = keeps_channels_last(&args, &input, weight);
         *out_args = args;
         return STATUS_OK;

@@ -317,6 +317,9 @@ static Status int8_weights_expand(Emitter *emitter, const OpCall *call, Value *o
                                        "_weight_int8pack_mm: expected floats and int8, but got %s "
                                        "and %s",
                                        dtype_words(dtype), dtype_words(levels->dtype)));
+        else if (scale->dtype != dtype)
+                compose_check(&c, fail(STATUS_DTYPE, "expected scalar type %s but found %s",
+                                       dtype_words(dtype), dtype_words(scale->dtype)));
         else if (compose_meta(&c, x)->rank != 2 || levels->rank != 2 || scale->rank != 1 ||
                  scale->size[0] != levels->size[0])
                 compose_check(&c,

@@ -154,6 +154,8 @@ KNOWN = {
     "PyTorch multiplies by alpha and adds in one step, which does not overflow on the way",
     r"differs.*_transformer_encoder_layer_fwd.*(e\+(1[89]|[23]\d)|PyTorch has nan)": "norms of numbers whose "
     "squares overflow",
+    r"refused with 400, aten\._?embedding_bag.*found idx to be": "PyTorch does not look at indices of rows "
+    "without elements",
     r"accepted, .*INTERNAL ASSERT FAILED": "PyTorch asks to be told of it",
     r"refused with 400, aten\.(linalg_)?matmul\.default.*to have the same dtype": "PyTorch does not look "
     "at dtypes where a product has no elements",

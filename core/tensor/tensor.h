@@ -25,7 +25,8 @@ struct Storage {
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
         size_t n_bytes;
         bool readonly; // writes must go through storage_make_writable
-        // adopted bytes are a file's: they cost no memory of our own
+        // Adopted bytes are a file's: they cost no memory of our own. Only for mappings that nobody
+        // writes to: storage_rest lets go of their pages, and what was written would be lost.
         bool mapped;
         bool in_block; // `data` lies behind this header, in the same allocation
         Tag *tag;      // borrowed; set: the bytes are not there yet. NULL: they are

@@ -135,6 +135,24 @@ static Status old_qr_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, OP(&c, "aten::linalg_qr", NAMED(&c, "self"), mode), out);
 }
 
+// X of A X = B or A^T X = B, and a copy of A.
+static Status old_triangular_solve_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value a = NAMED(&c, "A"), b = NAMED(&c, "self");
+        bool upper = compose_bool(&c, "upper"), transpose = compose_bool(&c, "transpose");
+        Value solution = OP(&c, "aten::linalg_solve_triangular", transpose ? OP(&c, "aten::mT", a) : a, b,
+                            value_bool(upper != transpose), value_bool(true),
+                            value_bool(compose_bool(&c, "unitriangular")));
+        TensorMeta all = *compose_meta(&c, solution);
+        if (!compose_failed(&c))
+                all.size[all.rank - 1] = all.size[all.rank - 2];
+        Value copied = OP(&c, "aten::clone", OP(&c, "aten::expand", a, compose_ints(&c, all.size, all.rank)));
+        Value items[] = { solution, copied };
+        return compose_end(&c, compose_tuple(&c, items, 2), out);
+}
+
 static Status old_svd_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -302,6 +320,9 @@ const OpDef linalg_compose_ops[] = {
         MADE("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor", cholesky_solve),
         MADE("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse),
         MADE("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", old_qr),
+        MADE("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
+             "unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
+             old_triangular_solve),
         MADE("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
              "(Tensor U, Tensor S, Tensor Vh)",
              svd_pair),

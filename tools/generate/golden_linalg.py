@@ -68,6 +68,9 @@ def triangles():
                     yield "linalg_solve_triangular.default", [a, ramp(n, 3, dtype=dtype)], options
                     yield ("linalg_solve_triangular.default", [a, ramp(*shape[:-2], 2, n, dtype=dtype)],
                            {**options, "left": False})
+            if shape in ((3, 3), (2, 1, 3, 3), (0, 3, 3)):
+                for options in ([], [False], [True, True], [False, True, True]):
+                    yield "triangular_solve.default", [ramp(3, 2, dtype=dtype), a, *options]
             for name in ("linalg_matrix_exp", "matrix_exp"):
                 yield f"{name}.default", [square(*shape, dtype=dtype) * 0.4]
                 yield f"{name}.default", [(square(*shape, dtype=dtype) * 2).mT]

@@ -37,10 +37,10 @@ typedef struct BlockedRun {
         _Atomic int failed;
 } BlockedRun;
 
-// A panel's mask that is kept, as it was stored at `of` from key `from` on.
+// A panel's mask that is kept, as it was stored at `of` from key `from` on, for so many queries.
 typedef struct KeptMask {
         const void *of;
-        int64_t from;
+        int64_t from, n_queries;
 } KeptMask;
 
 // Working memory of a thread.
@@ -108,7 +108,7 @@ static void find_mask(BlockedPart *part, int64_t item, int64_t row, int64_t firs
                 slot = mask_item(at, item) * run->n_panels + panel;
         KeptMask *kept = part->kept + slot;
         float *mask = part->mask + slot * run->mask_keys * mask_lanes(run);
-        if (kept->of != start || kept->from != from) {
+        if (kept->of != start || kept->from != from || kept->n_queries < keys->n_queries) {
                 if (!keys->mask_is_row) {
                         (is_bool ? run->panel->pack_bool : run->panel->pack)(&rows, keys->n_queries, n, mask);
                 } else {
@@ -120,7 +120,7 @@ static void find_mask(BlockedPart *part, int64_t item, int64_t row, int64_t firs
                         }
                 }
                 work_stops(&part->work, n * mask_lanes(run));
-                *kept = (KeptMask){ start, from };
+                *kept = (KeptMask){ start, from, keys->n_queries };
         }
         keys->mask = mask + (first - from) * mask_lanes(run);
 }

@@ -36,28 +36,29 @@ static Status logspace_infer(OpCall *call)
         meta_init(&meta, arg_dtype(call, LOGSPACE_DTYPE, DTYPE_F32), 1, &steps);
         if (dtype_info[meta.dtype].kind == DTYPE_KIND_COMPLEX || meta.dtype == DTYPE_BOOL)
                 return fail(STATUS_DTYPE, "\"logspace\" not implemented for '%s'", dtype_words(meta.dtype));
-        for (int i = LOGSPACE_START; i <= LOGSPACE_END && steps > i; i++) {
+        for (int i = LOGSPACE_START; i <= LOGSPACE_END && steps > 1; i++) {
                 if (call->args[i].kind != VALUE_TENSOR)
                         TRY(number_check_fits(arg_number(call, i), meta.dtype));
         }
-        if (steps > 0 && dtype_is_int(meta.dtype))
-                TRY(number_check_fits(arg_number(call, LOGSPACE_BASE), meta.dtype));
         return out_fresh(call, 0, &meta);
 }
 
-// The number of argument `index`; of tensor operand *tensor if it is one.
-static Status end_number(const OpRun *run, int index, uint32_t *tensor, double *out)
+// The number of argument `index`; of tensor operand *tensor if it is one, which must fit the dtype
+// of the result if `checked`. Infer has checked numbers.
+static Status end_number(const OpRun *run, int index, bool checked, uint32_t *tensor, double *out)
 {
         if (run->call->args[index].kind != VALUE_TENSOR)
                 return arg_double(run->call, index, out);
-        *out = element_as_f64(run->in_meta[*tensor]->dtype, run->in[*tensor]);
+        Dtype dtype = run->in_meta[*tensor]->dtype;
+        *out = element_as_f64(dtype, run->in[*tensor]);
         ++*tensor;
-        return STATUS_OK;
+        Value number = dtype_is_int(dtype) ? value_int((int64_t)*out) : value_float(*out);
+        return checked ? number_check_fits(number, run->out_meta[0]->dtype) : STATUS_OK;
 }
 
 typedef struct LogspaceJob {
         Dtype dtype;
-        double start, end, base, step; // exponents; start, end and end - start are rounded to dtype
+        double start, end, base, step; // exponents; start, end and end - start are of the dtype
         int64_t n;
         char *out;
 } LogspaceJob;
@@ -67,7 +68,7 @@ static void logspace_part(void *argument, int64_t begin, int64_t end)
 {
         const LogspaceJob *job = argument;
         for (int64_t i = begin; i < end; i++) {
-                bool head = i < job->n / 2 || job->n == 1;
+                bool head = i < job->n / 2;
                 double exponent = head ? job->start + job->step * (double)i
                                        : job->end - job->step * (double)(job->n - i - 1);
                 element_from_f64(job->dtype, job->out + i * dtype_info[job->dtype].bytes,
@@ -75,11 +76,24 @@ static void logspace_part(void *argument, int64_t begin, int64_t end)
         }
 }
 
-static double rounded(Dtype dtype, double x)
+static double converted(Dtype dtype, double x)
 {
-        uint64_t bits;
-        element_from_f64(dtype, &bits, x);
+        uint64_t bits = 0;
+        if (dtype_is_int(dtype) && x < 0) // -1 is 255 of uint8
+                element_from_i64(dtype, &bits, (int64_t)x);
+        else
+                element_from_f64(dtype, &bits, x);
         return element_as_f64(dtype, &bits);
+}
+
+// One power is computed as a number is that fills a tensor.
+static Status one_power(const LogspaceJob *job)
+{
+        double value = pow(job->base, job->start);
+        if ((DTYPES_HALFS >> job->dtype & 1) == 0)
+                TRY(number_check_fits(value_float(value), job->dtype));
+        element_from_f64(job->dtype, job->out, value);
+        return STATUS_OK;
 }
 
 static Status logspace_run(const OpRun *run)
@@ -88,18 +102,15 @@ static Status logspace_run(const OpRun *run)
                             .n = run->out_meta[0]->size[0],
                             .out = run->out[0] };
         uint32_t tensor = 0;
-        TRY(end_number(run, LOGSPACE_START, &tensor, &job.start));
-        TRY(end_number(run, LOGSPACE_END, &tensor, &job.end));
+        TRY(end_number(run, LOGSPACE_START, job.n > 1, &tensor, &job.start));
+        TRY(end_number(run, LOGSPACE_END, job.n > 1, &tensor, &job.end));
         TRY(arg_double(run->call, LOGSPACE_BASE, &job.base));
-        double *numbers[] = { &job.start, &job.end, &job.base };
-        for (int i = 0; i < 3 && dtype_is_int(job.dtype); i++)
-                *numbers[i] = trunc(*numbers[i]);
-        for (int i = 0; i < 2 && !dtype_is_int(job.dtype); i++)
-                *numbers[i] = rounded(job.dtype, *numbers[i]);
+        if (job.n <= 1)
+                return job.n == 1 ? one_power(&job) : STATUS_OK;
+        job.start = converted(job.dtype, job.start);
+        job.end = converted(job.dtype, job.end);
         double range = job.end - job.start;
-        if (!dtype_is_int(job.dtype))
-                range = rounded(job.dtype, range);
-        job.step = job.n > 1 ? range / (double)(job.n - 1) : 0;
+        job.step = (dtype_is_int(job.dtype) ? range : converted(job.dtype, range)) / (double)(job.n - 1);
         return parallel_for(run->ctx, job.n, SEQUENCE_GRAIN, logspace_part, &job);
 }
 

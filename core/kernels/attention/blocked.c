@@ -18,6 +18,7 @@ enum {
         FEW_QUERIES = 4,
         MASK_FLOATS = 1 << 18,
         MASKS_FLOATS = 1 << 16,
+        LEAST_MASK = 64,           // floats that a mask counts for at least: each has a KeptMask
         PREFETCH_FLOATS = 1 << 11, // of keys, and of values
         CACHE_LINE_FLOATS = 16,
         PAIR_WORDS = 1 << 17
@@ -291,7 +292,7 @@ static void plan_masks(BlockedRun *run)
         int64_t lanes = mask_lanes(run), n_masks = (mask_item(at, run->items - 1) + 1) * run->n_panels;
         bool fits = at->s * lanes <= MASK_FLOATS / run->group;
         run->mask_keys = fits ? at->s : run->n_keys;
-        if (n_masks < run->items * run->n_panels && n_masks <= MASKS_FLOATS / (at->s * lanes))
+        if (n_masks < run->items * run->n_panels && n_masks <= MASKS_FLOATS / MAX(at->s * lanes, LEAST_MASK))
                 run->n_masks = MAX(n_masks, run->group);
         else
                 run->items_first = fits && at->mask.row != 0 && at->batch_rank > 0 &&

@@ -148,8 +148,10 @@ static Status old_triangular_solve_expand(Emitter *emitter, const OpCall *call, 
         TensorMeta all = *compose_meta(&c, solution);
         if (!compose_failed(&c))
                 all.size[all.rank - 1] = all.size[all.rank - 2];
-        Value copied = OP(&c, "aten::clone", OP(&c, "aten::expand", a, compose_ints(&c, all.size, all.rank)));
-        Value items[] = { solution, copied };
+        Value whole = OP(&c, "aten::expand", a, compose_ints(&c, all.size, all.rank));
+        Value contiguous = { .kind = VALUE_MEMORY_FORMAT, .memory_format = MEMORY_FORMAT_CONTIGUOUS };
+        Value columns = OP(&c, "aten::clone", OP(&c, "aten::mT", whole), contiguous);
+        Value items[] = { solution, OP(&c, "aten::mT", columns) }; // column by column, as in PyTorch
         return compose_end(&c, compose_tuple(&c, items, 2), out);
 }
 

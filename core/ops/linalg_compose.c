@@ -142,6 +142,12 @@ static Status old_triangular_solve_expand(Emitter *emitter, const OpCall *call, 
         compose_begin(&c, emitter, call);
         Value a = NAMED(&c, "A"), b = NAMED(&c, "self");
         bool upper = compose_bool(&c, "upper"), transpose = compose_bool(&c, "transpose");
+        Dtype of_a = compose_meta(&c, a)->dtype, of_b = compose_meta(&c, b)->dtype;
+        if (of_a != of_b)
+                compose_check(&c, fail(STATUS_DTYPE,
+                                       "Expected b and A to have the same dtype, but found b of type %s and "
+                                       "A of type %s instead.",
+                                       dtype_words(of_b), dtype_words(of_a)));
         Value solution = OP(&c, "aten::linalg_solve_triangular", transpose ? OP(&c, "aten::mT", a) : a, b,
                             value_bool(upper != transpose), value_bool(true),
                             value_bool(compose_bool(&c, "unitriangular")));

@@ -158,6 +158,7 @@ KNOWN = {
     "without elements",
     r"refused with 400, aten\.linalg_lu_factor\w*\..*not implemented for": "PyTorch factors integers "
     "without elements",
+    r"accepted, .*_weight_norm\..*tensor has no dimensions": "a norm of one number",
     r"accepted, .*INTERNAL ASSERT FAILED": "PyTorch asks to be told of it",
     r"refused with 400, aten\.(linalg_)?matmul\.default.*to have the same dtype": "PyTorch does not look "
     "at dtypes where a product has no elements",
@@ -378,7 +379,7 @@ def no_worse(call, env, pick, got, want):
                 and is_plain_rounding(call, {"": want}, {"": got}, [("", None)]))
     x, y, rtol_atol = got.double(), want.double(), TOLERANCE[want.dtype]
     # exponentials of large scores, and steps of large sums
-    times = 10 if re.search("attention|rnn|lstm|gru", str(call.overload)) else 1
+    times = 10 if re.search("attention|encoder_layer|rnn|lstm|gru", str(call.overload)) else 1
     if "fft" in str(call.overload).replace("stft", "fft"):  # a sum of all operands
         finite = [tensor[tensor.isfinite()].double().abs() for tensor in tensors_in(list(env.values()))]
         rtol_atol = (rtol_atol[0], rtol_atol[1] + rtol_atol[0] * max(
@@ -443,6 +444,8 @@ def is_undefined(call, env, result):
         whole = name.endswith(("det", "cond", "cholesky_ex", "inv_ex"))
         return (has_dependent_columns(operands[0], whole)
                 or "linalg_lu" in name and has_tied_pivots(operands[0]))
+    if "matrix_rank" in name and (len(call.args) > 1 or call.kwargs):  # a tolerance below the noise
+        return has_dependent_columns(operands[0], True)
     if name == "aten::_grouped_mm" and len(operands) == 3 and operands[0].dim() != operands[1].dim():
         return leaves_out_a_row(operands)  # of memory that nobody writes
     if "embedding_bag" in name and not all(tensor.is_contiguous() for tensor in operands[1:3]):

@@ -266,7 +266,7 @@ static Status nll_loss_expand(Emitter *emitter, const OpCall *call, Value *out)
         return compose_end(&c, class_loss_reduced(&c, loss, compose_int(&c, "reduction")), out);
 }
 
-// (loss, sum of weights), the second 0 without a reduction.
+// (loss, sum of weights), the second 0 where several losses are not reduced.
 static Status nll_loss_forward_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -275,7 +275,7 @@ static Status nll_loss_forward_expand(Emitter *emitter, const OpCall *call, Valu
         ClassLoss loss = class_loss(&c, NAMED(&c, "self"));
         Value parts[] = { class_loss_reduced(&c, loss, reduction), value_none() };
         parts[1] = total_weight(&c, loss);
-        if (reduction == REDUCTION_NONE)
+        if (reduction == REDUCTION_NONE && compose_meta(&c, NAMED(&c, "self"))->rank > 1)
                 parts[1] = OP(&c, "aten::zeros_like", parts[1]);
         return compose_end(&c, compose_tuple(&c, parts, 2), out);
 }

@@ -53,7 +53,7 @@ KNOWN = {
     r"differs.*aten\.(lerp|cumulative_trapezoid|trapezoid).*is -?inf": "sums that leave the range on the "
     "way, or do not, by their order",
     r"refused with 400, aten\.full\..*type Bool": "PyTorch fills bools with complex numbers",
-    r"refused with 400, aten\.(max\.dim|narrow\.default).*must be int": "PyTorch takes a tensor of "
+    r"refused with 400, aten\.(max\.dim|min\.dim|narrow\.default).*must be int": "PyTorch takes a tensor of "
     "one element for a number",
     r"refused with 400, aten\.binary_cross_entropy\..*is deprecated": "PyTorch warns of it where a call "
     "comes from Python",

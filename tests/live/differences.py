@@ -15,7 +15,7 @@ PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot"
 
 FACTORED = {"aten::linalg_lu", "aten::linalg_lu_factor", "aten::linalg_lu_factor_ex", "aten::slogdet",
             "aten::linalg_slogdet", "aten::_linalg_slogdet", "aten::_linalg_det", "aten::linalg_cond",
-            "aten::linalg_cholesky_ex", "aten::linalg_inv_ex"}
+            "aten::linalg_cholesky_ex", "aten::linalg_inv_ex", "aten::linalg_solve_ex", "aten::_linalg_solve_ex"}
 
 # Differences that stay: a pattern of "kind, overload: words", and why.
 KNOWN = {
@@ -441,7 +441,7 @@ def is_undefined(call, env, result):
         front = operands[0][..., : operands[0].shape[-2]]  # the columns that the basis is made of
         return bool((torch.linalg.matrix_rank(front, rtol=1e-4) < min(front.shape[-2:])).any())
     if name in FACTORED:
-        whole = name.endswith(("det", "cond", "cholesky_ex", "inv_ex"))
+        whole = name.endswith(("det", "cond", "cholesky_ex", "inv_ex", "solve_ex"))
         return (has_dependent_columns(operands[0], whole)
                 or "linalg_lu" in name and has_tied_pivots(operands[0]))
     if "matrix_rank" in name and (len(call.args) > 1 or call.kwargs):  # a tolerance below the noise

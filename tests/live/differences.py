@@ -15,7 +15,8 @@ PRODUCTS = ("conv", "mm", "matmul", "linear", "mv", "einsum", "tensordot", "dot"
 
 FACTORED = {"aten::linalg_lu", "aten::linalg_lu_factor", "aten::linalg_lu_factor_ex", "aten::slogdet",
             "aten::linalg_slogdet", "aten::_linalg_slogdet", "aten::_linalg_det", "aten::linalg_cond",
-            "aten::linalg_cholesky_ex", "aten::linalg_inv_ex", "aten::linalg_solve_ex", "aten::_linalg_solve_ex"}
+            "aten::linalg_cholesky_ex", "aten::linalg_inv_ex", "aten::linalg_solve_ex",
+            "aten::_linalg_solve_ex"}
 
 # Differences that stay: a pattern of "kind, overload: words", and why.
 KNOWN = {

@@ -20,7 +20,8 @@ enum {
         MASKS_FLOATS = 1 << 16,
         LEAST_MASK = 64,           // floats that a mask counts for at least: each has a KeptMask
         PREFETCH_FLOATS = 1 << 11, // of keys, and of values
-        CACHE_LINE_FLOATS = 16,
+        CACHE_LINE = 64,
+        CACHE_LINE_FLOATS = CACHE_LINE / 4,
         PAIR_WORDS = 1 << 17
 };
 
@@ -257,7 +258,8 @@ static void attend_pieces(void *argument, int64_t begin, int64_t end)
         const Attention *at = run->attention;
         int64_t lanes = run->panel->queries, n_key_pairs = run->pair_keys * pairs_along(at->e),
                 mask_floats = run->n_masks * run->mask_keys * mask_lanes(run),
-                kept_floats = run->n_masks * (int64_t)(sizeof(KeptMask) / sizeof(float)),
+                kept_lines = (run->n_masks * (int64_t)sizeof(KeptMask) + CACHE_LINE - 1) / CACHE_LINE,
+                kept_floats = kept_lines * CACHE_LINE_FLOATS, // what follows begins at a cache line
                 n = kept_floats + (run->group * (at->e + at->ev) + run->n_keys) * lanes + mask_floats +
                     n_key_pairs + pairs_along(run->pair_keys) * at->ev;
         Scratch scratch;

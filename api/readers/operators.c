@@ -107,11 +107,17 @@ Status operators_inline(const Upload *upload, const Graph *base, const RunContex
         return status;
 }
 
-Status operators_content(const Upload *upload, const StoreVersion *identified, uint64_t out_content[4],
-                         Text *out_recipe)
+Status operators_content(const Upload *upload, const StoreVersion *identified, const char *packed_on,
+                         uint64_t out_content[4], Text *out_recipe)
 {
         const uint64_t none[4] = { 0 };
-        text_addf(out_recipe, "{\"upload\": \"%s\", \"operators\": {", identified->id.hex);
+        text_addf(out_recipe, "{\"upload\": \"%s\", ", identified->id.hex);
+        if (packed_on != NULL) {
+                text_add(out_recipe, "\"packed_on\": ");
+                text_add_json(out_recipe, packed_on);
+                text_add(out_recipe, ", ");
+        }
+        text_add(out_recipe, "\"operators\": {");
         for (uint32_t i = 0; i < upload->n_operators; i++) {
                 const UploadOperator *row = &upload->operators[i];
                 HashHex digest = sha256_of(row->bytes->data, row->bytes->n_bytes);

@@ -11,6 +11,6 @@
 // STATUS_INPUT: nothing calls an operator.
 Status operators_inline(const Upload *upload, const Graph *base, const RunContext *poll, Graph **out_graph);
 // The upload's content, with that of its operators: `content` of the derived graph, and the recipe
-// that says where it came from.
-Status operators_content(const Upload *upload, const StoreVersion *identified, uint64_t out_content[4],
-                         Text *out_recipe);
+// that says where it came from. `packed_on` (packed_on.h) may be NULL.
+Status operators_content(const Upload *upload, const StoreVersion *identified, const char *packed_on,
+                         uint64_t out_content[4], Text *out_recipe);

@@ -14,11 +14,11 @@
 #include "api/run/top.h"
 #include "api/run/run_private.h"
 #include "api/readers/operators.h"
+#include "api/readers/packed_on.h"
 #include "api/readers/recognise.h"
 #include "api/readers/upload.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
-#include "core/graph/print.h"
 
 // ---- uploads ----
 static Status reply_info(const Answer *answer, GraphVersion *version, const Graph *graph)
@@ -170,28 +170,44 @@ static Status check_labels(const Upload *upload)
         return STATUS_OK;
 }
 
-// What is stored is the graph with its operators in place, as a result of its own.
-static Status store_with_operators(const Answer *answer, const Upload *upload, const StoreVersion *identified)
+// The upload's graph, with operators that came along in place, and with the processor that packed
+// its weights.
+static Status complete(const Answer *answer, const Upload *upload, const char *packed_on, Graph **out_graph)
 {
-        const char *model = param_text(answer->call, PARAM_MODEL);
         _cleanup_(graph_unrefp) Graph *base = NULL;
+        _cleanup_(graph_unrefp) Graph *told = NULL;
+        RunContext bounds;
+        answer_bounds(answer, &bounds);
+        TRY(upload_decode_to_run(upload, param_text(answer->call, PARAM_MODEL), false, &base));
+        if (packed_on != NULL)
+                TRY(packed_on_tell(base, packed_on, &bounds, &told));
+        if (upload->n_operators > 0)
+                return operators_inline(upload, told == NULL ? base : told, &bounds, out_graph);
+        *out_graph = take_ptr(told);
+        return STATUS_OK;
+}
+
+// What is stored is the completed graph, as a result of its own.
+static Status store_completed(const Answer *answer, const Upload *upload, const StoreVersion *identified)
+{
+        const char *packed_on = param_text(answer->call, PARAM_PACKED_ON);
+        int processor;
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(text_deinit) Text recipe = { 0 };
         uint64_t content[4];
-        RunContext bounds;
         bool created;
         if (part_of(upload, "labels") != NULL || upload->image != NULL)
                 return fail(
                         STATUS_INPUT,
-                        "labels and image settings do not come along with operators; upload the graph that "
+                        "labels and image settings do not come along with operators or ?packed_on=; upload "
+                        "the graph that "
                         "GET .../text?form=json gives with them");
-        answer_bounds(answer, &bounds);
-        TRY(upload_decode_to_run(upload, model, false, &base));
-        TRY(operators_inline(upload, base, &bounds, &graph));
+        TRY(param_choice(answer->call, PARAM_PACKED_ON, &processor));
+        TRY(complete(answer, upload, packed_on, &graph));
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));
-        TRY(operators_content(upload, identified, content, &recipe));
+        TRY(operators_content(upload, identified, packed_on, content, &recipe));
         NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes, NULL };
         PutCondition condition = { answer_check_named, &named };
         DerivedPut put = { .name = answer->call->name,
@@ -216,8 +232,8 @@ static Status store_upload(const Answer *answer, const Upload *upload)
         bool created;
         TRY(check_labels(upload));
         TRY(upload_identify(upload->parts, upload->n_parts, model, upload->format, &identified));
-        if (upload->n_operators > 0)
-                return store_with_operators(answer, upload, &identified);
+        if (upload->n_operators > 0 || param_text(answer->call, PARAM_PACKED_ON) != NULL)
+                return store_completed(answer, upload, &identified);
         TRY(upload_decode(upload->parts, upload->n_parts, model, true, &graph));
         TRY(engine_check(graph));
         if (part_of(upload, "samples") != NULL)
@@ -581,101 +597,6 @@ Status patch_graph(const Answer *answer)
         text_deinit(&change.batching_text);
         text_deinit(&change.warm_up_text);
         return status;
-}
-
-// ---- text ----
-// The later stages belong to one program: ?program=ID, or the one that ran last.
-static Status find_program(const Answer *answer, ProgramInfo *out_program)
-{
-        const char *wish = param_text(answer->call, PARAM_PROGRAM);
-        char latest[65] = "";
-        bool found = false;
-        if (wish == NULL)
-                engine_latest_program(answer->context->engine, answer->version, latest);
-        ProgramInfo programs[ENGINE_MAX_PROGRAMS];
-        uint32_t n = engine_programs(answer->context->engine, answer->version, programs);
-        for (uint32_t i = 0; i < n; i++) {
-                if (!found && strcmp(programs[i].id, wish == NULL ? latest : wish) == 0) {
-                        *out_program = programs[i];
-                        found = true;
-                } else {
-                        program_info_deinit(&programs[i]);
-                }
-        }
-        if (found)
-                return STATUS_OK;
-        if (wish != NULL)
-                return fail(STATUS_NOT_FOUND,
-                            "this graph has no program '%.64s'; replies name the program that ran", wish);
-        return fail(STATUS_NOT_FOUND, "no program has run for this graph yet; run it twice with inputs of "
-                                      "one shape, or once with \"mode\": \"compiled\"");
-}
-
-static Status print_stage(const Answer *answer, TextStage stage, GraphForm form, Text *out)
-{
-        static const ProgramView views[TEXT_STAGE_COUNT] = {
-                [TEXT_ATEN] = VIEW_ATEN, [TEXT_OPTIMISED] = VIEW_OPTIMISED, [TEXT_OF_PROGRAM] = VIEW_LISTING
-        };
-        _cleanup_(program_info_deinit) ProgramInfo program = { .program = NULL };
-        TRY(find_program(answer, &program));
-        return engine_print_program(&program, views[stage], form, out);
-}
-
-// Of the run's time, by node; a row of several nodes counts for each in equal parts.
-static void add_shares(const Graph *graph, const RunProfile *profile, double *share)
-{
-        for (uint32_t i = 0; i < profile->n_rows; i++) {
-                const NodeTiming *row = &profile->rows[i];
-                uint32_t n = row->nodes == NULL ? 1 : row->n_nodes;
-                for (uint32_t k = 0; k < n && row->node != NULL && profile->run_ns > 0; k++) {
-                        const Node *of = row->nodes == NULL ? row->node : row->nodes[k];
-                        const Node *node = graph_node(graph, node_origin(of));
-                        if (node != NULL)
-                                share[node->index] +=
-                                        (double)(row->end_ns - row->start_ns) / n / (double)profile->run_ns;
-                }
-        }
-}
-
-static Status print_times(const Answer *answer, const char *id, Text *out)
-{
-        _cleanup_(run_profile_unrefp) RunProfile *profile =
-                profile_ring_find(engine_profiles(answer->context->engine), id);
-        if (profile == NULL)
-                return fail(STATUS_NOT_FOUND,
-                            "there is no profile '%.200s'; the last %lld runs are kept (--max-profiles), GET "
-                            "/v1/profiles lists them",
-                            id, (long long)limits.max_profiles);
-        if (strcmp(profile->graph_name, answer->version->name) != 0)
-                return fail(STATUS_VALUE, "profile '%.200s' is of graph '%s'", id, profile->graph_name);
-        _cleanup_(freep) double *share = new_array(answer->graph->n_nodes, sizeof(double));
-        if (share == NULL)
-                return fail_memory();
-        add_shares(answer->graph, profile, share);
-        return graph_print_dot(answer->graph, share, out);
-}
-
-Status get_text(const Answer *answer)
-{
-        const char *profile = param_text(answer->call, PARAM_TEXT_PROFILE);
-        int form, stage;
-        bool unchanged = false;
-        TRY(param_choice(answer->call, PARAM_TEXT_FORM, &form));
-        TRY(param_choice(answer->call, PARAM_STAGE, &stage));
-        if (stage == TEXT_AUTHORED && param_text(answer->call, PARAM_PROGRAM) != NULL)
-                return fail(STATUS_VALUE, "\"program\" goes with stage=aten, optimised or program");
-        if (profile != NULL && (form != GRAPH_FORM_DOT || stage != TEXT_AUTHORED))
-                return fail(STATUS_VALUE, "\"profile\" goes with form=dot and stage=authored");
-        if (stage == TEXT_AUTHORED && profile == NULL) // others depend on programs and runs
-                TRY(answer_unchanged(answer, &unchanged));
-        if (unchanged)
-                return STATUS_OK;
-        Text *out = answer_begin(answer, form == GRAPH_FORM_JSON ? json_type : text_type);
-        TRY(profile != NULL          ? print_times(answer, profile, out)
-            : stage == TEXT_AUTHORED ? graph_print(answer->graph, (GraphForm)form, out)
-                                     : print_stage(answer, (TextStage)stage, (GraphForm)form, out));
-        text_add_char(out, '\n');
-        return STATUS_OK;
 }
 
 // ---- example ----

@@ -8,6 +8,7 @@
 #include "core/engine/batch.h"
 #include "core/base/limits.h"
 #include "core/graph/print.h"
+#include "core/ops/int4.h"
 
 // ---- media ----
 #define OBJECT "{\"type\": \"object\"}"

@@ -103,6 +103,18 @@ static Status refuse_row(const OpCall *call)
         return STATUS_OK;
 }
 
+const char *refused_name(const char *name)
+{
+        static const char *const packed[] = { "aten._weight_int4pack_mm_for_cpu",
+                                              "aten._convert_weight_to_int4pack_for_cpu" };
+        for (size_t i = 0; i < ARRAY_LENGTH(packed); i++)
+                if (strncmp(name, packed[i], strlen(packed[i])) == 0)
+                        return "the order of packed weights depends on the processor that packed them: "
+                               "upload with ?packed_on= and what torch.backends.cpu.get_cpu_capability() "
+                               "gives there (AVX2, AVX512, DEFAULT)";
+        return NULL;
+}
+
 // ---- the walk through templates ----
 static Status probe_check(Emitter *emitter, const OpCall *call)
 {

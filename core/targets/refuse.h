@@ -9,6 +9,9 @@
 Status target_refuse(const Target *target, const Node *node);
 // The same for a module whose class and configuration are resolved.
 Status module_refuse(const Module *module);
+// Why there is no operator of this name ("aten.foo.default"), where there is more to say than that;
+// else NULL.
+const char *refused_name(const char *name);
 
 // Checks that rows also make when they run.
 // Of torch.ops.higher_order.with_effects: what `op` ("aten._print.default") calls. Only operators

@@ -23,7 +23,7 @@ static Status report_unknown(CheckReport *report, const Node *node)
 {
         char what[200];
         report_name(node, what);
-        return report_unsupported(report, what, NULL, node);
+        return report_unsupported(report, what, refused_name(what), node);
 }
 
 static CallArgs call_of(const Node *node)

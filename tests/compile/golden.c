@@ -55,12 +55,14 @@ static Status make_graph(const GoldenCase *golden, CaseGraph *made)
         Value args = value_none(), kwargs = value_none();
         Node *node, *output;
         Seq *results, *out_args;
-        // Edits that observe make such nodes, by the name without an overload.
-        bool internal = strncmp(golden->op, "fxserve.", strlen("fxserve.")) == 0;
         char target[128];
-        snprintf(target, sizeof(target), "%s%s", internal ? "" : "torch.ops.", golden->op);
-        if (internal)
+        snprintf(target, sizeof(target), "torch.ops.%s", golden->op);
+        // Edits that observe make such nodes, by the name without an overload.
+        bool internal = target_function(target) == NULL;
+        if (internal) {
+                snprintf(target, sizeof(target), "%s", golden->op);
                 *strrchr(target, '.') = '\0';
+        }
         TRY(graph_new(GRAPH_FX_JSON, &made->graph));
         TRY(value_map(golden->args, add_input, made, &args));
         if (golden->kwargs.kind == VALUE_DICT)

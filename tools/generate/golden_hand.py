@@ -40,6 +40,7 @@ def hand_cases():
     from golden_encoder import encoder_cases
     from golden_found import found_cases
     from golden_grouped import grouped_cases
+    from golden_int4 import int4_cases
     from golden_linalg import linalg_cases
     from golden_more import more_cases
     from golden_names import name_cases
@@ -52,7 +53,7 @@ def hand_cases():
                  ctc_cases, fractional_cases, more_cases):
         for name, args, *kwargs in part():
             yield f"aten.{name}", list(args), kwargs[0] if kwargs else {}
-    for part in (quantized_cases, detection_cases, affine_cases, grouped_cases):
+    for part in (quantized_cases, detection_cases, affine_cases, grouped_cases, int4_cases):
         for name, args, *kwargs in part():
             yield name, list(args), kwargs[0] if kwargs else {}
 

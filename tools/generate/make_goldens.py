@@ -44,12 +44,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))  # expor
 from count_goldens import TABLE, counted, table
 from expected import write_safetensors
 from export_fx import Unsupported, encode_value
+import golden_int4
 from golden_variants import DTYPES, overlaps, place_tensor, variants
 
 warnings.filterwarnings("ignore")
 for library in ("torchvision", "torchao.quantization.quant_primitives"):
     with contextlib.suppress(ImportError, OSError, RuntimeError):  # its cases are recorded where it loads
         importlib.import_module(library)  # defines torchvision.*, torchao.*
+own_operators = golden_int4.define()  # fxserve.*, while this lives
 
 TOLERANCE = {  # (rtol, atol) of torch.testing.assert_close
     torch.float16: (1e-3, 1e-5),

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// ?packed_on= of an upload: which processor packed its weights of four bits (core/ops/int4.c).
+#pragma once
+#include "core/edit/edit.h"
+
+// Calls of PyTorch's operators with such weights become calls of those that are told the processor.
+// The result is finished and resolved. STATUS_INPUT: the graph has no such call.
+Status packed_on_tell(const Graph *base, const char *packed_on, const RunContext *poll, Graph **out_graph);

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of four bits, packed by PyTorch for the CPU (int4.c).
+#pragma once
+
+// Processors that pack them, as torch.backends.cpu.get_cpu_capability() names them.
+enum { PACKED_ON_COUNT = 3 };
+extern const char *const packed_on_names[PACKED_ON_COUNT];

@@ -21,9 +21,7 @@
 enum {
         STACK_BYTES = 2 << 20,
         FRAME_KEPT_BYTES = 256 << 20,
-        TRIMS_WANTED = 2,             // the second one for what runs still held at the first
-        HEAP_KEPT_BYTES = 32 << 20,   // free at a heap's end before it shrinks at once
-        MAPPED_FROM_BYTES = 32 << 20, // larger blocks are mapped and unmapped one by one
+        TRIMS_WANTED = 2, // the second one for what runs still held at the first
         SHORT_PART = 4,
 };
 static const int64_t QUIET_NS = 100000000, TRIM_EVERY_NS = 2000000000;
@@ -454,8 +452,7 @@ Status workers_start(int n_workers, int n_wide, int64_t max_queued, Workers **ou
                                                 .pool = workers,
                                                 .n_threads = i == 0 ? n_wide : 1,
                                                 .is_express = i == n_workers };
-        mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
-        mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
+        memory_keep_heap();
         pthread_mutex_lock(&workers->mutex);
         workers->n_threads = workers->threads == NULL ? 0 : start_threads(workers, n_threads);
         pthread_mutex_unlock(&workers->mutex);

@@ -2,9 +2,15 @@
 // memory.c: growing arrays and copies of text, sizes checked.
 #include "core/base/memory.h"
 
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+enum {
+        HEAP_KEPT_BYTES = 32 << 20,  // free at a heap's end before it shrinks at once
+        MAPPED_FROM_BYTES = 32 << 20 // larger blocks are mapped and unmapped one by one
+};
 
 Status array_reserve(void *items, uint32_t *capacity, uint32_t n_needed, size_t item_bytes)
 {
@@ -25,12 +31,17 @@ Status array_reserve(void *items, uint32_t *capacity, uint32_t n_needed, size_t 
         return STATUS_OK;
 }
 
+void memory_keep_heap(void)
+{
+        mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
+        mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
+}
+
 void memory_prefer_huge(void *data, size_t n_bytes)
 {
-        enum { HUGE_BYTES = 32 << 20 }; // the heap gives blocks of this size pages of their own
         uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = ((uintptr_t)data + page - 1) / page * page;
         uintptr_t end = ((uintptr_t)data + n_bytes) / page * page;
-        if (data != NULL && n_bytes >= HUGE_BYTES && end > start)
+        if (data != NULL && n_bytes >= MAPPED_FROM_BYTES && end > start)
                 (void)madvise((char *)data + (start - (uintptr_t)data), end - start, MADV_HUGEPAGE);
 }
 

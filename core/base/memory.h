@@ -27,6 +27,9 @@
 // Advises the system to use huge pages for a large new block of any size. Freeing gigabytes in
 // small pages takes a worker longer than a deadline allows.
 void memory_prefer_huge(void *data, size_t n_bytes);
+// Tells malloc, once for the process, that runs take and free large blocks again and again: they
+// stay in the heap, which would otherwise ask the system for zeroed pages each time.
+void memory_keep_heap(void);
 
 static inline void freep(void *pointer)
 {

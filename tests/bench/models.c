@@ -238,6 +238,7 @@ int main(int argc, char **argv)
         Graph *graph;
         Program *program = NULL;
         Frame frame;
+        memory_keep_heap(); // as the server does
         UploadPart parts[2] = { { .name = argc == 4 ? "graph" : "", .bytes = read_file(argv[1]) },
                                 { .name = "weights" } };
         if (argc == 4)

@@ -140,11 +140,12 @@ static void blocked_pieces(void *argument, int64_t begin, int64_t end)
         scratch_deinit(&scratch);
 }
 
-// So many rows of a that they and four of b stay in the first cache, in fours.
+// So many rows of a that they and four of b stay in the first cache, in whole blocks.
 static int64_t dot_group(const GemmRun *run)
 {
-        int64_t rows = DOT_NEAR_BYTES / MAX(run->task->k * (int64_t)run->item_bytes, (int64_t)1) - 4;
-        return MIN(MAX(rows / 4 * 4, (int64_t)4), (int64_t)DOT_GROUP);
+        int64_t rows = DOT_NEAR_BYTES / MAX(run->task->k * (int64_t)run->item_bytes, (int64_t)1) - 4,
+                block = run->tile->dot_rows;
+        return MAX(MIN(rows, (int64_t)DOT_GROUP) / block, (int64_t)1) * block;
 }
 
 // All rows of the patch, which are a group, with all its columns: rows of a against rows of b, both
@@ -162,8 +163,9 @@ static void dot_rows(const GemmRun *run, Work *work, const Patch *patch)
         char *c = element(run, &task->c, patch->item, patch->i, patch->j);
         _Alignas(64) char dots[DOT_GROUP * DOT_NC * 8];
         for (int64_t j = 0; j < patch->n_j && !work->stops; j += 4)
-                for (int64_t i = 0; i < patch->n_i && !work_stops(work, DOT_STEPS); i += 4) {
-                        GemmDots rows = { (int)MIN(patch->n_i - i, 4),
+                for (int64_t i = 0; i < patch->n_i && !work_stops(work, DOT_STEPS);
+                     i += run->tile->dot_rows) {
+                        GemmDots rows = { (int)MIN(patch->n_i - i, run->tile->dot_rows),
                                           (int)MIN(patch->n_j - j, 4),
                                           task->k,
                                           DOT_NC,
@@ -176,7 +178,7 @@ static void dot_rows(const GemmRun *run, Work *work, const Patch *patch)
                                      add == NULL ? NULL : add + i * add_step);
 }
 
-// Dot products straight from the operands, 4 x 4 at a time. A group of rows of a stays in the first
+// Dot products straight from the operands, 3 or 4 rows by 4 at a time. A group of rows of a stays in the first
 // cache for all columns of the piece, b's in the second.
 static void dot_pieces(void *argument, int64_t begin, int64_t end)
 {

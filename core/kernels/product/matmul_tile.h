@@ -20,7 +20,7 @@ typedef struct GemmRows {
         int64_t step;
 } GemmRows;
 
-// n_a (1..4) rows of a and n_b (1..4) rows of b, all contiguous along k; rows of the result are
+// n_a (1..dot_rows) rows of a and n_b (1..4) rows of b, all contiguous along k; rows of the result are
 // `step` elements apart.
 typedef struct GemmDots {
         int n_a, n_b;
@@ -37,7 +37,8 @@ typedef struct GemmTile {
         void (*row_product)(int n_panels, int64_t n_k, const void *a_row, const void *b_panels, void *row);
         void (*merge_row)(const GemmMerge *merge, int64_t n, const void *tile_row, void *c_row,
                           const void *add_row);
-        // dots[4][step], four columns of it. Not written when the work stops.
+        int dot_rows; // rows of a that dot_block takes, 4 at most
+        // dots[dot_rows][step], four columns of it. Not written when the work stops.
         void (*dot_block)(Work *work, const GemmDots *rows, void *dots);
         // y[n] += x[n_k] times b[n_k][n], rows of b contiguous; x's step is that of its elements.
         void (*add_rows)(int64_t n_k, int64_t n, GemmRows x, GemmRows b, void *y_row);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/readers/operators.h"
 #include <string.h>
+#include "api/readers/packed_on.h"
 #include "core/base/limits.h"
 #include "core/edit/actions.h"
 #include "core/edit/content.h"
@@ -68,13 +69,10 @@ static Status replace_calls(Operators *operators, Edit *edit, bool *out_any)
         return STATUS_OK;
 }
 
-static Status replace_all(Operators *operators, const Graph *base, const RunContext *poll, Graph **out_graph)
+static Status replace_all(Operators *operators, Edit *edit)
 {
-        _cleanup_(edit_freep) Edit *edit = NULL;
-        bool any = true;
+        bool any = operators->upload->n_operators > 0;
         TRY(read_graphs(operators));
-        TRY(edit_new(base, &edit));
-        edit_set_poll(edit, poll);
         for (int64_t round = 0; any; round++) {
                 if (round == limits.max_child_graphs)
                         return fail(
@@ -89,17 +87,24 @@ static Status replace_all(Operators *operators, const Graph *base, const RunCont
                                 fail(STATUS_INPUT, "the graph does not call %s",
                                      operators->upload->operators[i].part + strlen(UPLOAD_OPERATOR)),
                                 operators->upload->operators[i].part);
-        return edit_finish(edit, out_graph);
+        return STATUS_OK;
 }
 
-Status operators_inline(const Upload *upload, const Graph *base, const RunContext *poll, Graph **out_graph)
+Status operators_inline(const Upload *upload, const Graph *base, const char *packed_on,
+                        const RunContext *poll, Graph **out_graph)
 {
         Operators operators = { .upload = upload };
+        _cleanup_(edit_freep) Edit *edit = NULL;
+        TRY(edit_new(base, &edit));
+        edit_set_poll(edit, poll);
         operators.graphs = new_array(upload->n_operators, sizeof(Graph *));
         operators.called = new_array(upload->n_operators, sizeof(bool));
-        Status status = operators.graphs == NULL || operators.called == NULL
-                                ? fail_memory()
-                                : replace_all(&operators, base, poll, out_graph);
+        Status status = operators.graphs == NULL || operators.called == NULL ? fail_memory()
+                                                                             : replace_all(&operators, edit);
+        if (status == STATUS_OK && packed_on != NULL)
+                status = packed_on_tell(edit, packed_on);
+        if (status == STATUS_OK)
+                status = edit_finish(edit, out_graph);
         for (uint32_t i = 0; operators.graphs != NULL && i < upload->n_operators; i++)
                 graph_unref(operators.graphs[i]);
         free(operators.graphs);
@@ -107,16 +112,22 @@ Status operators_inline(const Upload *upload, const Graph *base, const RunContex
         return status;
 }
 
+static void add_member(Text *recipe, const char *name, const char *text)
+{
+        if (text == NULL || text[0] == '\0')
+                return;
+        text_addf(recipe, "\"%s\": ", name);
+        text_add_json(recipe, text);
+        text_add(recipe, ", ");
+}
+
 Status operators_content(const Upload *upload, const StoreVersion *identified, const char *packed_on,
                          uint64_t out_content[4], Text *out_recipe)
 {
         const uint64_t none[4] = { 0 };
         text_addf(out_recipe, "{\"upload\": \"%s\", ", identified->id.hex);
-        if (packed_on != NULL) {
-                text_add(out_recipe, "\"packed_on\": ");
-                text_add_json(out_recipe, packed_on);
-                text_add(out_recipe, ", ");
-        }
+        add_member(out_recipe, "model", identified->model);
+        add_member(out_recipe, "packed_on", packed_on);
         text_add(out_recipe, "\"operators\": {");
         for (uint32_t i = 0; i < upload->n_operators; i++) {
                 const UploadOperator *row = &upload->operators[i];

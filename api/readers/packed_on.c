@@ -50,12 +50,9 @@ static Status tell(Edit *edit, Node *node, const char *to, const char *packed_on
         return spec == NULL ? STATUS_OK : edit_set_spec(edit, node, spec);
 }
 
-Status packed_on_tell(const Graph *base, const char *packed_on, const RunContext *poll, Graph **out_graph)
+Status packed_on_tell(Edit *edit, const char *packed_on)
 {
-        _cleanup_(edit_freep) Edit *edit = NULL;
         bool any = false;
-        TRY(edit_new(base, &edit));
-        edit_set_poll(edit, poll);
         for (Node *node = edit_first(edit); node != NULL; node = edit_next(node)) {
                 const char *to = told_name(node);
                 if (to == NULL || dict_get(node->kwargs.dict, "packed_on") != NULL)
@@ -63,9 +60,10 @@ Status packed_on_tell(const Graph *base, const char *packed_on, const RunContext
                 any = true;
                 TRY(tell(edit, node, to, packed_on));
         }
-        if (!any)
-                return failure_at_argument(
-                        fail(STATUS_INPUT, "the graph calls no operator with weights of four bits"),
-                        "packed_on");
-        return edit_finish(edit, out_graph);
+        return any ? STATUS_OK
+                   : failure_at_argument(
+                             fail(STATUS_INPUT,
+                                  "no node of the graph calls aten._weight_int4pack_mm_for_cpu or "
+                                  "aten._convert_weight_to_int4pack_for_cpu"),
+                             "packed_on");
 }

@@ -4,5 +4,5 @@
 #include "core/edit/edit.h"
 
 // Calls of PyTorch's operators with such weights become calls of those that are told the processor.
-// The result is finished and resolved. STATUS_INPUT: the graph has no such call.
-Status packed_on_tell(const Graph *base, const char *packed_on, const RunContext *poll, Graph **out_graph);
+// STATUS_INPUT: the graph has no such call; those in child graphs do not count.
+Status packed_on_tell(Edit *edit, const char *packed_on);

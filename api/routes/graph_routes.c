@@ -14,7 +14,6 @@
 #include "api/run/top.h"
 #include "api/run/run_private.h"
 #include "api/readers/operators.h"
-#include "api/readers/packed_on.h"
 #include "api/readers/recognise.h"
 #include "api/readers/upload.h"
 #include "core/base/json.h"
@@ -170,41 +169,28 @@ static Status check_labels(const Upload *upload)
         return STATUS_OK;
 }
 
-// The upload's graph, with operators that came along in place, and with the processor that packed
-// its weights.
-static Status complete(const Answer *answer, const Upload *upload, const char *packed_on, Graph **out_graph)
-{
-        _cleanup_(graph_unrefp) Graph *base = NULL;
-        _cleanup_(graph_unrefp) Graph *told = NULL;
-        RunContext bounds;
-        answer_bounds(answer, &bounds);
-        TRY(upload_decode_to_run(upload, param_text(answer->call, PARAM_MODEL), false, &base));
-        if (packed_on != NULL)
-                TRY(packed_on_tell(base, packed_on, &bounds, &told));
-        if (upload->n_operators > 0)
-                return operators_inline(upload, told == NULL ? base : told, &bounds, out_graph);
-        *out_graph = take_ptr(told);
-        return STATUS_OK;
-}
-
-// What is stored is the completed graph, as a result of its own.
+// What is stored is the graph with what came along, as a result of its own.
 static Status store_completed(const Answer *answer, const Upload *upload, const StoreVersion *identified)
 {
         const char *packed_on = param_text(answer->call, PARAM_PACKED_ON);
         int processor;
+        _cleanup_(graph_unrefp) Graph *base = NULL;
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(text_deinit) Text recipe = { 0 };
         uint64_t content[4];
+        RunContext bounds;
         bool created;
+        TRY(param_choice(answer->call, PARAM_PACKED_ON, &processor));
         if (part_of(upload, "labels") != NULL || upload->image != NULL)
                 return fail(
                         STATUS_INPUT,
                         "labels and image settings do not come along with operators or ?packed_on=; upload "
                         "the graph that "
                         "GET .../text?form=json gives with them");
-        TRY(param_choice(answer->call, PARAM_PACKED_ON, &processor));
-        TRY(complete(answer, upload, packed_on, &graph));
+        answer_bounds(answer, &bounds);
+        TRY(upload_decode_to_run(upload, param_text(answer->call, PARAM_MODEL), false, &base));
+        TRY(operators_inline(upload, base, packed_on, &bounds, &graph));
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));
         TRY(operators_content(upload, identified, packed_on, content, &recipe));

@@ -9,6 +9,7 @@
 #include "core/kernels/norm/norm.h"
 #include "core/kernels/norm/softmax.h"
 #include "core/kernels/pool/pool.h"
+#include "core/kernels/product/int4.h"
 #include "core/kernels/product/levels_tile.h"
 #include "core/kernels/product/matmul_tile.h"
 #include "core/kernels/product/narrow_tile.h"
@@ -17,7 +18,7 @@
 const KernelFamily *const kernel_families[] = {
         &gemm_family,     &norm_family,      &softmax_family,   &direct_family,          &depthwise_family,
         &winograd_family, &pool_last_family, &attention_family, &attention_pairs_family, &recurrent_family,
-        &narrow_family,   &levels_family,
+        &narrow_family,   &levels_family,    &int4_family,
 };
 const size_t n_kernel_families = ARRAY_LENGTH(kernel_families);
 

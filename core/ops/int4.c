@@ -3,23 +3,28 @@
 // packed bytes tells their order. It follows the instruction set of the processor that packed them,
 // so these operators are PyTorch's with one more argument that names it.
 //
-// Rows of weights stand in blocks. The bytes of a block go column by column; each holds two rows of
-// a column. These are r and r + half a block (AVX2, AVX512), or 2r and 2r + 1 (DEFAULT, and the
-// last block in each order if it is not whole).
+// Rows of weights stand in blocks, the last of which may be shorter. The bytes of a block go column
+// by column; each holds two rows of a column: r and r + half a block in whole blocks of AVX2 and
+// AVX512, else 2r and 2r + 1.
 // Source: aten/src/ATen/native/cpu/int4mm_kernel.cpp of PyTorch 2.13.
 #include "core/ops/int4.h"
 #include <string.h>
+#include "core/kernels/dense.h"
+#include "core/kernels/product/int4.h"
+#include "core/ops/arguments.h"
 #include "core/ops/compose.h"
 
-enum { TILE_ROWS = 16, LEVEL_ZERO = 8, LOW_BITS = 15, NIBBLE = 4 };
+enum { TILE_ROWS = 16, NIBBLE = 4 };
 
 typedef struct PackedOrder {
         int64_t block; // rows
         bool halves;
 } PackedOrder;
 
-const char *const packed_on_names[PACKED_ON_COUNT] = { "DEFAULT", "AVX2", "AVX512" };
-static const PackedOrder orders[PACKED_ON_COUNT] = { { 32, false }, { 32, true }, { 64, true } };
+const char *const packed_on_names[PACKED_ON_COUNT] = { "DEFAULT", "AVX2", "AVX512", "SVE256", "NEON" };
+static const PackedOrder orders[PACKED_ON_COUNT] = {
+        { 32, false }, { 32, true }, { 64, true }, { 32, false }, { 16, false }
+};
 
 static Status find_order(Compose *c, const PackedOrder **out_order)
 {
@@ -29,21 +34,7 @@ static Status find_order(Compose *c, const PackedOrder **out_order)
                 if (strcmp(packed_on_names[i], name) == 0)
                         return STATUS_OK;
         }
-        return fail(STATUS_VALUE, "packed_on is DEFAULT, AVX2 or AVX512, not \"%.64s\"", name);
-}
-
-// Packed bytes [rows, columns / 2] -> levels [rows, columns]; all blocks have `block` rows.
-static Value unpack_blocks(Compose *c, Value bytes, int64_t rows, int64_t columns, int64_t block, bool halves)
-{
-        int64_t n = rows / block;
-        Value pairs = OP(c, "aten::reshape", bytes, INTS(c, n, columns, block / 2));
-        Value both[] = { OP(c, "aten::bitwise_and.Scalar", pairs, value_int(LOW_BITS)),
-                         OP(c, "aten::__rshift__.Scalar", pairs, value_int(NIBBLE)) };
-        Value levels = OP(c, halves ? "aten::cat" : "aten::stack", compose_list(c, both, 2),
-                          value_int(halves ? 2 : 3));
-        levels = OP(c, "aten::reshape", levels, INTS(c, n, columns, block));
-        levels = OP(c, "aten::permute", levels, INTS(c, 0, 2, 1));
-        return OP(c, "aten::reshape", levels, INTS(c, rows, columns));
+        return fail(STATUS_VALUE, "packed_on is DEFAULT, AVX2, AVX512, SVE256 or NEON, not \"%.64s\"", name);
 }
 
 static Value pack_blocks(Compose *c, Value levels, int64_t rows, int64_t columns, int64_t block, bool halves)
@@ -61,23 +52,55 @@ static Value pack_blocks(Compose *c, Value levels, int64_t rows, int64_t columns
         return OP(c, "aten::reshape", bytes, INTS(c, rows, columns / 2));
 }
 
-typedef Value (*BlocksForm)(Compose *c, Value from, int64_t rows, int64_t columns, int64_t block,
-                            bool halves);
-
-// `form` over whole blocks, then over the last one. `from` has a row for each row of weights.
-static Value over_blocks(Compose *c, BlocksForm form, const PackedOrder *order, Value from, int64_t rows,
-                         int64_t columns)
+// Whole blocks, then the last one.
+static Value pack_weight(Compose *c, const PackedOrder *order, Value levels, int64_t rows, int64_t columns)
 {
         int64_t whole = rows / order->block * order->block, rest = rows - whole;
         if (rest == 0)
-                return form(c, from, rows, columns, order->block, order->halves);
-        Value end = OP(c, "aten::slice.Tensor", from, value_int(0), value_int(whole));
-        end = form(c, end, rest, columns, rest, false);
+                return pack_blocks(c, levels, rows, columns, order->block, order->halves);
+        Value end = OP(c, "aten::slice.Tensor", levels, value_int(0), value_int(whole));
+        end = pack_blocks(c, end, rest, columns, rest, false);
         if (whole == 0)
                 return end;
-        Value begin = OP(c, "aten::slice.Tensor", from, value_int(0), value_int(0), value_int(whole));
-        begin = form(c, begin, whole, columns, order->block, order->halves);
+        Value begin = OP(c, "aten::slice.Tensor", levels, value_int(0), value_int(0), value_int(whole));
+        begin = pack_blocks(c, begin, whole, columns, order->block, order->halves);
         return OP(c, "aten::cat", compose_list(c, (Value[]){ begin, end }, 2), value_int(0));
+}
+
+// ---- the product: self[m, k] times packed weights [n, k / 2], in float32 ----
+static Status int4_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, INT4_SELF), *packed = arg_meta(call, INT4_PACKED);
+        TensorMeta meta;
+        if (!meta_is_contiguous(packed))
+                return fail(STATUS_INTERNAL, "packed weights with gaps");
+        meta_init(&meta, DTYPE_F32, 2, (const int64_t[]){ self->size[0], packed->size[0] });
+        return out_fresh(call, 0, &meta);
+}
+
+static Status int4_run(const OpRun *run)
+{
+        const TensorMeta *self = run->in_meta[INT4_SELF], *packed = run->in_meta[INT4_PACKED];
+        Int4Weights weights = { .bytes = run->in[INT4_PACKED],
+                                .rows = packed->size[0],
+                                .columns = self->size[1],
+                                .halves = arg_bool(run->call, INT4_HALVES, false) };
+        _cleanup_(dense_deinit) Dense x = { 0 }, scales = { 0 }, zeros = { 0 };
+        TRY(dense_init(&x, run->ctx, run->in[INT4_SELF], self, DTYPE_F32));
+        TRY(dense_init(&scales, run->ctx, run->in[INT4_SCALES], run->in_meta[INT4_SCALES], DTYPE_F32));
+        TRY(dense_init(&zeros, run->ctx, run->in[INT4_ZEROS], run->in_meta[INT4_ZEROS], DTYPE_F32));
+        TRY(arg_int(run->call, INT4_GROUP, &weights.group));
+        TRY(arg_int(run->call, INT4_BLOCK, &weights.block));
+        weights.scales = scales.data;
+        weights.zeros = zeros.data;
+        return int4_product(run->ctx, &weights, self->size[0], x.data, run->out[0]);
+}
+
+static Cost int4_cost(const OpCall *call)
+{
+        int64_t self = meta_numel(arg_meta(call, INT4_SELF)),
+                packed = meta_numel(arg_meta(call, INT4_PACKED)), rows = arg_meta(call, INT4_PACKED)->size[0];
+        return (Cost){ .flops = saturating_product(2 * self, rows), .bytes = 4 * self + packed };
 }
 
 static Status check_product(Compose *c)
@@ -91,11 +114,14 @@ static Status check_product(Compose *c)
         if (b->dtype != DTYPE_U8 || s->dtype != a->dtype)
                 return fail(STATUS_DTYPE, "%s: expect B to be uint8 tensor, and scales of A's dtype",
                             c->name);
-        if (a->rank != 2 || b->rank != 2 || b->size[0] % TILE_ROWS != 0 || a->size[1] != 2 * b->size[1])
+        if (a->rank != 2 || b->rank != 2)
+                return fail(STATUS_SHAPE, "%s: expect A and B to be 2D tensors, got %dD and %dD", c->name,
+                            a->rank, b->rank);
+        if (b->size[0] % TILE_ROWS != 0 || a->size[1] != 2 * b->size[1])
                 return fail(STATUS_SHAPE,
-                            "%s: expect A [M, K] and B [N, K / 2], N divisible by 16, got A of %d "
-                            "dimensions and B of %d",
-                            c->name, a->rank, b->rank);
+                            "%s: expect A [M, K] and B [N, K / 2], N divisible by 16, got [%ld, %ld] and "
+                            "[%ld, %ld]",
+                            c->name, (long)a->size[0], (long)a->size[1], (long)b->size[0], (long)b->size[1]);
         if (group != 32 && group != 64 && group != 128 && group != 256)
                 return fail(STATUS_VALUE, "%s: expect qGroupSize to be 32, 64, 128 or 256, got %ld", c->name,
                             (long)group);
@@ -107,7 +133,6 @@ static Status check_product(Compose *c)
         return STATUS_OK;
 }
 
-// (level - 8) * scale + zero in float32, and a product that is rounded once.
 static Status product_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Compose c;
@@ -116,19 +141,11 @@ static Status product_expand(Emitter *emitter, const OpCall *call, Value *out)
         TRY(find_order(&c, &order));
         TRY(check_product(&c));
         Value x = NAMED(&c, "self");
-        const TensorMeta *packed = compose_meta(&c, NAMED(&c, "mat2"));
-        int64_t group = compose_int(&c, "qGroupSize"), rows = packed->size[0], columns = 2 * packed->size[1];
-        Value levels = over_blocks(&c, unpack_blocks, order, NAMED(&c, "mat2"), rows, columns);
-        levels = OP(&c, "aten::sub.Scalar", compose_cast(&c, levels, DTYPE_F32), value_int(LEVEL_ZERO));
-        levels = OP(&c, "aten::reshape", levels, INTS(&c, rows, columns / group, group));
-        // [K / group, N, 2] -> [N, K / group, 1] each
-        Value pair = compose_cast(&c, NAMED(&c, "qScaleAndZeros"), DTYPE_F32);
-        pair = OP(&c, "aten::unsqueeze", OP(&c, "aten::permute", pair, INTS(&c, 1, 0, 2)), value_int(2));
-        Value scale = OP(&c, "aten::select.int", pair, value_int(3), value_int(0));
-        Value zero = OP(&c, "aten::select.int", pair, value_int(3), value_int(1));
-        Value weight = OP(&c, "aten::add.Tensor", OP(&c, "aten::mul.Tensor", levels, scale), zero);
-        weight = OP(&c, "aten::reshape", weight, INTS(&c, rows, columns));
-        Value product = OP(&c, "aten::linear", compose_cast(&c, x, DTYPE_F32), weight);
+        Value pair = NAMED(&c, "qScaleAndZeros"), bytes = OP(&c, "aten::contiguous", NAMED(&c, "mat2"));
+        Value scales = OP(&c, "aten::select.int", pair, value_int(2), value_int(0));
+        Value zeros = OP(&c, "aten::select.int", pair, value_int(2), value_int(1));
+        Value product = OP(&c, "fxserve::int4_product", x, bytes, scales, zeros, NAMED(&c, "qGroupSize"),
+                           value_int(order->block), value_bool(order->halves));
         return compose_end(&c, compose_cast(&c, product, compose_meta(&c, x)->dtype), out);
 }
 
@@ -153,7 +170,7 @@ static Status pack_expand(Emitter *emitter, const OpCall *call, Value *out)
         const TensorMeta *weight = compose_meta(&c, NAMED(&c, "self"));
         int64_t rows = weight->size[0], columns = weight->size[1];
         Value levels = compose_cast(&c, NAMED(&c, "self"), DTYPE_U8);
-        return compose_end(&c, over_blocks(&c, pack_blocks, order, levels, rows, columns), out);
+        return compose_end(&c, pack_weight(&c, order, levels, rows, columns), out);
 }
 
 const OpDef int4_ops[] = {
@@ -163,5 +180,9 @@ const OpDef int4_ops[] = {
         { "fxserve::convert_weight_to_int4pack_for_cpu(Tensor self, int innerKTiles, str packed_on) -> "
           "Tensor",
           0, .expand = pack_expand, .traits = TRAIT_FRESH },
+        { "fxserve::int4_product(Tensor self, Tensor packed, Tensor scales, Tensor zeros, int group, int "
+          "block, bool halves) -> Tensor",
+          0, OP_HIDDEN | OP_INTERNAL, .infer = int4_infer, .run = int4_run, .cost = int4_cost,
+          .traits = TRAIT_FRESH },
 };
 OP_FILE(int4_ops);

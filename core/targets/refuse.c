@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "core/ops/int4.h"
 #include "core/targets/module_table.h"
 
 // ---- rows ----
@@ -82,13 +83,27 @@ static Status refuse_device(const OpCall *call)
         return STATUS_OK;
 }
 
+static Status refuse_processor(const OpCall *call)
+{
+        const Value *processor = constant_named(call, "packed_on");
+        for (int i = 0; processor != NULL && processor->kind == VALUE_STR && i < PACKED_ON_COUNT; i++)
+                if (strcmp(processor->str->text, packed_on_names[i]) == 0)
+                        return STATUS_OK;
+        return processor == NULL ? STATUS_OK
+                                 : fail(STATUS_UNSUPPORTED, "packed_on is a processor of ?packed_on=");
+}
+
 static const struct {
         const char *ns, *name; // of the schema
         Status (*refuse)(const OpCall *call);
 } rows[] = {
-        { "py", "cuda", refuse_cuda },           { "py", "embedding", refuse_embedding },
-        { "py", "tensor", refuse_device },       { "py", "to", refuse_device },
+        { "py", "cuda", refuse_cuda },
+        { "py", "embedding", refuse_embedding },
+        { "py", "tensor", refuse_device },
+        { "py", "to", refuse_device },
         { "py", "with_effects", refuse_effect },
+        { "fxserve", "weight_int4pack_mm_for_cpu", refuse_processor },
+        { "fxserve", "convert_weight_to_int4pack_for_cpu", refuse_processor },
 };
 
 static Status refuse_row(const OpCall *call)
@@ -107,11 +122,14 @@ const char *refused_name(const char *name)
 {
         static const char *const packed[] = { "aten._weight_int4pack_mm_for_cpu",
                                               "aten._convert_weight_to_int4pack_for_cpu" };
-        for (size_t i = 0; i < ARRAY_LENGTH(packed); i++)
-                if (strncmp(name, packed[i], strlen(packed[i])) == 0)
+        for (size_t i = 0; i < ARRAY_LENGTH(packed); i++) {
+                size_t n = strlen(packed[i]);
+                if (strncmp(name, packed[i], n) == 0 &&
+                    (name[n] == '\0' || strcmp(name + n, ".default") == 0))
                         return "the order of packed weights depends on the processor that packed them: "
-                               "upload with ?packed_on= and what torch.backends.cpu.get_cpu_capability() "
-                               "gives there (AVX2, AVX512, DEFAULT)";
+                               "upload with ?packed_on= (\"Weights of four bits\" in docs/api.md); calls in "
+                               "child graphs have to be written as torch.ops.fxserve's";
+        }
         return NULL;
 }
 

@@ -3,8 +3,8 @@
 
     .venv/bin/python tests/live/packed_weights.py build/fxserve [--cases N] [--seed N]
 
-Exports call aten._weight_int4pack_mm_for_cpu with weights as DEFAULT, AVX2 and AVX512 pack them, or
-pack them in the graph, and are uploaded with ?packed_on=. PyTorch computes with the weights of its
+Exports call aten._weight_int4pack_mm_for_cpu with weights as each processor packs them, or pack them
+in the graph, and are uploaded with ?packed_on=. PyTorch computes with the weights of its
 own processor. A result is PyTorch's by assert_close, or no further from the exact one than PyTorch's
 furthest. Without ?packed_on= the upload is refused with a message that names it.
 Needs torch 2.13 and numpy. The last line is `N passed, N failed`.
@@ -20,6 +20,7 @@ import warnings
 
 import torch
 from torch import nn
+from torch.export.pt2_archive._package import package_pt2
 
 warnings.filterwarnings("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -93,6 +94,21 @@ def try_case(server, tally, chance, label):
             tally.check(f"{label}: {rows} x {depth} by {group}, {dtype}, {packed_on}, {mode}", words)
 
 
+def try_models(server, tally):
+    """Two models of one archive are two graphs."""
+    x, archive = torch.ones(2, 32), io.BytesIO()
+    models = {name: Layer(torch.full((64, 32), level, dtype=torch.int32), 32, torch.ones(1, 64, 2), "AVX512")
+              for name, level in (("a", 9), ("b", 12))}
+    package_pt2(archive, exported_programs={name: torch.export.export(model, (x,))
+                                            for name, model in models.items()})
+    for name, want in (("a", 64.0), ("b", 160.0), ("a", 64.0)):  # 32 * (level - 8 + 1)
+        reply = server.call("PUT", f"/v1/graphs/two?packed_on=AVX512&model={name}", archive.getvalue())
+        tally.check(f"model {name}: uploaded", "" if reply.status in (200, 201) else reply.body[:300])
+        reply = server.call("POST", "/v1/graphs/two/run", json.dumps({"inputs": [encode_tensor(x)]}).encode())
+        got = reply.json()["outputs"][0]["data"][0][0] if reply.status == 200 else reply.body[:300]
+        tally.check(f"model {name}", "" if got == want else f"{got}, not {want}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("server")
@@ -104,6 +120,7 @@ def main():
     with serving(options.server) as (server, tally):
         for case in range(options.cases):
             try_case(server, tally, chance, f"case {case}")
+        try_models(server, tally)
     return tally.end()
 
 

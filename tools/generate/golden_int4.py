@@ -7,7 +7,7 @@ import torch
 from golden_hand import bf16, f16, f32, i32, ints, ramp
 
 # Of each processor: rows of a block, and how many rows lie between the two that share a byte.
-ORDERS = {"DEFAULT": (32, 1), "AVX2": (32, 16), "AVX512": (64, 32)}
+ORDERS = {"DEFAULT": (32, 1), "AVX2": (32, 16), "AVX512": (64, 32), "SVE256": (32, 1), "NEON": (16, 1)}
 HERE = torch.backends.cpu.get_cpu_capability()
 
 

@@ -178,8 +178,8 @@ static void dot_rows(const GemmRun *run, Work *work, const Patch *patch)
                                      add == NULL ? NULL : add + i * add_step);
 }
 
-// Dot products straight from the operands, 3 or 4 rows by 4 at a time. A group of rows of a stays in the first
-// cache for all columns of the piece, b's in the second.
+// Dot products straight from the operands, 3 or 4 rows by 4 at a time. A group of rows of a is in
+// the first cache for all columns of the piece, b's in the second.
 static void dot_pieces(void *argument, int64_t begin, int64_t end)
 {
         const GemmRun *run = argument;

@@ -20,8 +20,8 @@ typedef struct GemmRows {
         int64_t step;
 } GemmRows;
 
-// n_a (1..dot_rows) rows of a and n_b (1..4) rows of b, all contiguous along k; rows of the result are
-// `step` elements apart.
+// n_a (1..dot_rows) rows of a and n_b (1..4) rows of b, all contiguous along k; rows of the result
+// are `step` elements apart.
 typedef struct GemmDots {
         int n_a, n_b;
         int64_t n_k, step;

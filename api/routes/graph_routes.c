@@ -18,6 +18,7 @@
 #include "api/readers/upload.h"
 #include "core/base/json.h"
 #include "core/base/limits.h"
+#include "core/edit/content.h"
 
 // ---- uploads ----
 static Status reply_info(const Answer *answer, GraphVersion *version, const Graph *graph)
@@ -194,7 +195,9 @@ static Status store_completed(const Answer *answer, const Upload *upload, const 
         TRY(engine_check(graph));
         TRY(verify(answer, upload, graph));
         TRY(operators_content(upload, identified, packed_on, content, &recipe));
-        NamedAnswer named = { answer, answer->call->name, answer->call->body->n_bytes, NULL };
+        const StoreVersion derived = { .id = content_hex(content) };
+        NamedAnswer named = { answer, answer->call->name[0] == '\0' ? derived.id.hex : answer->call->name,
+                              answer->call->body->n_bytes, &derived };
         PutCondition condition = { answer_check_named, &named };
         DerivedPut put = { .name = answer->call->name,
                            .graph = graph,

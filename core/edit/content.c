@@ -2,6 +2,7 @@
 // content.c: every part is hashed with its length in front, so that no two recipes feed the same
 // bytes.
 #include "core/edit/content.h"
+#include <stdio.h>
 
 #include <string.h>
 #include "core/base/hash.h"
@@ -40,4 +41,12 @@ void edit_content(const uint64_t base[4], const char *recipe, size_t n_recipe, c
                 part[16] = '\0';
                 out_content[i] = strtoull(part, NULL, 16);
         }
+}
+
+HashHex content_hex(const uint64_t content[4])
+{
+        HashHex hex;
+        for (int i = 0; i < 4; i++)
+                snprintf(hex.hex + 16 * i, 17, "%016llx", (unsigned long long)content[i]);
+        return hex;
 }

@@ -259,9 +259,10 @@ static Status identify(const DerivedPut *put, const Derived *derived, StoreVersi
 {
         uint64_t content[4];
         TRY(derived_content(put, content));
-        StoreVersion version = { .created_ms = clock_wall_ms(), .n_parts = derived->n_parts, .format = "fx" };
-        for (int i = 0; i < 4; i++)
-                snprintf(version.id.hex + 16 * i, 17, "%016llx", (unsigned long long)content[i]);
+        StoreVersion version = { .id = content_hex(content),
+                                 .created_ms = clock_wall_ms(),
+                                 .n_parts = derived->n_parts,
+                                 .format = "fx" };
         for (uint32_t i = 0; i < derived->n_parts; i++) {
                 version.parts[i].role = upload_role(derived->parts[i].name);
                 version.parts[i].digest = derived->parts[i].digest;

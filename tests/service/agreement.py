@@ -21,6 +21,9 @@ from service import CODECS, ROOT, Failed, Server, Tally, model_file
 IMPOSSIBLE = {"npy": (406,)}  # of several outputs
 IDS = {"id": "agreed", "name": "digits", "v": "1", "file": "main.js"}
 TOO_MUCH = "999999999999999999999"
+PACKED = b"""{"format": "fx/1", "nodes": [{"op": "placeholder", "name": "x", "target": "x"},
+    {"op": "call_function", "name": "y", "target": "torch.ops.aten._convert_weight_to_int4pack_for_cpu",
+     "args": ["%x", 2]}, {"op": "output", "name": "output", "target": "output", "args": ["%y"]}]}"""
 
 
 def document(path):
@@ -105,8 +108,9 @@ class Agreement:
                 value = 30000  # a millisecond may be over before the run is
             if name == "seconds":
                 value = 1  # the reply takes so long
+            body, at = (PACKED, path.replace("{name}", "packed")) if name == "packed_on" else (None, path)
             more = "&stage=authored" if name == "form" and path.endswith("/text") else ""
-            reply = self.call(method, path, f"?{name}={value}{more}")
+            reply = self.call(method, at, f"?{name}={value}{more}", body)
             self.check(f"{method} {path}?{name}={value}",
                        reply.status in (200, 201, *IMPOSSIBLE.get(str(value), ())), reply.short())
         bad = ["no_such_value"] if good else []

@@ -131,7 +131,8 @@ static Status read_rest(const char *text, size_t n, int line, Token *out_token)
         TRY(read_scopes(text, n_scopes, line, &out_token->scopes));
         for (at = n_scopes; at < n && is_blank(text[at]); at++) {
         }
-        snprintf(out_token->name, sizeof(out_token->name), "line-%d", line);
+        // Sessions and uploads belong to this name: it stays when lines before it go.
+        snprintf(out_token->name, sizeof(out_token->name), "token-%.10s", out_token->digest.hex);
         for (size_t end = n; end > at; n = end) {
                 size_t word = end;
                 while (word > at && !is_blank(text[word - 1]))
@@ -175,9 +176,8 @@ static Status read_line(const char *text, size_t n, int line, Token *out_token)
         }
         while (end > at && is_blank(text[end - 1]))
                 end--;
-        TRY(read_rest(text + at, end - at, line, out_token));
         out_token->digest = sha256_of(text, n_token);
-        return STATUS_OK;
+        return read_rest(text + at, end - at, line, out_token);
 }
 
 static Status read_tokens(const char *text, size_t n, Token *tokens, uint32_t *out_n)

@@ -26,8 +26,8 @@ AuthTokens *auth_tokens_free(AuthTokens *tokens);
 void auth_take(Auth *auth, AuthTokens *tokens);
 // `authorization` is the header's value or NULL. STATUS_TOKEN. STATUS_SCOPE names the missing
 // scope. STATUS_TOO_MANY after many wrong tokens from one address; a right token is accepted even
-// then. `out_name`: the token's name for the log, `line-N` if it has none; "" if it is unknown or
-// not needed.
+// then. `out_name`: the token's name, `token-` and the begin of its SHA-256 if it has none; "" if
+// it is unknown or not needed.
 Status auth_check(Auth *auth, const char *authorization, const AuthAddress *address, Scope needed,
                   char out_name[AUTH_NAME_MAX + 1]);
 // Of the token that auth_check accepted last; borrowed, NULL: it has none.

@@ -20,7 +20,7 @@ enum { LOOK_MS = 2000, PATH_BYTES = 4096, N_FILES = 4 }; // graph, weights, labe
 typedef struct FileState {
         ino_t inode;
         off_t size;
-        struct timespec modified;
+        struct timespec modified, changed; // changed: also where a copy keeps the time
 } FileState;
 
 typedef struct Seen {
@@ -179,6 +179,7 @@ static void states_of(const Found *found, FileState out[N_FILES])
                 out[i].inode = info.st_ino;
                 out[i].size = info.st_size;
                 out[i].modified = info.st_mtim;
+                out[i].changed = info.st_ctim;
         }
 }
 
@@ -205,7 +206,8 @@ static Status seen_of(Models *models, const char *path, Seen **out)
 static void take(Models *models, Found *found, Seen *seen)
 {
         GraphVersion *version = NULL;
-        PreloadParts parts = { found->files[0], found->files[1], found->files[2], found->files[3] };
+        PreloadParts parts = { found->files[0], found->files[1], found->files[2], found->files[3],
+                               seen->version };
         if (preload_parts(models->engine, found->name, &parts, &version, &found->created) != STATUS_OK) {
                 log_error("not loaded: %s: %s", found->files[0], failure_current()->message);
                 return;

@@ -26,32 +26,36 @@ void model_name_of(const char *path, char out_name[65])
         }
 }
 
-// A version of the name with this content, counted; NULL: there is none, or it is the latest and
-// has other labels.
-static Status find_content(Engine *engine, const char *name, const StoreVersion *wanted, GraphVersion **out)
+// A version of the name with this content, counted; NULL: there is none, or it has other labels and
+// is the latest or `only`. With `only` (0: none) no other version will do.
+static Status find_content(Engine *engine, const char *name, const StoreVersion *wanted, int64_t only,
+                           GraphVersion **out)
 {
         VersionList list = { .n = 0 };
         Status status = engine_versions(engine, name, &list);
         *out = NULL;
         for (uint32_t i = 0; status == STATUS_OK && i < list.n && *out == NULL; i++) {
                 const StoreVersion *stored = &list.versions[i]->stored;
-                if (strcmp(stored->id.hex, wanted->id.hex) == 0 &&
-                    !(i + 1 == list.n && engine_brings_others(wanted, stored)))
+                bool settles = only != 0 || i + 1 == list.n;
+                if (strcmp(stored->id.hex, wanted->id.hex) == 0 && (only == 0 || stored->version == only) &&
+                    !(settles && engine_brings_others(wanted, stored)))
                         *out = graph_version_ref(list.versions[i]);
         }
         version_list_deinit(&list);
         return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
-static Status put(Engine *engine, const char *name, const Upload *upload, GraphVersion **out_version,
-                  bool *out_created)
+static Status put(Engine *engine, const char *name, const Upload *upload, int64_t only,
+                  GraphVersion **out_version, bool *out_created)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(text_deinit) Text image = { 0 };
         StoreVersion identified;
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
-        TRY(find_content(engine, name, &identified, out_version));
+        *out_version = NULL;
         *out_created = false;
+        if (only == 0 || upload->image == NULL) // settings for images may be other ones now
+                TRY(find_content(engine, name, &identified, only, out_version));
         if (*out_version != NULL)
                 return STATUS_OK;
         TRY(upload_decode(upload->parts, upload->n_parts, NULL, true, &graph));
@@ -107,7 +111,7 @@ Status preload_parts(Engine *engine, const char *name, const PreloadParts *parts
         Status status = read_parts(parts, &upload);
         if (status == STATUS_OK) {
                 engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
-                status = put(engine, name, &upload, out_version, out_created);
+                status = put(engine, name, &upload, parts->version, out_version, out_created);
         }
         upload_deinit(&upload);
         return status;

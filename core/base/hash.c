@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hash.c: SHA-256 by nettle, printed as hexadecimal.
 #include "core/base/hash.h"
+#include <string.h>
 
 void sha256_start(Sha256 *sha)
 {
@@ -32,5 +33,14 @@ HashHex sha256_of(const void *bytes, size_t n)
         Sha256 sha;
         sha256_start(&sha);
         sha256_add(&sha, bytes, n);
+        return sha256_finish(&sha);
+}
+
+HashHex sha256_joined(const HashHex *digest, const char *text)
+{
+        Sha256 sha;
+        sha256_start(&sha);
+        sha256_add(&sha, digest->hex, HASH_HEX_BYTES - 1);
+        sha256_add(&sha, text, strlen(text));
         return sha256_finish(&sha);
 }

@@ -16,3 +16,4 @@ void sha256_start(Sha256 *sha);
 void sha256_add(Sha256 *sha, const void *bytes, size_t n);
 HashHex sha256_finish(Sha256 *sha);
 HashHex sha256_of(const void *bytes, size_t n);
+HashHex sha256_joined(const HashHex *digest, const char *text); // of its digits, then the text

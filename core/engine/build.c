@@ -68,6 +68,7 @@ Status program_build_new(Engine *engine, const PlannedRun *plan, const RegistryK
         build->plan.request = plan->request;
         build->plan.n_threads = plan->n_threads;
         build->plan.keeps_state = plan->keeps_state;
+        build->plan.by_value = plan->by_value;
         build->plan.tune = plan->tune;
         if (plan->tune != NULL)
                 refcount_get(&plan->tune->ref);
@@ -160,9 +161,9 @@ static void settle_key(ProgramBuild *build, CachedProgram *cached)
         RegistryKey key, group;
         Engine *engine = build->work.engine;
         memcpy(group.bytes, build->graph->content, sizeof(group.bytes));
-        by_value_learn(engine, &build->base, cached->program->by_value);
+        uint64_t mask = by_value_learn(engine, &build->base, cached->program->by_value);
         seen_forget(&engine->unplannable, &build->base);
-        if (engine_program_key(&build->plan, cached->program->by_value, &key) != STATUS_OK ||
+        if (engine_program_key(&build->plan, mask, &key) != STATUS_OK ||
             memcmp(key.bytes, build->key.bytes, sizeof(key.bytes)) == 0)
                 return;
         if (registry_put_in(engine->programs, &key, &group, cached) == STATUS_OK)
@@ -212,12 +213,12 @@ static Status learn(ProgramBuild *build)
         if (status == STATUS_OK)
                 status = engine_program_key(&build->plan, 0, &build->base); // the record is part of it
         if (status == STATUS_OK)
-                status = engine_program_key(&build->plan, cached->program->by_value, &key);
+                status = engine_program_key(
+                        &build->plan, by_value_learn(engine, &build->base, cached->program->by_value), &key);
         if (status == STATUS_OK) {
                 if (tune_count(record) > 0)
                         // programs made without the record: nobody will ask for them again
                         registry_drop_group(engine->programs, &group);
-                by_value_learn(engine, &build->base, cached->program->by_value);
                 status = registry_put_in(engine->programs, &key, &group, cached);
         }
         cached_program_unref(cached);
@@ -254,9 +255,14 @@ static Ticket *run_build(EngineWork *take_work)
                 forget_hits(build);
         if (status == STATUS_CANCELLED && build->version != NULL)
                 engine_warm_up_again(engine, build->version, build->n_stops + 1);
-        if (cached != NULL)
+        // The runs that wait agree in the numbers of the key. If the program depends on others,
+        // they plan again.
+        bool serves_all = cached != NULL && (cached->program->by_value & ~build->plan.by_value) == 0;
+        if (serves_all)
                 refcount_get(&cached->ref);
-        Ticket *tickets = work_publish(take_work, cached);
+        else if (cached != NULL)
+                fail(STATUS_CANCELLED, "the program depends on more numbers");
+        Ticket *tickets = work_publish(take_work, serves_all ? cached : NULL);
         if (cached != NULL) {
                 settle_key(build, cached);
                 engine_learn_later(engine, &build->plan);
@@ -274,9 +280,8 @@ static Status keep_program(Engine *engine, const PlannedRun *plan, const Program
         memcpy(group.bytes, plan->graph->content, sizeof(group.bytes));
         TRY(engine_check_pages(engine, plan->graph)); // it may have been made of unreadable weights
         TRY(engine_program_key(plan, 0, &base));
-        TRY(engine_program_key(plan, program->by_value, &key));
+        TRY(engine_program_key(plan, by_value_learn(engine, &base, program->by_value), &key));
         TRY(cached_program_new(program_ref(program), &cached));
-        by_value_learn(engine, &base, program->by_value);
         Status status = registry_put_in(engine->programs, &key, &group, cached);
         cached_program_unref(cached);
         return status;

@@ -63,13 +63,10 @@ Status upload_identify(const UploadPart *parts, uint32_t n_parts, const char *mo
         if (named[STORE_GRAPH] == NULL)
                 return fail(STATUS_INTERNAL, "an upload without its graph part");
         version.id = named[STORE_GRAPH]->digest;
-        if (named[STORE_WEIGHTS] != NULL) {
-                Sha256 sha;
-                sha256_start(&sha);
-                for (int i = 0; i < 2; i++)
-                        sha256_add(&sha, named[i]->digest.hex, HASH_HEX_BYTES - 1);
-                version.id = sha256_finish(&sha);
-        }
+        if (named[STORE_WEIGHTS] != NULL)
+                version.id = sha256_joined(&version.id, named[STORE_WEIGHTS]->digest.hex);
+        if (version.model[0] != '\0') // each model of an archive is content of its own
+                version.id = sha256_joined(&version.id, version.model);
         *out_version = version;
         return STATUS_OK;
 }

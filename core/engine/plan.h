@@ -56,6 +56,7 @@ typedef struct PlannedRun {
         struct SharedTune *tune;       // counted; NULL: none
         struct Choice *choice;         // counted; NULL: none, or not known yet
         struct CachedProgram *program; // counted; NULL: eager
+        uint64_t by_value;             // numbers whose values are in the key it was looked up by
 } PlannedRun;
 void planned_run_deinit(PlannedRun *plan); // leaves it zeroed
 

@@ -159,7 +159,8 @@ void seen_forget(SeenTable *table, const RegistryKey *key);
 // Which number inputs a program depends on (Program.by_value), by the key without any values.
 // False: unknown, and *out_mask is BY_VALUE_ALL.
 bool by_value_of(Engine *engine, const RegistryKey *base, uint64_t *out_mask);
-void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
+// Adds to what is known, and returns that: programs of other values may depend on other numbers.
+uint64_t by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask);
 
 // ---- work (work.c) ----
 typedef struct EngineWorkType {

@@ -49,13 +49,16 @@ bool by_value_of(Engine *engine, const RegistryKey *base, uint64_t *out_mask)
         return known;
 }
 
-void by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask)
+uint64_t by_value_learn(Engine *engine, const RegistryKey *base, uint64_t mask)
 {
-        uint64_t word = word_of(base);
+        uint64_t word = word_of(base), at = word % ENGINE_BY_VALUE;
         pthread_mutex_lock(&engine->mutex);
-        engine->by_value.words[word % ENGINE_BY_VALUE] = word;
-        engine->by_value.masks[word % ENGINE_BY_VALUE] = mask;
+        if (engine->by_value.words[at] == word)
+                mask |= engine->by_value.masks[at];
+        engine->by_value.words[at] = word;
+        engine->by_value.masks[at] = mask;
         pthread_mutex_unlock(&engine->mutex);
+        return mask;
 }
 
 // ---- programs in the registry ----
@@ -224,6 +227,7 @@ static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, R
 {
         shared_tune_unref(plan->tune);
         plan->tune = engine_tune_of(engine, plan->graph);
+        plan->by_value = BY_VALUE_ALL;
         if (!has_numbers(plan)) {
                 TRY(engine_program_key(plan, BY_VALUE_ALL, out_key));
                 *out_hits = *out_key;
@@ -233,6 +237,7 @@ static Status find_key(Engine *engine, PlannedRun *plan, RegistryKey *out_key, R
         uint64_t mask;
         TRY(engine_program_key(plan, 0, &base));
         by_value_of(engine, &base, &mask);
+        plan->by_value = mask;
         TRY(engine_program_key(plan, mask, out_key));
         *out_hits = mask == BY_VALUE_ALL ? base : *out_key;
         return STATUS_OK;

@@ -411,6 +411,74 @@ Test(build, what_eager_runs_leave_on_a_graph_is_counted_with_it)
         graph_version_unref(version);
 }
 
+// x of one element and two numbers, until there is a program or a build to wait for.
+static void plan_numbers(Caller *caller, Graph *graph, int64_t a, int64_t b)
+{
+        TensorMeta meta;
+        Tensor *tensor;
+        int64_t sizes[1] = { 1 };
+        *caller = (Caller){ .wait = { .parked = false } };
+        meta_init(&meta, DTYPE_F32, 1, sizes);
+        cr_assert_eq(tensor_new(&meta, NULL, &tensor), STATUS_OK);
+        ((float *)tensor_data(tensor))[0] = 4.0f;
+        caller->input = value_tensor_take(tensor);
+        Value inputs[3] = { caller->input, value_int(a), value_int(b) };
+        RunRequest request = { .inputs = { inputs, 3 }, .mode = RUN_MODE_COMPILED };
+        cr_assert_eq(engine_bind(graph, &request, &caller->plan), STATUS_OK);
+        cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->wait), STATUS_OK);
+}
+
+static float finish_numbers(Caller *caller)
+{
+        for (bool again = caller->plan.program == NULL; again;) {
+                cr_assert_eq(engine_planned(&caller->plan, &caller->ticket, &again), STATUS_OK);
+                if (!again)
+                        break;
+                caller->wait = (Wait){ .parked = false };
+                cr_assert_eq(engine_plan(engine, &caller->plan, &caller->ticket, &caller->wait), STATUS_OK);
+                if (caller->wait.work != NULL)
+                        engine_work_do(caller->wait.work);
+                again = caller->plan.program == NULL;
+        }
+        cr_assert_not_null(caller->plan.program);
+        float result = run(caller);
+        leave(caller);
+        return result;
+}
+
+Test(build, runs_that_wait_for_one_program_differ_in_no_number_it_depends_on)
+{
+        // With a = 0 it adds x b, for any b; with a = 1 the number 5 b.
+        static const char head[] =
+                "{\"format\": \"fx/1\", \"nodes\": [{\"op\": \"placeholder\", \"name\": \"x\", \"target\": "
+                "\"x\"}, {\"op\": \"placeholder\", \"name\": \"a\", \"target\": \"a\"}, {\"op\": "
+                "\"placeholder\", \"name\": \"b\", \"target\": \"b\"}, {\"op\": \"call_function\", \"name\": "
+                "\"sel\", \"target\": \"operator.getitem\", \"args\": [[\"%x\", 5], \"%a\"]}, {\"op\": "
+                "\"call_function\", \"name\": \"p\", \"target\": \"operator.mul\", \"args\": [\"%sel\", "
+                "\"%b\"]}, {\"op\": \"call_function\", \"name\": \"q\", \"target\": \"torch.add\", \"args\": "
+                "[\"%x\", \"%p\"]}, {\"op\": \"output\", \"name\": \"output\", \"target\": \"output\", "
+                "\"args\": [\"%q\"]}]}";
+        Text text = { 0 };
+        Caller first, second;
+        text_add(&text, head);
+        GraphVersion *version = put_text("numbers", &text);
+        Graph *graph = graph_of(version);
+        plan_numbers(&first, graph, 0, 2);
+        engine_work_do(first.wait.work);
+        cr_assert_eq(finish_numbers(&first), 12.0f);
+        plan_numbers(&first, graph, 0, 3);
+        cr_assert_not_null(first.plan.program, "one program for any b");
+        cr_assert_eq(finish_numbers(&first), 16.0f);
+        plan_numbers(&first, graph, 1, 2);
+        plan_numbers(&second, graph, 1, 3);
+        cr_assert_null(second.wait.work, "it waits for the first one's");
+        engine_work_do(first.wait.work);
+        cr_assert_eq(finish_numbers(&first), 14.0f);
+        cr_assert_eq(finish_numbers(&second), 19.0f);
+        graph_unref(graph);
+        graph_version_unref(version);
+}
+
 // Whether there is a program for x of one element and this n; it runs either way.
 static bool is_planned(Graph *graph, int64_t n)
 {

@@ -64,7 +64,7 @@ Test(auth, scopes_open_the_routes_they_name)
         auth_free(auth);
 }
 
-Test(auth, a_token_is_known_by_its_name_or_its_line)
+Test(auth, a_token_is_known_by_its_name_or_its_digest)
 {
         static const char text[] = "# who\naaaaaaaaaaaaaaaa read  ci-1.a_B \nbbbbbbbbbbbbbbbb run";
         Auth *auth;
@@ -76,7 +76,7 @@ Test(auth, a_token_is_known_by_its_name_or_its_line)
         cr_assert_str_eq(name, "ci-1.a_B");
         cr_assert_eq(auth_check(auth, "Bearer bbbbbbbbbbbbbbbb", &here, routes[ROUTE_GRAPH_GET].scope, name),
                      STATUS_SCOPE);
-        cr_assert_str_eq(name, "line-3");
+        cr_assert_str_eq(name, "token-2e61afd25d");
         cr_assert_eq(auth_check(auth, "Bearer cccccccccccccccc", &here, routes[ROUTE_GRAPH_GET].scope, name),
                      STATUS_TOKEN);
         cr_assert_str_eq(name, "");

@@ -405,8 +405,8 @@ def check_start(binary):
 
 
 def check_token_names(binary):
-    """The line of a request names its token: by its name, or by its line; a wrong one has no
-    name."""
+    """The line of a request names its token: by its name, or by its digest; a wrong one has
+    no name."""
     server = Server(binary, ["--data", "none", "--log-format", "json"])
     path = os.path.join(server.folder, "tokens")
     with open(path, "w", encoding="utf-8") as file:
@@ -419,7 +419,7 @@ def check_token_names(binary):
                  [("X-Request-Id", token), ("Authorization", f"Bearer {token}-token-0123456789")])
         problem(server.stop())
         names = {row["request_id"]: row.get("token") for row in lines_of(server.log()) if "request_id" in row}
-        if names != {"first": "the-ci", "second": "line-2", "third": None} or "0123456789" in server.log():
+        if names != {"first": "the-ci", "second": "token-27f11cd7cb", "third": None} or "0123456789" in server.log():
             raise Failed(f"{names}")
     finally:
         server.clean_up()

@@ -56,7 +56,8 @@ static bool may_be_left_out(const Input *input)
 
 static bool is_tensor(const Input *input)
 {
-        return input->kind == INPUT_USER && input->value_kind != VALUE_INT;
+        return input->kind == INPUT_USER &&
+               (input->value_kind == VALUE_TENSOR || input->value_kind == VALUE_NONE);
 }
 
 static void spec_of_meta(const TensorMeta *meta, TensorSpec *out)
@@ -258,8 +259,12 @@ static Status make_value(Maker *maker, uint32_t i, int filling, Value *out)
         }
         if (may_be_left_out(input))
                 return STATUS_OK;
-        if (input->value_kind != VALUE_INT)
+        if (is_tensor(input))
                 return make_tensor(maker, i, filling, out);
+        if (input->value_kind != VALUE_INT) {
+                *out = input->value_kind == VALUE_FLOAT ? value_float(0.5) : value_bool(true);
+                return STATUS_OK;
+        }
         int64_t number;
         TRY(size_of(maker, &input->spec.size[0], &number));
         *out = value_int(number);

@@ -99,6 +99,18 @@ static Status read_tensor(JsonReader *reader, const Input *input, RunCall *run, 
 
 static Status read_sequence(JsonReader *reader, const Input *input, RunCall *run, Value *out);
 
+static bool takes_number(const Input *input) // other than an int
+{
+        return input->value_kind == VALUE_FLOAT || input->value_kind == VALUE_BOOL;
+}
+
+// 2 is a float where one is expected.
+static void fit_number(const Input *input, Value *inout)
+{
+        if (input->value_kind == VALUE_FLOAT && inout->kind == VALUE_INT)
+                *inout = value_float((double)inout->i);
+}
+
 // One leaf: what the signature says, or (kind unknown) what the JSON looks like.
 static Status read_kind(JsonReader *reader, const Input *input, RunCall *run, Value *out)
 {
@@ -110,6 +122,11 @@ static Status read_kind(JsonReader *reader, const Input *input, RunCall *run, Va
                 int64_t number;
                 TRY(run_read_whole(reader, &number));
                 *out = value_int(number);
+                return STATUS_OK;
+        }
+        if (takes_number(input) && type != JSON_OBJECT && type != JSON_ARRAY) {
+                TRY(read_scalar(reader, out));
+                fit_number(input, out);
                 return STATUS_OK;
         }
         if (target[0] == '*' && target[1] != '*')
@@ -644,8 +661,11 @@ static Status put_tensor(RunCall *run, uint32_t leaf, Tensor *tensor)
                 return fail(STATUS_INPUT,
                             "an int is expected; the array is %s: save it with .astype(numpy.int64)",
                             dtype_info[tensor->meta.dtype].name);
-        if (input->kind == INPUT_LITERAL || input->value_kind == VALUE_INT)
-                return number_of(tensor, &run->task.inputs[leaf]);
+        if (input->kind == INPUT_LITERAL || input->value_kind == VALUE_INT || takes_number(input)) {
+                TRY(number_of(tensor, &run->task.inputs[leaf]));
+                fit_number(input, &run->task.inputs[leaf]);
+                return STATUS_OK;
+        }
         TRY(check_tensor(input, tensor));
         run->task.inputs[leaf] = value_tensor_take(tensor_ref(tensor));
         return STATUS_OK;

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import io
-import platform
 import warnings
 from typing import Any, Sequence
 
@@ -67,18 +66,6 @@ def _error(entry: dict[str, Any], want: Any) -> float:
     return worst if worst == worst else float("inf")
 
 
-def _packed_on(exported: torch.export.ExportedProgram) -> dict[str, str]:
-    """What the upload has to say of weights of four bits, which were packed here."""
-    if not any("int4pack" in str(node.target) for node in exported.graph.nodes):
-        return {}
-    name = torch.backends.cpu.get_cpu_capability()
-    if platform.machine().lower() in ("aarch64", "arm64") and name == "DEFAULT":
-        name = "NEON"
-    if platform.system() == "Windows" and name == "AVX2":
-        name = "DEFAULT"  # PyTorch packs so there
-    return {"packed_on": name}
-
-
 def push(client: Client, name: str, model: torch.nn.Module, args: tuple[Any, ...], *, dynamic: Any = True,
          tolerance: float = 1e-4, show: bool = True, more: Sequence[tuple[Any, ...]] = ()) -> dict[str, Any]:
     """Exports the model in evaluation mode, uploads it, and compares what it computes for `args`
@@ -98,7 +85,7 @@ def push(client: Client, name: str, model: torch.nn.Module, args: tuple[Any, ...
         samples = make_samples(exported, [args, *more])
         if not any(tensor.is_complex() for tensor in samples.values()):
             parts["samples"] = safetensors_bytes(samples)
-    info = client.upload(name, parts, tolerance=tolerance, **_packed_on(exported))
+    info = client.upload(name, parts, tolerance=tolerance)
     torch.manual_seed(SEED)
     with torch.no_grad():
         wanted = pytree.tree_leaves(copy.deepcopy(exported).module()(*copy.deepcopy(args)))

@@ -7,6 +7,7 @@
 #include "core/compile/child.h"
 #include "core/compile/plan.h"
 #include "core/eval/walk.h"
+#include "core/kernels/pack_cache.h"
 #include "core/kernels/run_context.h"
 
 typedef struct Making {
@@ -14,6 +15,7 @@ typedef struct Making {
         const EmitOptions *options;
         Arena *arena;          // the program's
         size_t *scratch_bytes; // by call
+        uint32_t *n_readers;   // by value: calls that do not hold it packed yet
         MemoryPlan plan;
         uint32_t operands_capacity, packed_capacity;
 } Making;
@@ -172,10 +174,32 @@ static Status count_input(void *context, Recorded *value)
         return STATUS_OK;
 }
 
+static Status keep_own(void *context, Storage **out_storage)
+{
+        *out_storage = storage_ref(context);
+        return STATUS_OK;
+}
+
+// A constant that passes have computed and runs read as it is: one for all programs.
+static Status share_constant(const Making *making, Recorded *value)
+{
+        Storage *own = value->tensor.storage, *shared;
+        if (!recorded_is_constant(value) || own->source == NULL || own->data == NULL)
+                return STATUS_OK;
+        PackSource source = { .storage = own, .data = own->data };
+        TRY(pack_cache_get(making->options->cache, "as it is", &source, 1, (PackMaker){ keep_own, own },
+                           &shared));
+        value->tensor.storage = shared;
+        storage_unref(own);
+        return STATUS_OK;
+}
+
 static Status add_input(void *context, Recorded *value)
 {
         Inputs *inputs = context;
         bool baked = inputs->n < 64 && (inputs->baked >> inputs->n & 1) != 0;
+        if (value != NULL && !baked)
+                TRY(share_constant(inputs->making, value));
         inputs->metas[inputs->n++] = value == NULL ? NULL : &value->tensor.meta;
         return add_operand(inputs->making, value == NULL || baked ? (Operand){ .slot = SLOT_CONSTANT }
                                                                   : operand_of(inputs->making, value));
@@ -258,6 +282,59 @@ static Status add_copies(Making *making)
         return STATUS_OK;
 }
 
+// ---- constants that passes have computed ----
+// They are dropped when the instructions that read them hold them packed.
+typedef struct Dropping {
+        const Making *making;
+        uint32_t n;
+        uint64_t baked;
+} Dropping;
+
+static Status count_reader(void *context, Recorded *value)
+{
+        const Making *making = context;
+        if (value != NULL)
+                making->n_readers[value->index]++;
+        return STATUS_OK;
+}
+
+// Values without readers were given new forms by later passes; they are dropped at once. No result
+// is a constant that has a source: passes compute those for products only.
+static Status count_readers(Making *making)
+{
+        const Recording *recording = making->program->recording;
+        making->n_readers = arena_array(making->arena, recording->n_values, sizeof(uint32_t));
+        if (making->n_readers == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < recording->n_calls; i++)
+                if (recording->calls[i]->computes)
+                        TRY(recorded_visit_inputs(recording->calls[i], count_reader, making));
+        for (uint32_t i = 0; i < recording->n_values; i++) {
+                Recorded *value = recording->values[i];
+                if (recorded_is_constant(value) && value->tensor.storage->source != NULL &&
+                    making->n_readers[i] == 0)
+                        TRY(storage_leave_source(&value->tensor.storage));
+        }
+        return STATUS_OK;
+}
+
+static Status drop_input(void *context, Recorded *value)
+{
+        Dropping *dropping = context;
+        bool baked = dropping->n < 64 && (dropping->baked >> dropping->n & 1) != 0;
+        dropping->n++;
+        if (!baked || value == NULL || !recorded_is_constant(value) ||
+            value->tensor.storage->source == NULL || --dropping->making->n_readers[value->index] > 0)
+                return STATUS_OK;
+        return storage_leave_source(&value->tensor.storage);
+}
+
+static Status drop_packed(const Making *making, const RecordedCall *call, uint64_t baked)
+{
+        Dropping dropping = { .making = making, .baked = baked };
+        return recorded_visit_inputs(call, drop_input, &dropping);
+}
+
 // ---- code ----
 static Status make_code(Making *making)
 {
@@ -275,11 +352,14 @@ static Status make_code(Making *making)
         if (program->code == NULL || program->packed == NULL || chosen == NULL || baked == NULL ||
             making->scratch_bytes == NULL || (making->options->forms && forms == NULL))
                 return fail_memory();
+        TRY(count_readers(making));
         for (uint32_t i = 0; i < n; i++) {
                 TRY(run_poll(making->options->poll));
                 if (recording->calls[i]->computes)
                         TRY(choose_kernel(making, recording->calls[i], &chosen[i], &baked[i],
                                           &making->scratch_bytes[i]));
+                if (recording->calls[i]->computes && forms == NULL)
+                        TRY(drop_packed(making, recording->calls[i], baked[i]));
         }
         if (forms != NULL)
                 TRY(pack_all_forms(making, chosen, forms, baked));

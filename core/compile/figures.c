@@ -15,7 +15,6 @@ typedef struct Counter {
         int64_t *last_of;  // by buffer: of the last reader
         uint32_t node;     // while its value is visited
         const RunContext *poll;
-        PackCache *cache;
 } Counter;
 
 // ---- costs ----
@@ -177,15 +176,15 @@ static Status count(void *context, const Recording *recording, const Value *valu
         }
         TRY(add_costs(counter, recording));
         TRY(add_memory(counter, recording, values));
-        FusingInputs inputs = { recording, values, counter->poll, counter->cache };
+        FusingInputs inputs = { recording, values, counter->poll };
         return graph_fusing(counter->graph, &inputs, counter->figures);
 }
 
-Status graph_figures(const Graph *graph, const InputShapes *inputs, const RunContext *poll, PackCache *cache,
+Status graph_figures(const Graph *graph, const InputShapes *inputs, const RunContext *poll,
                      GraphFigures *out_figures)
 {
         GraphFigures figures = { .nodes = new_array(graph->n_nodes, sizeof(NodeFigures)) };
-        Counter counter = { .graph = graph, .figures = &figures, .poll = poll, .cache = cache };
+        Counter counter = { .graph = graph, .figures = &figures, .poll = poll };
         arena_init(&figures.arena, 0);
         if (figures.nodes == NULL)
                 return fail_memory();

@@ -51,16 +51,22 @@ PackCache *pack_cache_close(PackCache *cache)
 }
 
 // ---- keys ----
-static HashHex key_of(const char *format, const PackSource *sources, uint32_t n_sources)
+HashHex pack_cache_key(const char *format, const PackSource *sources, uint32_t n_sources)
 {
         Sha256 sha;
         sha256_start(&sha);
         sha256_add(&sha, format, strlen(format) + 1);
         for (uint32_t i = 0; i < n_sources; i++) {
                 const TensorMeta *meta = sources[i].meta;
-                int64_t words[4] = { (int64_t)(uintptr_t)sources[i].data, meta == NULL ? -1 : meta->rank,
-                                     meta == NULL ? 0 : meta->dtype, 0 };
+                const StorageSource *from = sources[i].storage->source;
+                uintptr_t place = (uintptr_t)sources[i].data;
+                if (from != NULL)
+                        place -= (uintptr_t)sources[i].storage->data;
+                int64_t words[4] = { (int64_t)place, meta == NULL ? -1 : meta->rank,
+                                     meta == NULL ? 0 : meta->dtype, from != NULL };
                 sha256_add(&sha, words, sizeof(words));
+                if (from != NULL)
+                        sha256_add(&sha, from->key.hex, sizeof(from->key.hex));
                 if (meta == NULL)
                         continue;
                 sha256_add(&sha, meta->size, meta->rank * sizeof(int64_t));
@@ -137,11 +143,25 @@ static Storage *find(PackCache *cache, const HashHex *key)
         return NULL;
 }
 
+static Status share_made(PackEntry *entry, const Storage *made)
+{
+        Storage *shared;
+        TRY(storage_adopt(made->data, made->n_bytes, true, release, entry, &shared));
+        Status status = made->source == NULL
+                                ? STATUS_OK
+                                : storage_set_source(shared, &made->source->key, made->source->root);
+        if (status == STATUS_OK)
+                entry->shared = shared;
+        else
+                free(shared); // its release would take the entry out of the table
+        return status;
+}
+
 static Status finish(PackEntry *entry, Status status, Storage *made, Storage **out_storage)
 {
         PackCache *cache = entry->cache;
         if (status == STATUS_OK) {
-                status = storage_adopt(made->data, made->n_bytes, true, release, entry, &entry->shared);
+                status = share_made(entry, made);
                 if (status != STATUS_OK)
                         storage_unref(made);
         }
@@ -167,7 +187,7 @@ Status pack_cache_get(PackCache *cache, const char *format, const PackSource *so
 {
         if (cache == NULL)
                 return maker.make(maker.context, out_storage);
-        HashHex key = key_of(format, sources, n_sources);
+        HashHex key = pack_cache_key(format, sources, n_sources);
         PackEntry *entry = calloc(1, sizeof(*entry));
         if (entry == NULL)
                 return fail_memory();
@@ -179,7 +199,7 @@ Status pack_cache_get(PackCache *cache, const char *format, const PackSource *so
                 *entry = (PackEntry){ .next = *bucket, .cache = cache, .key = key, .busy = true };
                 *bucket = entry;
                 for (uint32_t i = 0; i < n_sources && i < PACK_SOURCES; i++)
-                        entry->sources[i] = storage_ref(sources[i].storage);
+                        entry->sources[i] = storage_ref(storage_root(sources[i].storage));
                 cache->stats.builds++;
         } else {
                 cache->stats.hits++;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // PackCache: constants in the layout their kernel wants, made once and shared by all programs that
 // need them, whichever graph or version they belong to. The key of an entry is the constant's
-// address, its view and the name of the layout. An entry goes busy -> ready once and dies with its
-// last user.
+// address (or the key of its source, if it has one), its view and the name of the layout. An entry
+// goes busy -> ready once and dies with its last user.
 //
-// An entry keeps the storages of its constants, so that their addresses are not reused while it
-// lives.
+// An entry keeps the storages of its constants (or the roots of their sources), so that their
+// addresses are not reused while it lives.
 #pragma once
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
@@ -14,7 +14,7 @@ typedef struct PackCache PackCache;
 
 enum { PACK_SOURCES = 4 };
 typedef struct PackSource {
-        Storage *storage; // counted by the entry
+        Storage *storage; // its root is counted by the entry
         const void *data;
         const TensorMeta *meta; // NULL: the address says it all
 } PackSource;
@@ -33,6 +33,8 @@ typedef struct PackMaker {
         void *context;
 } PackMaker;
 
+// The key of pack_cache_get for such bytes; also of the source of constants computed from them.
+HashHex pack_cache_key(const char *format, const PackSource *sources, uint32_t n_sources);
 // The packed bytes of 1 to PACK_SOURCES constants, counted: drop with storage_unref. `format`
 // names everything the bytes depend on besides the sources: layout, implementation, threads.
 // Missing bytes are made on this thread; other threads that need them wait. `cache` NULL: makes

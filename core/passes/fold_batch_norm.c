@@ -190,9 +190,8 @@ typedef struct Scaling {
         bool odd;
 } Scaling;
 
-static Status make_scaled(void *context, Storage **out_storage)
+static Status make_scaled(Scaling *scaling, Storage **out_storage)
 {
-        Scaling *scaling = context;
         const Tensor *old = &scaling->product->weight->tensor;
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         Tensor scaled = { .meta = old->meta };
@@ -216,29 +215,32 @@ static Status make_scaled(void *context, Storage **out_storage)
         return STATUS_OK;
 }
 
-// Shared between the programs of one graph, as are the forms packed from it. Constants made by an
-// earlier fold stay private: sharing would keep unread intermediates alive. *out_weight stays NULL
-// when an element is not finite.
+// Forms packed from it are shared between the programs of one graph, which know it by its source.
+// *out_weight stays NULL when an element is not finite.
 static Status new_weight(Recording *recording, const Product *product, const double *scale,
                          PassContext *context, Recorded **out_weight)
 {
         const Tensor *old = &product->weight->tensor;
-        PackCache *cache = product->weight->from == FROM_STATE ? context->cache : NULL;
+        bool has_source = product->weight->from == FROM_STATE || old->storage->source != NULL;
         PackSource source = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
         Scaling scaling = { .product = product, .scale = scale, .poll = context->poll };
         HashHex factors = sha256_of(scale, (size_t)product->n_channels * sizeof(double));
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TensorMeta meta = old->meta;
         char format[HASH_HEX_BYTES + 24];
-        snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
-        Status status =
-                pack_cache_get(cache, format, &source, 1, (PackMaker){ make_scaled, &scaling }, &storage);
+        Status status = make_scaled(&scaling, &storage);
         if (scaling.odd)
                 return STATUS_OK;
         TRY(status);
+        storage->readonly = true;
+        storage_rest(old->storage);
+        snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
+        HashHex key = pack_cache_key(format, &source, 1);
+        if (has_source)
+                TRY(storage_set_source(storage, &key, storage_root(old->storage)));
         meta_set_contiguous(&meta);
         TRY(recording_add_value(recording, FROM_LITERAL, storage, &meta, 0, out_weight));
-        context->folded_bytes += cache == NULL ? storage->n_bytes : 0;
+        context->folded_bytes += has_source ? 0 : storage->n_bytes;
         return STATUS_OK;
 }
 

@@ -151,6 +151,25 @@ Status storage_make_writable(Storage *storage)
         return STATUS_OK;
 }
 
+Status storage_set_source(Storage *storage, const HashHex *key, Storage *root)
+{
+        storage->source = calloc(1, sizeof(*storage->source));
+        if (storage->source == NULL)
+                return fail_memory();
+        *storage->source = (StorageSource){ .key = *key, .root = storage_ref(root) };
+        return STATUS_OK;
+}
+
+Status storage_leave_source(Storage **inout)
+{
+        _cleanup_(storage_unrefp) Storage *empty = NULL;
+        TRY(storage_new(0, false, NULL, &empty));
+        TRY(storage_set_source(empty, &(*inout)->source->key, (*inout)->source->root));
+        storage_unref(*inout);
+        *inout = take_ptr(empty);
+        return STATUS_OK;
+}
+
 Storage *storage_ref(Storage *storage)
 {
         refcount_get(&storage->ref);
@@ -164,6 +183,9 @@ Storage *storage_unref(Storage *storage)
                 Storage *origin = storage->origin;
                 if (origin == NULL)
                         release_bytes(storage);
+                if (storage->source != NULL) // its root has none, so this goes one level deep
+                        storage_unref(storage->source->root);
+                free(storage->source);
                 free(storage);
                 storage = origin;
         }

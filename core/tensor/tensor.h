@@ -7,6 +7,7 @@
 // immutable and shared by all threads.
 #pragma once
 #include "core/base/budget.h"
+#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/tensor/dtype.h"
 
@@ -20,6 +21,12 @@ typedef struct Tag {
 } Tag;
 
 typedef struct Storage Storage;
+// What constant bytes were computed from. Storages with equal keys have equal bytes, unless they
+// were dropped (storage_leave_source).
+typedef struct StorageSource {
+        HashHex key;   // of an address in `root`, and of all that was done to the bytes there
+        Storage *root; // counted, so that the address is not reused; has no source itself
+} StorageSource;
 struct Storage {
         RefCount ref;
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
@@ -36,7 +43,12 @@ struct Storage {
         Budget *budget;
         void (*release)(void *owner, void *data); // frees `data` for adopted bytes; NULL: free()
         void *owner;
+        StorageSource *source; // owned; NULL: its bytes were not computed by passes
 };
+static inline Storage *storage_root(Storage *storage) // what its bytes were computed from, or itself
+{
+        return storage->source == NULL ? storage : storage->source->root;
+}
 static inline bool storage_is_mapped(const Storage *storage) // its bytes are a file's; NULL: no
 {
         while (storage != NULL && !storage->mapped)
@@ -89,6 +101,12 @@ Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage);
 // has no room, and nothing has changed. For storages with bytes of their own.
 bool storage_charge(Storage *storage, Budget *budget);
 Status storage_make_writable(Storage *storage);
+// Says what the bytes of a new storage were computed from. `root` has no source itself: it is
+// storage_root of what was read. STATUS_NO_MEMORY.
+Status storage_set_source(Storage *storage, const HashHex *key, Storage *root);
+// Puts an empty storage with the same source into the place of *inout, which is dropped.
+// STATUS_NO_MEMORY, and *inout stays.
+Status storage_leave_source(Storage **inout);
 Storage *storage_ref(Storage *storage);
 Storage *storage_unref(Storage *storage); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Storage, storage_unref)

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// folded.c: how long the bytes of weights live that passes have computed.
+#include <criterion/criterion.h>
+#include "core/compile/compile.h"
+#include "core/kernels/pack_cache.h"
+#include "tests/passes/made_graph.h"
+
+TestSuite(folded, .init = made_start, .timeout = 60);
+
+// The folded bytes that the program still holds; NULL: it had some, and has dropped them.
+static const Storage *folded_of(const Program *program)
+{
+        const Storage *kept = NULL;
+        uint32_t n_folded = 0, n_kept = 0;
+        for (uint32_t i = 0; i < program->recording->n_values; i++) {
+                const Recorded *value = program->recording->values[i];
+                if (!recorded_is_constant(value) || value->tensor.storage->source == NULL)
+                        continue;
+                n_folded++;
+                if (value->tensor.storage->data == NULL)
+                        continue;
+                n_kept++;
+                kept = value->tensor.storage;
+        }
+        cr_assert_gt(n_folded, 0);
+        cr_expect_leq(n_kept, 1);
+        return kept;
+}
+
+// Two programs of one graph with one cache; true: folded bytes are kept, once for both.
+static bool keeps_folded(const char *const *states, const char *nodes)
+{
+        Made made = made_graph(LIST("2,4,9,9"), states, nodes);
+        PackCache *cache;
+        Program *programs[2];
+        cr_assert_eq(pack_cache_open(&cache), STATUS_OK);
+        CompileOptions options = { .n_threads = 1, .cache = cache };
+        for (int i = 0; i < 2; i++)
+                cr_assert_eq(compile_graph(made.graph, (ValueSpan){ made.inputs, 1 }, &options, NULL,
+                                           &programs[i]),
+                             STATUS_OK);
+        const Storage *kept = folded_of(programs[0]);
+        cr_expect_eq(folded_of(programs[1]), kept);
+        cr_expect_eq(pack_cache_stats(cache).n_entries, 1);
+        cr_expect_geq(pack_cache_stats(cache).hits, 1);
+        program_unref(programs[0]);
+        cr_expect_eq(pack_cache_stats(cache).n_entries, 1, "the other program needs it");
+        program_unref(programs[1]);
+        cr_expect_eq(pack_cache_stats(cache).n_entries, 0);
+        cr_expect_eq(pack_cache_stats(cache).bytes, 0);
+        pack_cache_close(cache);
+        made_deinit(&made);
+        return kept != NULL;
+}
+
+#define CONV CALL("c", "conv2d.default", "\"%x0\", \"%w\", null, [1, 1], [1, 1]")
+#define NORM                                                                                                 \
+        CALL("n", "batch_norm.default",                                                                      \
+             "\"%c\", \"%g\", \"%b\", \"%mean\", \"%var\", false, 0.1, 1e-05, true")
+#define NORM_STATES "g:6", "b:6", "mean:6", "var:6"
+
+Test(folded, weights_are_dropped_once_they_are_packed)
+{
+        cr_expect(!keeps_folded(LIST("w:6,4,3,3", NORM_STATES), CONV NORM OUTPUT("\"%n\"")));
+        cr_expect(!keeps_folded(LIST("w:6,4,3,3", "m:1,6,1,1", NORM_STATES),
+                                CONV NORM CALL("p", "mul.Tensor", "\"%m\", \"%n\"") OUTPUT("\"%p\"")),
+                  "folded twice");
+        cr_expect(keeps_folded(LIST("w:4,6,3,3", NORM_STATES),
+                               CALL("c", "conv_transpose2d.input", "\"%x0\", \"%w\"") NORM OUTPUT("\"%n\"")),
+                  "read as it is");
+}

@@ -102,6 +102,7 @@ static Status step_inputs(const Drive *drive, Next *next)
                 return STATUS_OK;
         }
         job->run.recipe.engine = drive->engine;
+        job->run.recipe.caller = job->call.caller;
         TRY(run_decode(&job->call, &job->run));
         job->call.body = storage_unref(job->call.body);
         task->ctx.deadline_ns = task->received_ns + task->deadline_ms * 1000000;

@@ -53,7 +53,7 @@ static Status keep_raw(RecipeReader *reader)
         return STATUS_OK;
 }
 
-static Status read_kept(JsonReader *json, Engine *engine, Budget *budget, Tensor **out_tensor)
+static Status read_kept(JsonReader *json, const Recipe *recipe, Budget *budget, Tensor **out_tensor)
 {
         const char *run = NULL, *node = NULL, *key;
         TRY(json_enter_object(json));
@@ -68,16 +68,16 @@ static Status read_kept(JsonReader *json, Engine *engine, Budget *budget, Tensor
         }
         if (run == NULL || node == NULL)
                 return fail(STATUS_VALUE, RUN_VALUE_WANTED);
-        if (engine == NULL)
+        if (recipe->engine == NULL)
                 return fail(STATUS_VALUE,
                             "a value of an earlier run is for the body of a run; send the tensor itself");
-        return engine_kept(engine, run, node, budget, out_tensor);
+        return engine_kept(recipe->engine, recipe->caller, run, node, budget, out_tensor);
 }
 
-Status recipe_read_tensor(JsonReader *json, Engine *engine, Budget *budget, Tensor **out_tensor)
+Status recipe_read_tensor(JsonReader *json, const Recipe *recipe, Budget *budget, Tensor **out_tensor)
 {
         if (json_opens_with(json, "run") || json_opens_with(json, "node"))
-                return read_kept(json, engine, budget, out_tensor);
+                return read_kept(json, recipe, budget, out_tensor);
         return tensor_json_read(json, DTYPE_NONE, budget, out_tensor, NULL);
 }
 
@@ -103,7 +103,7 @@ static Status add_tensor(Recipe *recipe, Tensor *take_tensor)
 static Status keep_tensor(RecipeReader *reader)
 {
         Tensor *tensor;
-        TRY(recipe_read_tensor(reader->json, reader->recipe->engine, reader->budget, &tensor));
+        TRY(recipe_read_tensor(reader->json, reader->recipe, reader->budget, &tensor));
         return add_tensor(reader->recipe, tensor);
 }
 

@@ -18,12 +18,13 @@ typedef struct Recipe {
         char **called; // names of other graphs, in this order too; owned
         uint32_t n_called, called_capacity;
         uint32_t n_rules;
-        uint32_t n_given; // of `hidden`, the first ones: values of "initial_env"
-        Engine *engine;   // whose kept values may be named; NULL: none
+        uint32_t n_given;   // of `hidden`, the first ones: values of "initial_env"
+        Engine *engine;     // whose kept values may be named; NULL: none
+        const char *caller; // borrowed: who kept them; set with `engine`
 } Recipe;
 void recipe_deinit(Recipe *recipe);
 // Reads a tensor, or the value that an earlier run kept: {"run": "<id>", "node": "relu"}.
-Status recipe_read_tensor(JsonReader *reader, Engine *engine, Budget *budget, Tensor **out_tensor);
+Status recipe_read_tensor(JsonReader *reader, const Recipe *recipe, Budget *budget, Tensor **out_tensor);
 // Puts in front of the recipe what comes before the rules: "leaf", and the partial run: values of
 // nodes (a recipe's text and tensors, without the key; may be empty) and the last node (or NULL).
 Status recipe_begin_with(Recipe *recipe, Recipe *given, const char *until);

@@ -37,7 +37,7 @@ static Status read_value(JsonReader *reader, const char *name, RunCall *run)
         bool kept = json_opens_with(reader, "run") || json_opens_with(reader, "node");
         if (is_input(run, node) && !kept)
                 return run_read_named(reader, name, run);
-        TRY(recipe_read_tensor(reader, run->recipe.engine, &run->task.budget, &tensor));
+        TRY(recipe_read_tensor(reader, &run->recipe, &run->task.budget, &tensor));
         return is_input(run, node) ? run_take_tensor(run, name, tensor)
                                    : recipe_give(&run->given, name, tensor);
 }
@@ -134,7 +134,7 @@ Status run_settle_partial(RunCall *run)
 
 Status run_keep(const ApiContext *context, const RunCall *run)
 {
-        return run->keep ? engine_keep(context->engine, &run->task) : STATUS_OK;
+        return run->keep ? engine_keep(context->engine, run->call->caller, &run->task) : STATUS_OK;
 }
 
 void run_write_kept(const RunCall *run, Text *out)

@@ -2,12 +2,14 @@
 // kept.c: the ring of kept values. A run's tensors are copied, since their bytes belong to the run.
 #include "core/engine/kept.h"
 
+#include <stdio.h>
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/engine/private.h"
 
 typedef struct KeptRun {
         RefCount ref;
+        char caller[KEPT_CALLER_MAX + 1];
         char id[PROFILE_ID_MAX + 1];
         size_t n_bytes;
         StringMap tensors; // name of the node -> Tensor *, counted; names are owned
@@ -64,12 +66,14 @@ KeptRing *kept_ring_close(KeptRing *ring)
 
 // ---- under the mutex ----
 
-static KeptRun *find_run(const KeptRing *ring, const char *id)
+// ring->n: there is none.
+static uint32_t find_run(const KeptRing *ring, const char *caller, const char *id)
 {
-        for (uint32_t i = 0; i < ring->n; i++)
-                if (strcmp(ring->runs[i]->id, id) == 0)
-                        return ring->runs[i];
-        return NULL;
+        uint32_t i = 0;
+        while (i < ring->n &&
+               (strcmp(ring->runs[i]->caller, caller) != 0 || strcmp(ring->runs[i]->id, id) != 0))
+                i++;
+        return i;
 }
 
 static KeptRun *take_out(KeptRing *ring, uint32_t at)
@@ -101,9 +105,9 @@ static Status keep_tensor(KeptRun *run, const char *name, const Tensor *tensor)
 static void add_run(KeptRing *ring, KeptRun *take_run)
 {
         pthread_mutex_lock(&ring->mutex);
-        for (uint32_t i = 0; i < ring->n; i++)
-                if (strcmp(ring->runs[i]->id, take_run->id) == 0)
-                        kept_run_unref(take_out(ring, i));
+        uint32_t earlier = find_run(ring, take_run->caller, take_run->id);
+        if (earlier < ring->n)
+                kept_run_unref(take_out(ring, earlier));
         ring->runs[ring->n++] = take_run;
         ring->n_bytes += take_run->n_bytes;
         while (ring->n > limits.max_kept_runs || ring->n_bytes > (size_t)limits.max_kept_bytes) {
@@ -129,7 +133,7 @@ void kept_ring_clear(KeptRing *ring)
         pthread_mutex_unlock(&ring->mutex);
 }
 
-Status engine_keep(Engine *engine, const RunTask *task)
+Status engine_keep(Engine *engine, const char *caller, const RunTask *task)
 {
         const Value *values = task->result.fetched + task->n_fetch + task->n_watched;
         _cleanup_(kept_run_unrefp) KeptRun *run = NULL;
@@ -140,6 +144,7 @@ Status engine_keep(Engine *engine, const RunTask *task)
         if (run == NULL)
                 return fail_memory();
         refcount_init(&run->ref);
+        snprintf(run->caller, sizeof(run->caller), "%s", caller);
         memcpy(run->id, task->profile->id, sizeof(run->id));
         for (uint32_t i = 0; i < task->n_kept; i++)
                 if (values[i].kind == VALUE_TENSOR)
@@ -150,11 +155,13 @@ Status engine_keep(Engine *engine, const RunTask *task)
 
 // ---- using ----
 
-Status engine_kept(Engine *engine, const char *run, const char *node, Budget *budget, Tensor **out_tensor)
+Status engine_kept(Engine *engine, const char *caller, const char *run, const char *node, Budget *budget,
+                   Tensor **out_tensor)
 {
         KeptRing *ring = engine->kept;
         pthread_mutex_lock(&ring->mutex);
-        _cleanup_(kept_run_unrefp) KeptRun *found = find_run(ring, run);
+        uint32_t at = find_run(ring, caller, run);
+        _cleanup_(kept_run_unrefp) KeptRun *found = at == ring->n ? NULL : ring->runs[at];
         if (found != NULL)
                 refcount_get(&found->ref);
         pthread_mutex_unlock(&ring->mutex);

@@ -47,7 +47,7 @@ static void keep(unsigned *seed)
                 complain("memory");
         fill(value.tensor, (float)(rand_r(seed) % 1000));
         snprintf(task.profile->id, sizeof(task.profile->id), "run%d", rand_r(seed) % N_IDS);
-        if (engine_keep(engine, &task) != STATUS_OK)
+        if (engine_keep(engine, "", &task) != STATUS_OK)
                 complain("keep");
         fill(value.tensor, -1); // the ring has a copy
         tensor_unref(value.tensor);
@@ -68,7 +68,7 @@ static void read_one(unsigned *seed)
         char id[16];
         Tensor *tensor;
         snprintf(id, sizeof(id), "run%d", rand_r(seed) % N_IDS);
-        if (engine_kept(engine, id, "x", NULL, &tensor) != STATUS_OK) {
+        if (engine_kept(engine, "", id, "x", NULL, &tensor) != STATUS_OK) {
                 atomic_fetch_add(&n_missed, 1);
                 return;
         }

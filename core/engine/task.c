@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/base/hash.h"
 #include "core/base/limits.h"
 #include "core/kernels/reduce/tensor_stats.h"
 
@@ -408,6 +409,29 @@ const Value *run_task_mutated(const RunTask *task)
 
 // ---- binding ----
 
+// Ends a description that was cut with digits of all of it, so that no two are taken for one.
+static void end_cut_description(const RunTask *task, char *out, size_t capacity)
+{
+        Sha256 sha;
+        sha256_start(&sha);
+        for (uint32_t i = 0; i < task->n_inputs - task->n_hidden; i++) {
+                const Value *value = &task->inputs[i];
+                const TensorMeta *meta = value->kind == VALUE_TENSOR ? &value->tensor->meta : NULL;
+                int32_t kind[3] = { (int32_t)value->kind, meta == NULL ? 0 : (int32_t)meta->dtype,
+                                    meta == NULL ? 0 : meta->rank };
+                sha256_add(&sha, kind, sizeof(kind));
+                if (meta != NULL)
+                        sha256_add(&sha, meta->size, (size_t)meta->rank * sizeof(meta->size[0]));
+        }
+        HashHex hash = sha256_finish(&sha);
+        char end[24];
+        int n = snprintf(end, sizeof(end), "… #%.12s", hash.hex);
+        size_t at = capacity - 1 - (size_t)n;
+        while (at > 0 && ((unsigned char)out[at] & 0xc0) == 0x80) // within a character of a name
+                at--;
+        memcpy(out + at, end, (size_t)n + 1);
+}
+
 // For the profile: "x: float32[1, 10], n: int".
 static void describe_inputs(const RunTask *task, char *out, size_t capacity)
 {
@@ -425,6 +449,8 @@ static void describe_inputs(const RunTask *task, char *out, size_t capacity)
                         n += (size_t)snprintf(out + n, capacity - n, "%s%s: %s", separator, name,
                                               value_kind_name(value->kind));
         }
+        if (n >= capacity)
+                end_cut_description(task, out, capacity);
 }
 
 Status run_task_bind(RunTask *task)

@@ -8,6 +8,7 @@
 // AVX512, else 2r and 2r + 1.
 // Source: aten/src/ATen/native/cpu/int4mm_kernel.cpp of PyTorch 2.13.
 #include "core/ops/int4.h"
+#include <stdio.h>
 #include <string.h>
 #include "core/kernels/dense.h"
 #include "core/kernels/product/int4.h"
@@ -34,7 +35,15 @@ static Status find_order(Compose *c, const PackedOrder **out_order)
                 if (strcmp(packed_on_names[i], name) == 0)
                         return STATUS_OK;
         }
-        return fail(STATUS_VALUE, "packed_on is DEFAULT, AVX2, AVX512, SVE256 or NEON, not \"%.64s\"", name);
+        char names[64];
+        int n = 0;
+        for (int i = 0; i < PACKED_ON_COUNT; i++)
+                n += snprintf(names + n, sizeof(names) - (size_t)n, "%s%s",
+                              i == 0                     ? ""
+                              : i == PACKED_ON_COUNT - 1 ? " or "
+                                                         : ", ",
+                              packed_on_names[i]);
+        return fail(STATUS_VALUE, "packed_on is %s, not \"%.64s\"", names, name);
 }
 
 static Value pack_blocks(Compose *c, Value levels, int64_t rows, int64_t columns, int64_t block, bool halves)
@@ -85,14 +94,12 @@ static Status int4_run(const OpRun *run)
                                 .rows = packed->size[0],
                                 .columns = self->size[1],
                                 .halves = arg_bool(run->call, INT4_HALVES, false) };
-        _cleanup_(dense_deinit) Dense x = { 0 }, scales = { 0 }, zeros = { 0 };
+        _cleanup_(dense_deinit) Dense x = { 0 }, affine = { 0 };
         TRY(dense_init(&x, run->ctx, run->in[INT4_SELF], self, DTYPE_F32));
-        TRY(dense_init(&scales, run->ctx, run->in[INT4_SCALES], run->in_meta[INT4_SCALES], DTYPE_F32));
-        TRY(dense_init(&zeros, run->ctx, run->in[INT4_ZEROS], run->in_meta[INT4_ZEROS], DTYPE_F32));
+        TRY(dense_init(&affine, run->ctx, run->in[INT4_AFFINE], run->in_meta[INT4_AFFINE], DTYPE_F32));
         TRY(arg_int(run->call, INT4_GROUP, &weights.group));
         TRY(arg_int(run->call, INT4_BLOCK, &weights.block));
-        weights.scales = scales.data;
-        weights.zeros = zeros.data;
+        weights.affine = affine.data;
         return int4_product(run->ctx, &weights, self->size[0], x.data, run->out[0]);
 }
 
@@ -140,11 +147,11 @@ static Status product_expand(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         TRY(find_order(&c, &order));
         TRY(check_product(&c));
-        Value x = NAMED(&c, "self");
-        Value pair = NAMED(&c, "qScaleAndZeros"), bytes = OP(&c, "aten::contiguous", NAMED(&c, "mat2"));
-        Value scales = OP(&c, "aten::select.int", pair, value_int(2), value_int(0));
-        Value zeros = OP(&c, "aten::select.int", pair, value_int(2), value_int(1));
-        Value product = OP(&c, "fxserve::int4_product", x, bytes, scales, zeros, NAMED(&c, "qGroupSize"),
+        Value x = NAMED(&c, "self"), bytes = OP(&c, "aten::contiguous", NAMED(&c, "mat2"));
+        // constants: what is done to them is done once
+        Value affine = compose_cast(&c, NAMED(&c, "qScaleAndZeros"), DTYPE_F32);
+        affine = OP(&c, "aten::contiguous", affine);
+        Value product = OP(&c, "fxserve::int4_product", x, bytes, affine, NAMED(&c, "qGroupSize"),
                            value_int(order->block), value_bool(order->halves));
         return compose_end(&c, compose_cast(&c, product, compose_meta(&c, x)->dtype), out);
 }
@@ -180,8 +187,8 @@ const OpDef int4_ops[] = {
         { "fxserve::convert_weight_to_int4pack_for_cpu(Tensor self, int innerKTiles, str packed_on) -> "
           "Tensor",
           0, .expand = pack_expand, .traits = TRAIT_FRESH },
-        { "fxserve::int4_product(Tensor self, Tensor packed, Tensor scales, Tensor zeros, int group, int "
-          "block, bool halves) -> Tensor",
+        { "fxserve::int4_product(Tensor self, Tensor packed, Tensor affine, int group, int block, bool "
+          "halves) -> Tensor",
           0, OP_HIDDEN | OP_INTERNAL, .infer = int4_infer, .run = int4_run, .cost = int4_cost,
           .traits = TRAIT_FRESH },
 };

@@ -472,7 +472,7 @@ static int64_t int4_case(Sample *sample, Dtype dtype, void *out)
         int64_t rows = 16 * sample_int(sample, 1, 9), columns = 32 * sample_int(sample, 1, 5),
                 n_bytes = rows * columns / 2, n_scales = columns / 32 * rows;
         int8_t *bytes = guarded_new((size_t)n_bytes);
-        float *scales = floats(sample, n_scales), *zeros = floats(sample, n_scales);
+        float *affine = floats(sample, 2 * n_scales);
         sample_fill(sample, DTYPE_I8, bytes, n_bytes);
         Int4Weights weights = { .bytes = (const uint8_t *)bytes,
                                 .rows = rows,
@@ -480,16 +480,14 @@ static int64_t int4_case(Sample *sample, Dtype dtype, void *out)
                                 .group = 32,
                                 .block = 16 << sample_int(sample, 0, 2),
                                 .halves = sample_int(sample, 0, 1) != 0,
-                                .scales = scales,
-                                .zeros = zeros };
+                                .affine = affine };
         const Int4Kernel *kernel = kernel_variant(&int4_family, dtype);
         for (int64_t row = 0, n_k = sample_int(sample, 1, columns); row < rows; row += 8) {
                 kernel->unpack(&weights, row, 0, n_k, 8, (float *)out + row * columns);
                 kernel->unpack(&weights, row, n_k, columns - n_k, 8, (float *)out + row * columns + n_k * 8);
         }
         guarded_check(bytes, (size_t)n_bytes);
-        let_go(scales, n_scales);
-        let_go(zeros, n_scales);
+        let_go(affine, 2 * n_scales);
         return rows * columns;
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include "core/kernels/product/matmul_tile.h"
 
-enum { MC = 144, NC = 256, KC = 256, THIN_ROWS = 64, ROW_NC = 1024 };
+enum { MC = 144, NC = 256, KC = GEMM_K_BLOCK, THIN_ROWS = 64, ROW_NC = 1024 };
 enum { DOT_ROWS = 256, DOT_NC = 64, DOT_STEPS = 64, DOT_GROUP = 16, DOT_NEAR_BYTES = 28 << 10 };
 
 typedef struct GemmRun {

@@ -33,6 +33,9 @@ typedef struct Gemm {
         const void *pack_context;
 } Gemm;
 
+// Sums over k are made in blocks of so many, each from zero, which are added up in order; within a
+// block by fused multiply-adds in order, with AVX2 and more.
+enum { GEMM_K_BLOCK = 256 };
 // c must not overlap the others. Splits over c only: the bits do not depend on the number of
 // threads.
 Status gemm(const RunContext *ctx, const Gemm *task);

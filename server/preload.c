@@ -45,6 +45,21 @@ static Status find_content(Engine *engine, const char *name, const StoreVersion 
         return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
+// `only` has this content and these settings: *out_version, counted; NULL: it has not.
+static Status find_settings(Engine *engine, const char *name, const StoreVersion *wanted, int64_t only,
+                            const Text *image, GraphVersion **out_version)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        _cleanup_(text_deinit) Text line = { 0 };
+        TRY(find_content(engine, name, wanted, only, &version));
+        if (version == NULL)
+                return STATUS_OK;
+        TRY(engine_setting(engine, version, SETTING_IMAGE, &line));
+        if (line.n == image->n && memcmp(line.data, image->data, line.n) == 0)
+                *out_version = take_ptr(version);
+        return STATUS_OK;
+}
+
 static Status put(Engine *engine, const char *name, const Upload *upload, int64_t only,
                   GraphVersion **out_version, bool *out_created)
 {
@@ -54,7 +69,7 @@ static Status put(Engine *engine, const char *name, const Upload *upload, int64_
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
         *out_version = NULL;
         *out_created = false;
-        if (only == 0 || upload->image == NULL) // settings for images may be other ones now
+        if (only == 0 || upload->image == NULL) // else settings for images are compared, too
                 TRY(find_content(engine, name, &identified, only, out_version));
         if (*out_version != NULL)
                 return STATUS_OK;
@@ -65,6 +80,10 @@ static Status put(Engine *engine, const char *name, const Upload *upload, int64_
                         image_settings_take((ByteSpan){ upload->image->data, upload->image->n_bytes }, graph,
                                             &image),
                         "image"));
+        if (only != 0 && upload->image != NULL)
+                TRY(find_settings(engine, name, &identified, only, &image, out_version));
+        if (*out_version != NULL)
+                return STATUS_OK;
         PutRequest put = { .name = name,
                            .parts = upload->parts,
                            .n_parts = upload->n_parts,

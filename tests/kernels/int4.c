@@ -31,8 +31,8 @@ static void check_near(const Int4Weights *weights, const float *x, const float *
                 for (int64_t k = 0; k < weights->columns; k++) {
                         const float *affine =
                                 weights->affine + 2 * (k / weights->group * weights->rows + row);
-                        double term = (double)x[k] *
-                                      ((level_of(weights, row, k) - 8) * (double)affine[0] + (double)affine[1]);
+                        int level = level_of(weights, row, k) - 8;
+                        double term = (double)x[k] * (level * (double)affine[0] + (double)affine[1]);
                         sum += term;
                         size += fabs(term);
                 }

@@ -290,6 +290,15 @@ typedef struct Dropping {
         uint64_t baked;
 } Dropping;
 
+static Status drop_bytes(Recorded *value)
+{
+        Storage *empty;
+        TRY(storage_without_bytes(value->tensor.storage, &empty));
+        storage_unref(value->tensor.storage);
+        value->tensor.storage = empty;
+        return STATUS_OK;
+}
+
 static Status count_reader(void *context, Recorded *value)
 {
         const Making *making = context;
@@ -313,7 +322,7 @@ static Status count_readers(Making *making)
                 Recorded *value = recording->values[i];
                 if (recorded_is_constant(value) && value->tensor.storage->source != NULL &&
                     making->n_readers[i] == 0)
-                        TRY(storage_leave_source(&value->tensor.storage));
+                        TRY(drop_bytes(value));
         }
         return STATUS_OK;
 }
@@ -326,7 +335,7 @@ static Status drop_input(void *context, Recorded *value)
         if (!baked || value == NULL || !recorded_is_constant(value) ||
             value->tensor.storage->source == NULL || --dropping->making->n_readers[value->index] > 0)
                 return STATUS_OK;
-        return storage_leave_source(&value->tensor.storage);
+        return drop_bytes(value);
 }
 
 static Status drop_packed(const Making *making, const RecordedCall *call, uint64_t baked)

@@ -143,27 +143,15 @@ static Storage *find(PackCache *cache, const HashHex *key)
         return NULL;
 }
 
-static Status share_made(PackEntry *entry, const Storage *made)
-{
-        Storage *shared;
-        TRY(storage_adopt(made->data, made->n_bytes, true, release, entry, &shared));
-        Status status = made->source == NULL
-                                ? STATUS_OK
-                                : storage_set_source(shared, &made->source->key, made->source->root);
-        if (status == STATUS_OK)
-                entry->shared = shared;
-        else
-                free(shared); // its release would take the entry out of the table
-        return status;
-}
-
 static Status finish(PackEntry *entry, Status status, Storage *made, Storage **out_storage)
 {
         PackCache *cache = entry->cache;
         if (status == STATUS_OK) {
-                status = share_made(entry, made);
+                status = storage_adopt(made->data, made->n_bytes, true, release, entry, &entry->shared);
                 if (status != STATUS_OK)
                         storage_unref(made);
+                else
+                        entry->shared->source = storage_source_ref(made->source);
         }
         pthread_mutex_lock(&cache->mutex);
         entry->busy = false;

@@ -183,61 +183,88 @@ static bool scale_row(float *data, int64_t n, double scale)
         return odd != 0;
 }
 
+// A weight as it was, and the factors of its channels along `dim`.
 typedef struct Scaling {
-        const Product *product;
-        const double *scale;
-        const RunContext *poll; // of the compiling request
-        bool odd;
+        TensorMeta meta;
+        int64_t offset, n_channels;
+        int dim;
+        double scale[];
 } Scaling;
 
-static Status make_scaled(Scaling *scaling, Storage **out_storage)
+static Scaling *scaling_new(const Product *product, const double *scale)
 {
-        const Tensor *old = &scaling->product->weight->tensor;
+        size_t n_bytes = (size_t)product->n_channels * sizeof(double);
+        Scaling *scaling = malloc(sizeof(*scaling) + n_bytes);
+        if (scaling == NULL)
+                return NULL;
+        *scaling = (Scaling){ .meta = product->weight->tensor.meta,
+                              .offset = product->weight->tensor.offset,
+                              .n_channels = product->n_channels,
+                              .dim = product->weight_dim };
+        memcpy(scaling->scale, scale, n_bytes);
+        return scaling;
+}
+
+// *out_storage stays NULL when an element is not finite.
+static Status scaled(const Scaling *scaling, Storage *root, const RunContext *poll, Storage **out_storage)
+{
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        Tensor scaled = { .meta = old->meta };
+        const Tensor old = { .meta = scaling->meta, .storage = root, .offset = scaling->offset };
+        Tensor scaled = { .meta = old.meta };
         meta_set_contiguous(&scaled.meta);
         TRY(storage_new((size_t)meta_numel(&scaled.meta) * sizeof(float), false, NULL, &storage));
         scaled.storage = storage;
-        Region from = region_of(&old->meta, tensor_data(old)), to = region_of(&scaled.meta, storage->data);
-        TRY(copy_region(scaling->poll, &from, &to));
+        Region from = region_of(&old.meta, tensor_data(&old)), to = region_of(&scaled.meta, storage->data);
+        TRY(copy_region(poll, &from, &to));
+        storage_rest(root);
         float *data = tensor_data(&scaled);
-        int64_t inner = scaled.meta.stride[scaling->product->weight_dim],
+        int64_t inner = scaled.meta.stride[scaling->dim],
                 n_rows = inner == 0 ? 0 : meta_numel(&scaled.meta) / inner;
-        Work work = { .ctx = scaling->poll };
+        bool odd = false;
+        Work work = { .ctx = poll };
         for (int64_t row = 0; row < n_rows && !work_stops(&work, inner); row++)
-                scaling->odd |= scale_row(data + row * inner, inner,
-                                          scaling->scale[row % scaling->product->n_channels]);
+                odd |= scale_row(data + row * inner, inner, scaling->scale[row % scaling->n_channels]);
         if (work.stops)
-                return run_poll(scaling->poll);
-        if (scaling->odd)
-                return fail(STATUS_RUN, "a scaled weight is not finite");
-        *out_storage = take_ptr(storage);
+                return run_poll(poll);
+        storage->readonly = true;
+        *out_storage = odd ? NULL : take_ptr(storage);
         return STATUS_OK;
 }
 
-// Forms packed from it are shared between the programs of one graph, which know it by its source.
+static Status scale_again(const StorageSource *source, Storage **out_storage)
+{
+        return scaled(source->recipe, source->root, NULL, out_storage);
+}
+
+// Forms packed from the scaled weight are shared between the programs of one graph, which know it
+// by its source. Constants made by an earlier fold have none.
+static Status set_source(const Product *product, Scaling *take_scaling, Storage *inout_storage)
+{
+        const Tensor *old = &product->weight->tensor;
+        PackSource from = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
+        HashHex factors = sha256_of(take_scaling->scale, (size_t)product->n_channels * sizeof(double));
+        char format[HASH_HEX_BYTES + 24];
+        snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
+        HashHex key = pack_cache_key(format, &from, 1);
+        return storage_source_new(&key, old->storage, scale_again, take_scaling, &inout_storage->source);
+}
+
 // *out_weight stays NULL when an element is not finite.
 static Status new_weight(Recording *recording, const Product *product, const double *scale,
                          PassContext *context, Recorded **out_weight)
 {
         const Tensor *old = &product->weight->tensor;
-        bool has_source = product->weight->from == FROM_STATE || old->storage->source != NULL;
-        PackSource source = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
-        Scaling scaling = { .product = product, .scale = scale, .poll = context->poll };
-        HashHex factors = sha256_of(scale, (size_t)product->n_channels * sizeof(double));
+        bool has_source = product->weight->from == FROM_STATE && old->storage->source == NULL;
+        _cleanup_(freep) Scaling *scaling = scaling_new(product, scale);
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TensorMeta meta = old->meta;
-        char format[HASH_HEX_BYTES + 24];
-        Status status = make_scaled(&scaling, &storage);
-        if (scaling.odd)
+        if (scaling == NULL)
+                return fail_memory();
+        TRY(scaled(scaling, old->storage, context->poll, &storage));
+        if (storage == NULL)
                 return STATUS_OK;
-        TRY(status);
-        storage->readonly = true;
-        storage_rest(old->storage);
-        snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
-        HashHex key = pack_cache_key(format, &source, 1);
         if (has_source)
-                TRY(storage_set_source(storage, &key, storage_root(old->storage)));
+                TRY(set_source(product, take_ptr(scaling), storage));
         meta_set_contiguous(&meta);
         TRY(recording_add_value(recording, FROM_LITERAL, storage, &meta, 0, out_weight));
         context->folded_bytes += has_source ? 0 : storage->n_bytes;

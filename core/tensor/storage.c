@@ -151,22 +151,60 @@ Status storage_make_writable(Storage *storage)
         return STATUS_OK;
 }
 
-Status storage_set_source(Storage *storage, const HashHex *key, Storage *root)
+Status storage_source_new(const HashHex *key, Storage *root,
+                          Status (*make)(const StorageSource *source, Storage **out_storage),
+                          void *take_recipe, StorageSource **out_source)
 {
-        storage->source = calloc(1, sizeof(*storage->source));
-        if (storage->source == NULL)
+        StorageSource *source = calloc(1, sizeof(*source));
+        if (source == NULL) {
+                free(take_recipe);
                 return fail_memory();
-        *storage->source = (StorageSource){ .key = *key, .root = storage_ref(root) };
+        }
+        refcount_init(&source->ref);
+        source->key = *key;
+        source->root = storage_ref(root);
+        source->make = make;
+        source->recipe = take_recipe;
+        *out_source = source;
         return STATUS_OK;
 }
 
-Status storage_leave_source(Storage **inout)
+StorageSource *storage_source_ref(StorageSource *source)
 {
-        _cleanup_(storage_unrefp) Storage *empty = NULL;
-        TRY(storage_new(0, false, NULL, &empty));
-        TRY(storage_set_source(empty, &(*inout)->source->key, (*inout)->source->root));
-        storage_unref(*inout);
-        *inout = take_ptr(empty);
+        if (source != NULL)
+                refcount_get(&source->ref);
+        return source;
+}
+
+StorageSource *storage_source_unref(StorageSource *source)
+{
+        if (source == NULL || !refcount_put(&source->ref))
+                return NULL;
+        storage_unref(source->root); // has no source, so this goes one level deep
+        free(source->recipe);
+        free(source);
+        return NULL;
+}
+
+Status storage_without_bytes(Storage *storage, Storage **out_storage)
+{
+        if (storage->source == NULL) {
+                *out_storage = storage_ref(storage);
+                return STATUS_OK;
+        }
+        TRY(storage_new(0, false, NULL, out_storage));
+        (*out_storage)->source = storage_source_ref(storage->source);
+        return STATUS_OK;
+}
+
+Status storage_with_bytes(Storage *storage, Storage **out_storage)
+{
+        if (storage->source == NULL || storage->data != NULL) {
+                *out_storage = storage_ref(storage);
+                return STATUS_OK;
+        }
+        TRY(storage->source->make(storage->source, out_storage));
+        (*out_storage)->source = storage_source_ref(storage->source);
         return STATUS_OK;
 }
 
@@ -183,9 +221,7 @@ Storage *storage_unref(Storage *storage)
                 Storage *origin = storage->origin;
                 if (origin == NULL)
                         release_bytes(storage);
-                if (storage->source != NULL) // its root has none, so this goes one level deep
-                        storage_unref(storage->source->root);
-                free(storage->source);
+                storage_source_unref(storage->source);
                 free(storage);
                 storage = origin;
         }

@@ -21,12 +21,17 @@ typedef struct Tag {
 } Tag;
 
 typedef struct Storage Storage;
-// What constant bytes were computed from. Storages with equal keys have equal bytes, unless they
-// were dropped (storage_leave_source).
-typedef struct StorageSource {
+// What constant bytes were computed from, and how. Storages with equal keys have equal bytes,
+// unless they were dropped (storage_without_bytes).
+typedef struct StorageSource StorageSource;
+struct StorageSource {
+        RefCount ref;
         HashHex key;   // of an address in `root`, and of all that was done to the bytes there
         Storage *root; // counted, so that the address is not reused; has no source itself
-} StorageSource;
+        // Computes the bytes again. Any thread; STATUS_NO_MEMORY.
+        Status (*make)(const StorageSource *source, Storage **out_storage);
+        void *recipe; // owned: what `make` needs beside the root
+};
 struct Storage {
         RefCount ref;
         uint8_t *data; // STORAGE_ALIGN-aligned when we allocated it; NULL when n_bytes == 0
@@ -43,7 +48,7 @@ struct Storage {
         Budget *budget;
         void (*release)(void *owner, void *data); // frees `data` for adopted bytes; NULL: free()
         void *owner;
-        StorageSource *source; // owned; NULL: its bytes were not computed by passes
+        StorageSource *source; // counted; NULL: its bytes were not computed by passes
 };
 static inline Storage *storage_root(Storage *storage) // what its bytes were computed from, or itself
 {
@@ -101,12 +106,18 @@ Status storage_shell(Storage *origin, Budget *budget, Storage **out_storage);
 // has no room, and nothing has changed. For storages with bytes of their own.
 bool storage_charge(Storage *storage, Budget *budget);
 Status storage_make_writable(Storage *storage);
-// Says what the bytes of a new storage were computed from. `root` has no source itself: it is
-// storage_root of what was read. STATUS_NO_MEMORY.
-Status storage_set_source(Storage *storage, const HashHex *key, Storage *root);
-// Puts an empty storage with the same source into the place of *inout, which is dropped.
-// STATUS_NO_MEMORY, and *inout stays.
-Status storage_leave_source(Storage **inout);
+// Counted. `root` has no source itself: it is storage_root of what was read. Takes the recipe, also
+// on failure. STATUS_NO_MEMORY.
+Status storage_source_new(const HashHex *key, Storage *root,
+                          Status (*make)(const StorageSource *source, Storage **out_storage),
+                          void *take_recipe, StorageSource **out_source);
+StorageSource *storage_source_ref(StorageSource *source);
+StorageSource *storage_source_unref(StorageSource *source); // NULL-safe, returns NULL
+// `storage` itself, counted, where nothing can make its bytes again, else an empty one with its
+// source. STATUS_NO_MEMORY.
+Status storage_without_bytes(Storage *storage, Storage **out_storage);
+// The bytes of what storage_without_bytes gave, counted. STATUS_NO_MEMORY.
+Status storage_with_bytes(Storage *storage, Storage **out_storage);
 Storage *storage_ref(Storage *storage);
 Storage *storage_unref(Storage *storage); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Storage, storage_unref)

@@ -225,20 +225,13 @@ static const char *prefix_of(const DirectConv *direct)
         return direct->frame.narrow == NULL ? "" : direct->frame.scaled ? "int8:" : "bf16:";
 }
 
-static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectConv *direct)
+static Status plan_weights(const DnnlConv *conv, const DirectIsa *isa, DirectConv *direct)
 {
         Order order = order_of(conv, direct);
-        int64_t n_terms = terms(direct), n_k = order.n[0] * order.n[1] * order.n[2] / n_terms,
-                n_out = conv->weight.size[0];
-        _cleanup_(freep) float *column = NULL;
+        int64_t n_k = order.n[0] * order.n[1] * order.n[2] / terms(direct), n_out = conv->weight.size[0];
         // Narrow sums are as rough as their terms: one block.
         TRY(panels_init(&direct->panels, isa, n_k, n_out,
                         direct->frame.narrow == NULL ? PANELS_BLOCK : MAX(n_k, (int64_t)1)));
-        if (direct->frame.narrow != NULL) {
-                column = new_array((size_t)(n_k * n_terms), sizeof(float));
-                if (column == NULL)
-                        return fail_memory();
-        }
         if (direct->frame.scaled)
                 direct->panels.n_behind = 2 * direct->panels.n_panels * panels_width(&direct->panels);
         direct->runs = new_array((size_t)n_k, sizeof(DirectRun));
@@ -246,17 +239,28 @@ static Status pack_weights(const DnnlConv *conv, const DirectIsa *isa, DirectCon
         if (direct->runs == NULL || direct->block_runs == NULL)
                 return fail_memory();
         list_runs(direct, &order);
+        if (conv->bias_data != NULL)
+                memcpy(direct->panels.bias, conv->bias_data, (size_t)n_out * sizeof(float));
+        return STATUS_OK;
+}
+
+Status direct_conv_pack(DirectConv *direct, const DnnlConv *conv)
+{
+        Order order = order_of(conv, direct);
+        _cleanup_(freep) float *column = NULL;
+        if (direct->frame.narrow != NULL) {
+                column = new_array((size_t)(order.n[0] * order.n[1] * order.n[2]), sizeof(float));
+                if (column == NULL)
+                        return fail_memory();
+        }
         char format[128];
         snprintf(format, sizeof(format), "%s%ld,%ld,%ld by %ld,%ld,%ld,%ld", prefix_of(direct),
                  (long)order.n[0], (long)order.n[1], (long)order.n[2], (long)order.weight_step[0],
                  (long)order.weight_step[1], (long)order.weight_step[2], (long)conv->weight.stride[0]);
         DirectSource source = { .share = conv->share, .data = conv->weight_data };
         ConvWeights from = { .conv = conv, .direct = direct, .order = &order, .column = column };
-        TRY(panels_fill(&direct->panels, &source, format,
-                        (PanelFill){ .fill = pack_panel, .context = &from }));
-        if (conv->bias_data != NULL)
-                memcpy(direct->panels.bias, conv->bias_data, (size_t)n_out * sizeof(float));
-        return STATUS_OK;
+        return panels_fill(&direct->panels, &source, format,
+                           (PanelFill){ .fill = pack_panel, .context = &from });
 }
 
 // Output pixels that are evenly spaced in the input, too: a row, or the whole output.
@@ -289,8 +293,8 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
                         : direct->units;
 }
 
-Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
-                       DirectConv **out_conv)
+Status direct_conv_plan(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
+                        DirectConv **out_conv)
 {
         *out_conv = NULL;
         const DirectIsa *isa = direct_isa();
@@ -308,7 +312,7 @@ Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectCl
         direct->frame.narrow = kind;
         direct->frame.scaled = kind != NULL && kind->range != NULL;
         plan_input(conv, direct);
-        Status status = pack_weights(conv, isa, direct);
+        Status status = plan_weights(conv, isa, direct);
         if (status != STATUS_OK) {
                 direct_conv_free(direct);
                 return status;
@@ -318,6 +322,20 @@ Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectCl
                  narrow ? kind->name : isa_name(isa->isa));
         *out_conv = direct;
         return STATUS_OK;
+}
+
+Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
+                       DirectConv **out_conv)
+{
+        TRY(direct_conv_plan(conv, precision, clamp, out_conv));
+        if (*out_conv == NULL)
+                return STATUS_OK;
+        Status status = direct_conv_pack(*out_conv, conv);
+        if (status != STATUS_OK) {
+                direct_conv_free(*out_conv);
+                *out_conv = NULL;
+        }
+        return status;
 }
 
 void direct_conv_free(DirectConv *conv)

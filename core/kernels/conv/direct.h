@@ -19,6 +19,10 @@ typedef struct DirectConv DirectConv;
 Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
                        DirectConv **out_conv);
 void direct_conv_free(DirectConv *conv); // NULL-safe
+// The same in two steps: weights can be packed when the first run needs them, by one thread.
+Status direct_conv_plan(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
+                        DirectConv **out_conv);
+Status direct_conv_pack(DirectConv *direct, const DnnlConv *conv);
 // PRECISION_INT8 multiplies 8-bit integers on this CPU, where channels come in fours.
 bool direct_conv_has_bytes(void);
 const char *direct_conv_name(const DirectConv *conv);

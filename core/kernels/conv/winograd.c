@@ -15,6 +15,7 @@
 #include "core/kernels/conv/winograd.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,13 +119,24 @@ static Kernels kernels_of(const StepKernels *steps, int step)
         return step == 4 ? steps->four : steps->two;
 }
 
+// The direct convolution of one image. Most inputs never need it: its weights are packed when the
+// first one does.
+typedef struct Fallback {
+        DnnlConv conv;
+        Storage *weight;   // counted: see storage_without_bytes
+        int64_t weight_at; // in bytes
+        DirectConv *direct;
+        pthread_mutex_t mutex; // of packing
+        atomic_bool packed;
+} Fallback;
+
 struct Winograd {
         TensorMeta in, out;
         int step, side, planes;
         int64_t pad[2];
         int64_t rows, columns, n_tiles, block; // tiles: down and across one image, in all, per block
         DirectProducts *products;
-        DirectConv *direct; // of one image
+        Fallback *fallback;
         DirectClamp clamp;
         float *bias;
         float error; // measured by the guard, for inputs of magnitude up to 1
@@ -301,6 +313,68 @@ int winograd_rule(const DnnlConv *conv)
         return n_tiles >= 12 ? 4 : 2;
 }
 
+// ---- the direct convolution ----
+static void fallback_free(Fallback *fallback)
+{
+        if (fallback == NULL)
+                return;
+        storage_unref(fallback->weight);
+        direct_conv_free(fallback->direct);
+        pthread_mutex_destroy(&fallback->mutex);
+        free(fallback);
+}
+DEFINE_CLEANUP(Fallback, fallback_free)
+
+static Status fallback_new(const DnnlConv *conv, const DirectClamp *clamp, Fallback **out_fallback)
+{
+        _cleanup_(fallback_freep) Fallback *fallback = calloc(1, sizeof(*fallback));
+        if (fallback == NULL)
+                return fail_memory();
+        pthread_mutex_init(&fallback->mutex, NULL);
+        fallback->conv = *conv;
+        fallback->conv.input.size[0] = fallback->conv.out.size[0] = 1;
+        TRY(direct_conv_plan(&fallback->conv, PRECISION_F32, clamp, &fallback->direct));
+        if (fallback->direct == NULL)
+                return STATUS_OK;
+        fallback->conv.bias_data = NULL; // was copied
+        if (conv->share.storage == NULL) {
+                TRY(direct_conv_pack(fallback->direct, &fallback->conv));
+                atomic_init(&fallback->packed, true);
+        } else {
+                TRY(storage_without_bytes(conv->share.storage, &fallback->weight));
+                fallback->weight_at = (const uint8_t *)conv->weight_data - conv->share.storage->data;
+        }
+        *out_fallback = take_ptr(fallback);
+        return STATUS_OK;
+}
+
+// Failures are not kept: the next run tries again.
+static Status fallback_pack(Fallback *fallback, const RunContext *ctx)
+{
+        _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        DnnlConv conv = fallback->conv;
+        TRY(storage_with_bytes(fallback->weight, &bytes));
+        conv.weight_data = bytes->data + fallback->weight_at;
+        conv.share.storage = bytes;
+        conv.share.poll = ctx;
+        TRY(direct_conv_pack(fallback->direct, &conv));
+        atomic_store(&fallback->packed, true);
+        return STATUS_OK;
+}
+
+static Status fallback_conv(Fallback *fallback, const RunContext *ctx, const DirectConv **out_direct)
+{
+        Status status = STATUS_OK;
+        *out_direct = fallback->direct;
+        if (atomic_load(&fallback->packed))
+                return STATUS_OK;
+        pthread_mutex_lock(&fallback->mutex);
+        if (!atomic_load(&fallback->packed))
+                status = fallback_pack(fallback, ctx);
+        pthread_mutex_unlock(&fallback->mutex);
+        return status;
+}
+
 static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, const float *planes,
                    Winograd *winograd)
 {
@@ -326,9 +400,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
                         return fail_memory();
                 memcpy(winograd->bias, conv->bias_data, (size_t)n_out * sizeof(float));
         }
-        DnnlConv one = *conv;
-        one.input.size[0] = one.out.size[0] = 1;
-        TRY(direct_conv_new(&one, PRECISION_F32, clamp, &winograd->direct));
+        TRY(fallback_new(conv, clamp, &winograd->fallback));
         DirectPlanes product = { .n_planes = winograd->planes,
                                  .n_k = n_in,
                                  .n_columns = n_out,
@@ -351,7 +423,7 @@ Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Wi
                                 : is_accurate(conv, step, planes, &accurate, &winograd->error);
         if (status == STATUS_OK && accurate)
                 status = init(conv, clamp, step, planes, winograd);
-        if (status != STATUS_OK || winograd->products == NULL || winograd->direct == NULL) {
+        if (status != STATUS_OK || winograd->products == NULL || winograd->fallback == NULL) {
                 winograd_free(winograd);
                 return status;
         }
@@ -366,7 +438,7 @@ void winograd_free(Winograd *winograd)
         if (winograd == NULL)
                 return;
         direct_products_free(winograd->products);
-        direct_conv_free(winograd->direct);
+        fallback_free(winograd->fallback);
         free(winograd->bias);
         free(winograd);
 }
@@ -392,7 +464,8 @@ static int64_t n_pixels(const Winograd *winograd)
 static size_t work_bytes(const Winograd *winograd)
 {
         size_t n = taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
-        return MAX(MAX(n, direct_conv_scratch(winograd->direct)), (size_t)n_pixels(winograd) * sizeof(float));
+        return MAX(MAX(n, direct_conv_scratch(winograd->fallback->direct)),
+                   (size_t)n_pixels(winograd) * sizeof(float));
 }
 
 size_t winograd_scratch(const Winograd *winograd)
@@ -609,9 +682,12 @@ Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float
                 TRY(run_tiles(&block));
         for (int64_t i = 0; i < n_images; i++) {
                 int64_t at = i * winograd->out.stride[0];
-                if (atomic_load_explicit(&block.refused[i], memory_order_relaxed))
-                        TRY(direct_conv_run(winograd->direct, ctx, in + i * winograd->in.stride[0],
-                                            residual == NULL ? NULL : residual + at, out + at, scratch));
+                const DirectConv *direct;
+                if (!atomic_load_explicit(&block.refused[i], memory_order_relaxed))
+                        continue;
+                TRY(fallback_conv(winograd->fallback, ctx, &direct));
+                TRY(direct_conv_run(direct, ctx, in + i * winograd->in.stride[0],
+                                    residual == NULL ? NULL : residual + at, out + at, scratch));
         }
         return STATUS_OK;
 }

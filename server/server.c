@@ -60,14 +60,19 @@ typedef struct Server {
         bool forced; // requests under way were told to stop, if there were any
 } Server;
 
+// A build frees large constants, so memory is given back soon after it. `workers` is NULL only
+// before any thread builds.
 static void tell_built(void *context, const char *program_id, int64_t took_ns)
 {
+        Server *server = context;
         char json[160];
-        if (!events_wanted(context))
+        if (server->workers != NULL)
+                workers_give_back(server->workers);
+        if (!events_wanted(server->events))
                 return;
         snprintf(json, sizeof(json), "{\"program\": \"%s\", \"took_us\": %.3f}", program_id,
                  (double)took_ns / 1e3);
-        events_post(context, "build", "", json);
+        events_post(server->events, "build", "", json);
 }
 
 static void log_message(void *context, const char *message)
@@ -140,7 +145,7 @@ static Status open_engine(const Options *options, Server *server)
                                  .samples = &sample_reader,
                                  .log = log_message,
                                  .built = tell_built,
-                                 .built_context = server->events,
+                                 .built_context = server,
                                  .scrub = true,
                                  .no_warm_up = options->no_warm_up[0] != '\0' };
         TRY(usage_new(folder, &server->usage));

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python client against a server and PyTorch: client.py FXSERVE.
 
-Needs torch 2.13 and numpy. Every model of client_models.py goes through `push` and is called at a
-batch size that the export did not see; a part of them, and all that torch.export refuses, through
-the backend of torch.compile. The last line is `N passed, N failed`.
+Needs torch 2.13, numpy and safetensors. Every model of client_models.py goes through `push` and is
+called at a batch size that the export did not see; a part of them, and all that torch.export
+refuses, through the backend of torch.compile. The last line is `N passed, N failed`.
 """
 import argparse
 import contextlib
@@ -16,6 +16,7 @@ import time
 import warnings
 
 import numpy
+import safetensors.torch
 import torch
 from torch.utils import _pytree as pytree
 
@@ -23,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "clients" / "python"), str(ROOT / "tests" / "service")]
 
 import fxserve
+import fxserve.export_fx
+import fxserve.samples
 from client_models import BROKEN, FUNCTIONS, LAYERS, MODELS
 from service import Server, Tally
 
@@ -159,6 +162,61 @@ def single_sample(client):
         raise AssertionError("a fixed batch took another size")
 
 
+def upload(client, name, function):
+    document, _ = fxserve.export_fx.export_fx(torch.fx.symbolic_trace(function))
+    client.upload(name, {"graph": fxserve.export_fx.dumps(document).encode()})
+
+
+def forms(client):
+    """Arrays in any order of memory and of bytes are sent as the numbers they show."""
+    upload(client, "twice", lambda x: x * 2)
+    x, z = torch.arange(12.).reshape(3, 4), torch.tensor([1 + 2j, 3 - 4j])
+    for given in (x[1:], x[1], x.T[2:], x[:, 1:3], x[2:].expand(2, 4), x[3:], x[1, 2], z.conj(), z[1:].conj(),
+                  torch._neg_view(x), torch._neg_view(x)[1:], x.double()[1:], x.half()[2], x.bfloat16()[2]):
+        close(client.call("twice", given), given * 2)
+    for dtype in (">f4", "<f4", ">f2", ">f8", ">i2", ">i8", ">c8"):
+        given = numpy.arange(6).reshape(2, 3).astype(dtype)
+        for view in (given, given[:, ::-1], given.T):
+            got = client.call("twice", view)
+            assert got.dtype == given.dtype.newbyteorder("="), got.dtype
+            assert numpy.array_equal(got, view * 2), (dtype, got)
+
+
+def views(client):
+    """Slices as inputs and as results: of `push`, its samples, and the backend."""
+    torch._dynamo.reset()
+    data = torch.randn(4, 6)
+    for name, function in (("input", lambda x: x * 2), ("result", lambda x: (x * 2)[:, 1:].contiguous()[1])):
+        model = torch.nn.Module()
+        model.forward = function
+        info = fxserve.push(name, model, (data[2:],), client=client, show=False)
+        assert max(info["error"].values()) < 1e-6, info["error"]
+        run = torch.compile(function, backend=fxserve.backend(client.url))
+        with torch.no_grad():
+            close(run(data[2:]), function(data[2:]))
+    written = safetensors.torch.load(fxserve.samples.safetensors_bytes({"a": data[1:3], "b": data[3]}))
+    close([written["a"], written["b"]], [data[1:3], data[3]])
+
+
+def special(client):
+    """NaN and infinities as numbers, in arguments and results; float8 comes as float32."""
+    numbers = [1.5, float("nan"), float("inf"), float("-inf")]
+    upload(client, "same", lambda x: x)
+    upload(client, "item", lambda x: x.item())
+    close(client.call("same", numbers), torch.tensor(numbers))
+    for number in numbers:
+        got = client.call("item", [number])
+        assert isinstance(got, float) and repr(got) == repr(number), got
+    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"):
+        codes = torch.arange(256, dtype=torch.uint8).view(getattr(torch, name))
+        for given in (codes, codes[3:7].reshape(2, 2), codes[:0]):
+            close(client.call("same", given), given.float())
+    model = torch.nn.Module()
+    model.forward = lambda x, n: (x * n, float("-inf"))
+    fxserve.push("constant", model, (torch.ones(2), 3), client=client, show=False)
+    close(client.call("constant", torch.ones(2), 3), (torch.ones(2) * 3, float("-inf")))
+
+
 def small(_):
     """What one has to read; export_fx.py and samples.py are programs as well."""
     folder = pathlib.Path(fxserve.__file__).parent
@@ -180,7 +238,8 @@ def main():
     cases += [(f"backend {name}", lambda name=name: compiled(client, name, name in BROKEN))
               for name in [*COMPILED, *BROKEN]]
     cases += [(function.__name__, lambda function=function: function(client))
-              for function in (options, within, single_sample, changed_parameters, gradients, small)]
+              for function in (options, within, single_sample, changed_parameters, gradients, forms, views,
+                               special, small)]
     for words, case in cases:
         try:
             case()

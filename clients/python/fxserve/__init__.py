@@ -8,7 +8,7 @@
     model = torch.compile(model, backend=fxserve.backend())
 
 The server is that of FXSERVE_URL, else http://127.0.0.1:8080; `Client(url, token)` is another one.
-`call` and `profile` need numpy only, `push` and `backend` need torch.
+`call` and `profile` need numpy only; `push`, `backend` and results of float8 need torch.
 """
 from __future__ import annotations
 

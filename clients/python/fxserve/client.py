@@ -24,11 +24,13 @@ class Error(Exception):
 
 
 def encode(value: Any) -> Any:
-    """An argument as JSON: arrays and torch's tensors with their bytes, tuples and lists as lists."""
+    """An argument as JSON: arrays and torch's tensors with their bytes, tuples as lists, NaN as text."""
     if isinstance(value, Mapping):
         return {key: encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
+    if isinstance(value, float) and not numpy.isfinite(value):
+        return json.dumps(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if type(value).__module__.split(".")[0] == "torch":
@@ -36,19 +38,25 @@ def encode(value: Any) -> Any:
         dtype, data = str(value.dtype).removeprefix("torch."), raw(value)
     else:
         value = numpy.asarray(value)
-        dtype, data = value.dtype.name, value.tobytes()
+        dtype, data = value.dtype.name, value.astype(value.dtype.newbyteorder("<"), copy=False).tobytes()
     return {"dtype": dtype, "shape": list(value.shape), "b64": base64.b64encode(data).decode()}
 
 
 def decode(entry: dict[str, Any]) -> Any:
-    """One output of a reply. numpy has no bfloat16: such an array comes as float32."""
+    """One output of a reply. numpy lacks bfloat16 and float8: they come as float32, float8 by torch."""
     if "b64" not in entry:
-        return entry.get("value")
-    data, name = base64.b64decode(entry["b64"]), entry["dtype"]
-    if name == "bfloat16":
-        wide = numpy.frombuffer(data, numpy.uint16).astype(numpy.uint32) << 16
-        return wide.view(numpy.float32).reshape(entry["shape"])
-    return numpy.frombuffer(data, numpy.dtype(name)).reshape(entry["shape"]).copy()
+        value = entry.get("value")
+        return float(value) if value in ("NaN", "Infinity", "-Infinity") else value
+    data, name = bytearray(base64.b64decode(entry["b64"])), entry["dtype"]
+    if name.startswith("float8"):
+        import torch
+        codes = torch.from_numpy(numpy.frombuffer(data, numpy.uint8))
+        array = codes.view(getattr(torch, name)).float().numpy()
+    elif name == "bfloat16":
+        array = (numpy.frombuffer(data, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
+    else:
+        array = numpy.frombuffer(data, name)
+    return array.reshape(entry["shape"])
 
 
 def structured(structure: Any, leaves: Sequence[Any]) -> Any:

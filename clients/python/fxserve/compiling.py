@@ -86,10 +86,8 @@ class Graph:
                 placeholders[at].replace_all_uses_with(module.graph.get_attr(path))
             module.graph.erase_node(placeholders[at])
         document, tensors = export_fx(module)
-        parts = {"graph": dumps(document).encode()}
-        if tensors:
-            parts["weights"] = safetensors_bytes(tensors)
-        self.name = self.client.upload(None, parts)["name"]
+        weights = {"weights": safetensors_bytes(tensors)} if tensors else {}
+        self.name = self.client.upload(None, {"graph": dumps(document).encode()} | weights)["name"]
         self.uploads += 1
 
     def _is_current(self, args: Sequence[Any]) -> bool:
@@ -113,6 +111,4 @@ class Graph:
 
 def _tensor(entry: dict[str, Any]) -> Any:
     value = decode(entry)
-    if "b64" not in entry:
-        return value
-    return torch.from_numpy(value).to(getattr(torch, entry["dtype"]))
+    return torch.from_numpy(value).to(getattr(torch, entry["dtype"])) if "b64" in entry else value

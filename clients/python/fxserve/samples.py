@@ -19,6 +19,7 @@ Needs torch only.
 from __future__ import annotations
 
 import copy
+import ctypes
 import inspect
 import json
 import os
@@ -40,10 +41,8 @@ SEED = 0  # random operators draw what the server draws when it checks samples
 
 def raw(tensor: torch.Tensor) -> bytes:
     """The bytes of a dense copy."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    if flat.numel() == 0:
-        return b""
-    return bytes(flat.view(torch.uint8).untyped_storage()[:flat.numel() * flat.element_size()])
+    flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    return (ctypes.c_char * flat.nbytes).from_address(flat.data_ptr()).raw
 
 
 def safetensors_bytes(tensors: Mapping[str, torch.Tensor]) -> bytes:

@@ -102,7 +102,9 @@ static Status compile_child(const OpCall *call, const Graph *graph, const PackCo
 {
         Recording *recording;
         ChildOptions options = { .poll = context->poll, .max_calls = (uint32_t)limits.max_nodes };
-        PassContext passed = { .poll = context->poll, .n_threads = context->n_threads };
+        PassContext passed = { .poll = context->poll,
+                               .n_threads = context->n_threads,
+                               .cache = context->cache };
         EmitOptions emit = { .n_threads = context->n_threads,
                              .cache = context->cache,
                              .tune = context->tune,

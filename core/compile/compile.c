@@ -53,7 +53,7 @@ Status compile_graph(const Graph *graph, ValueSpan inputs, const CompileOptions 
                      const RunContext *poll, Program **out_program)
 {
         Recording *recording;
-        PassContext passed = { .poll = poll, .n_threads = options->n_threads };
+        PassContext passed = { .poll = poll, .n_threads = options->n_threads, .cache = options->cache };
         ProgramKey key;
         _cleanup_(program_unrefp) Program *program = NULL;
         EmitOptions emit = { .n_threads = options->n_threads,
@@ -86,7 +86,7 @@ Status compile_stage(const Graph *graph, ValueSpan inputs, const CompileOptions 
                      Graph **out_graph)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
-        PassContext passed = { .n_threads = options->n_threads };
+        PassContext passed = { .n_threads = options->n_threads, .cache = options->cache };
         TRY(record_stage(graph, inputs, options, NULL, stage == STAGE_OPTIMISED ? &passed : NULL,
                          &recording));
         return recording_graph(recording, out_graph);

@@ -7,7 +7,6 @@
 #include "core/compile/child.h"
 #include "core/compile/plan.h"
 #include "core/eval/walk.h"
-#include "core/kernels/pack_cache.h"
 #include "core/kernels/run_context.h"
 
 typedef struct Making {
@@ -174,32 +173,10 @@ static Status count_input(void *context, Recorded *value)
         return STATUS_OK;
 }
 
-static Status keep_own(void *context, Storage **out_storage)
-{
-        *out_storage = storage_ref(context);
-        return STATUS_OK;
-}
-
-// A constant that passes have computed and runs read as it is: one for all programs.
-static Status share_constant(const Making *making, Recorded *value)
-{
-        Storage *own = value->tensor.storage, *shared;
-        if (!recorded_is_constant(value) || own->source == NULL || own->data == NULL)
-                return STATUS_OK;
-        PackSource source = { .storage = own, .data = own->data };
-        TRY(pack_cache_get(making->options->cache, "as it is", &source, 1, (PackMaker){ keep_own, own },
-                           &shared));
-        value->tensor.storage = shared;
-        storage_unref(own);
-        return STATUS_OK;
-}
-
 static Status add_input(void *context, Recorded *value)
 {
         Inputs *inputs = context;
         bool baked = inputs->n < 64 && (inputs->baked >> inputs->n & 1) != 0;
-        if (value != NULL && !baked)
-                TRY(share_constant(inputs->making, value));
         inputs->metas[inputs->n++] = value == NULL ? NULL : &value->tensor.meta;
         return add_operand(inputs->making, value == NULL || baked ? (Operand){ .slot = SLOT_CONSTANT }
                                                                   : operand_of(inputs->making, value));

@@ -15,6 +15,7 @@ typedef struct Counter {
         int64_t *last_of;  // by buffer: of the last reader
         uint32_t node;     // while its value is visited
         const RunContext *poll;
+        PackCache *cache;
 } Counter;
 
 // ---- costs ----
@@ -176,15 +177,15 @@ static Status count(void *context, const Recording *recording, const Value *valu
         }
         TRY(add_costs(counter, recording));
         TRY(add_memory(counter, recording, values));
-        FusingInputs inputs = { recording, values, counter->poll };
+        FusingInputs inputs = { recording, values, counter->poll, counter->cache };
         return graph_fusing(counter->graph, &inputs, counter->figures);
 }
 
-Status graph_figures(const Graph *graph, const InputShapes *inputs, const RunContext *poll,
+Status graph_figures(const Graph *graph, const InputShapes *inputs, const RunContext *poll, PackCache *cache,
                      GraphFigures *out_figures)
 {
         GraphFigures figures = { .nodes = new_array(graph->n_nodes, sizeof(NodeFigures)) };
-        Counter counter = { .graph = graph, .figures = &figures, .poll = poll };
+        Counter counter = { .graph = graph, .figures = &figures, .poll = poll, .cache = cache };
         arena_init(&figures.arena, 0);
         if (figures.nodes == NULL)
                 return fail_memory();

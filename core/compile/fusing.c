@@ -151,7 +151,7 @@ static Status fill(Fusing *fusing, const Recording *recording)
 Status graph_fusing(const Graph *graph, const FusingInputs *inputs, GraphFigures *inout_figures)
 {
         _cleanup_(recording_freep) Recording *recording = NULL;
-        PassContext passed = { .poll = inputs->poll, .n_threads = 1 };
+        PassContext passed = { .poll = inputs->poll, .n_threads = 1, .cache = inputs->cache };
         Fusing fusing = { .graph = graph, .inputs = inputs, .figures = inout_figures };
         Status status = record(&fusing, &recording);
         if (status == STATUS_DYNAMIC || status == STATUS_UNSUPPORTED)

@@ -3,12 +3,14 @@
 // program is made.
 #pragma once
 #include "core/graph/figures.h"
+#include "core/kernels/pack_cache.h"
 #include "core/program/recording.h"
 
 typedef struct FusingInputs {
         const Recording *recorded; // of the walk on metas
         const Value *values;       // of that walk: one per node but the output
         const RunContext *poll;
+        PackCache *cache; // shares constants that passes make; may be NULL
 } FusingInputs;
 
 // Fills in fused_with and why_not of each node that calls something. A graph that no program can be

@@ -22,7 +22,7 @@ Status engine_figures(Engine *engine, const Graph *graph, const EditShape *shape
                 inputs[i] = (InputShape){ shapes[i].placeholder, shapes[i].dtype, shapes[i].rank,
                                           shapes[i].size };
         GraphFigures figures;
-        TRY(graph_figures(graph, &(InputShapes){ inputs, n_shapes, true }, &ctx, &figures));
+        TRY(graph_figures(graph, &(InputShapes){ inputs, n_shapes, true }, &ctx, engine->packs, &figures));
         Status status = engine_check_pages(engine, graph); // passes may have read weights
         if (status != STATUS_OK)
                 graph_figures_deinit(&figures);

@@ -169,16 +169,20 @@ static bool is_affine(const RecordedCall *call)
 }
 
 // ---- new constants ----
-// data[i] times `scale`, in double; whether any result is infinite or not a number.
+// data[i] times `scale`, in double; whether any result is infinite or not a number, or so small that
+// it has fewer digits than the weight had.
 static bool scale_row(float *data, int64_t n, double scale)
 {
+        const uint32_t exponent = 0x7f800000u, shrinks = scale == 0 ? 0 : exponent;
         uint32_t odd = 0;
         for (int64_t i = 0; i < n; i++) {
-                uint32_t bits;
+                uint32_t before, after;
+                memcpy(&before, &data[i], sizeof(before));
                 data[i] = (float)((double)data[i] * scale);
-                memcpy(&bits, &data[i], sizeof(bits));
-                // all ones in the exponent; this form vectorises
-                odd |= (bits & 0x7f800000u) == 0x7f800000u;
+                memcpy(&after, &data[i], sizeof(after));
+                // this form vectorises
+                odd |= (after & exponent) == exponent;
+                odd |= ((after & exponent) == 0) & ((before & shrinks) != 0);
         }
         return odd != 0;
 }
@@ -205,7 +209,7 @@ static Scaling *scaling_new(const Product *product, const double *scale)
         return scaling;
 }
 
-// *out_storage stays NULL when an element is not finite.
+// *out_storage stays NULL when an element cannot be scaled (scale_row).
 static Status scaled(const Scaling *scaling, Storage *root, const RunContext *poll, Storage **out_storage)
 {
         _cleanup_(storage_unrefp) Storage *storage = NULL;
@@ -236,39 +240,69 @@ static Status scale_again(const StorageSource *source, Storage **out_storage)
         return scaled(source->recipe, source->root, NULL, out_storage);
 }
 
-// Forms packed from the scaled weight are shared between the programs of one graph, which know it
-// by its source. Constants made by an earlier fold have none.
-static Status set_source(const Product *product, Scaling *take_scaling, Storage *inout_storage)
+// The weight of one product, folded.
+typedef struct Folding {
+        const Product *product;
+        Scaling *scaling; // owned
+        const RunContext *poll;
+        const HashHex *source; // its key; NULL: none
+        bool odd;
+} Folding;
+
+static Status make_folded(void *context, Storage **out_storage)
 {
-        const Tensor *old = &product->weight->tensor;
-        PackSource from = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
-        HashHex factors = sha256_of(take_scaling->scale, (size_t)product->n_channels * sizeof(double));
-        char format[HASH_HEX_BYTES + 24];
-        snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
-        HashHex key = pack_cache_key(format, &from, 1);
-        return storage_source_new(&key, old->storage, scale_again, take_scaling, &inout_storage->source);
+        Folding *folding = context;
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        Storage *root = folding->product->weight->tensor.storage;
+        TRY(scaled(folding->scaling, root, folding->poll, &storage));
+        folding->odd = storage == NULL;
+        if (folding->odd)
+                return fail(STATUS_RUN, "a scaled weight is not finite");
+        if (folding->source != NULL)
+                TRY(storage_source_new(folding->source, root, scale_again, take_ptr(folding->scaling),
+                                       &storage->source));
+        *out_storage = take_ptr(storage);
+        return STATUS_OK;
 }
 
-// *out_weight stays NULL when an element is not finite.
-static Status new_weight(Recording *recording, const Product *product, const double *scale,
-                         PassContext *context, Recorded **out_weight)
+// Builds that need it at the same time share it; forms packed from it are shared between the
+// programs of one graph, which know it by its source. Constants made by an earlier fold have none:
+// sharing would keep unread intermediates alive. *out_storage stays NULL when it cannot be scaled.
+static Status fold_weight(const Product *product, const double *scale, PassContext *context,
+                          Storage **out_storage)
 {
         const Tensor *old = &product->weight->tensor;
         bool has_source = product->weight->from == FROM_STATE && old->storage->source == NULL;
-        _cleanup_(freep) Scaling *scaling = scaling_new(product, scale);
-        _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TensorMeta meta = old->meta;
-        if (scaling == NULL)
+        PackSource from = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
+        HashHex factors = sha256_of(scale, (size_t)product->n_channels * sizeof(double));
+        char format[HASH_HEX_BYTES + 24];
+        snprintf(format, sizeof(format), "scaled %d %s", product->weight_dim, factors.hex);
+        HashHex key = pack_cache_key(format, &from, 1);
+        Folding folding = { .product = product,
+                            .scaling = scaling_new(product, scale),
+                            .poll = context->poll,
+                            .source = has_source ? &key : NULL };
+        if (folding.scaling == NULL)
                 return fail_memory();
-        TRY(scaled(scaling, old->storage, context->poll, &storage));
+        Status status = pack_cache_get(has_source ? context->cache : NULL, format, &from, 1,
+                                       (PackMaker){ make_folded, &folding }, out_storage);
+        free(folding.scaling);
+        if (status == STATUS_OK && !has_source)
+                context->folded_bytes += (*out_storage)->n_bytes;
+        return folding.odd ? STATUS_OK : status;
+}
+
+// *out_weight stays NULL when the weight cannot be scaled.
+static Status new_weight(Recording *recording, const Product *product, const double *scale,
+                         PassContext *context, Recorded **out_weight)
+{
+        _cleanup_(storage_unrefp) Storage *storage = NULL;
+        TensorMeta meta = product->weight->tensor.meta;
+        TRY(fold_weight(product, scale, context, &storage));
         if (storage == NULL)
                 return STATUS_OK;
-        if (has_source)
-                TRY(set_source(product, take_ptr(scaling), storage));
         meta_set_contiguous(&meta);
-        TRY(recording_add_value(recording, FROM_LITERAL, storage, &meta, 0, out_weight));
-        context->folded_bytes += has_source ? 0 : storage->n_bytes;
-        return STATUS_OK;
+        return recording_add_value(recording, FROM_LITERAL, storage, &meta, 0, out_weight);
 }
 
 static Status new_bias(Recording *recording, const Product *product, const Affine *affine,

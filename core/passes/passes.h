@@ -9,6 +9,7 @@
 typedef struct PassContext {
         const RunContext *poll; // may be NULL
         int n_threads;
+        PackCache *cache;    // shares large constants that passes make; may be NULL
         size_t folded_bytes; // bytes of constants that passes have made for this recording alone
 } PassContext;
 

@@ -65,6 +65,34 @@ static void copy_header(Exchange *exchange, const char *name, char out[CALL_HEAD
         copy_cut(out, CALL_HEADER_MAX, value == NULL ? "" : value);
 }
 
+// All fields of one name, which are one list (RFC 9110, 5.3). A cut list would have another meaning.
+typedef struct HeaderList {
+        const char *name;
+        char *out; // CALL_HEADER_MAX bytes
+        size_t n;
+        bool is_cut;
+} HeaderList;
+
+static void add_field(void *context, const char *name, const char *value)
+{
+        HeaderList *list = context;
+        if (value == NULL || list->is_cut || strcasecmp(name, list->name) != 0)
+                return;
+        int n = snprintf(list->out + list->n, CALL_HEADER_MAX - list->n, "%s%s", list->n == 0 ? "" : ", ",
+                         value);
+        list->is_cut = n < 0 || (size_t)n >= CALL_HEADER_MAX - list->n;
+        list->n += list->is_cut ? 0 : (size_t)n;
+}
+
+static Status join_header(Exchange *exchange, const char *name, char out[CALL_HEADER_MAX])
+{
+        HeaderList list = { .name = name, .out = out };
+        out[0] = '\0';
+        transport_each_header(exchange->connection, add_field, &list);
+        return !list.is_cut ? STATUS_OK
+                            : fail(STATUS_HEADERS, "%s has more than %d bytes", name, CALL_HEADER_MAX - 1);
+}
+
 static AuthAddress address_of(const Exchange *exchange)
 {
         AuthAddress address = { .bytes = { 0 } };
@@ -140,8 +168,8 @@ static Status open_request(Exchange *exchange, const char *method)
         TRY(check_token(exchange, known));
         copy_header(exchange, "Content-Type", job->call.content_type);
         copy_header(exchange, "Accept", job->call.accept);
-        copy_header(exchange, "If-Match", job->call.if_match);
-        copy_header(exchange, "If-None-Match", job->call.if_none_match);
+        TRY(join_header(exchange, "If-Match", job->call.if_match));
+        TRY(join_header(exchange, "If-None-Match", job->call.if_none_match));
         if (route_has(job->call.route, AS_OIP))
                 copy_header(exchange, "Inference-Header-Content-Length", job->call.header_length);
         if (route_has(job->call.route, AS_SAGEMAKER | NEEDS_VERSION))

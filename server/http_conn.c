@@ -233,14 +233,18 @@ static void watch(Exchange *exchange)
 }
 
 // The reply goes out now; the job stops at its next poll.
-static void answer_deadline(Exchange *exchange)
+static void answer_deadline(Exchange *exchange, int64_t deadline_ns)
 {
         Job *job = exchange->job, *other;
         if (job_stand_in(job, &other) != STATUS_OK)
-                return; // the job's own deadline is enough
+                return;                           // the job's own deadline is enough
+        if (!job_answer_late(job, deadline_ns)) { // it is about to be answered
+                job_free(other);
+                return;
+        }
         exchange->job = other;
         fail(STATUS_DEADLINE, "the run took longer than its deadline of %lld ms",
-             (long long)((atomic_load(&job->deadline_ns) - job->received_ns) / 1000000));
+             (long long)((deadline_ns - job->received_ns) / 1000000));
         prepare_refusal(exchange);
         job_detach(job);
         pending_remove(exchange);
@@ -255,8 +259,8 @@ void pending_sweep(uv_timer_t *timer)
         for (Exchange *exchange = http->pending, *next; exchange != NULL; exchange = next) {
                 next = exchange->pending_next;
                 int64_t deadline_ns = atomic_load(&exchange->job->deadline_ns);
-                if (deadline_ns != 0 && now >= deadline_ns) {
-                        answer_deadline(exchange);
+                if (deadline_ns > 0 && now >= deadline_ns) {
+                        answer_deadline(exchange, deadline_ns);
                         any = true;
                 } else if (!exchange->watched && now - exchange->pending_ns >= WATCH_NS) {
                         watch(exchange);

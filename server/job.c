@@ -58,6 +58,20 @@ Status job_stand_in(const Job *job, Job **out_job)
         return STATUS_OK;
 }
 
+bool job_answer_late(Job *job, int64_t deadline_ns)
+{
+        return atomic_compare_exchange_strong(&job->deadline_ns, &deadline_ns, DEADLINE_ANSWERED);
+}
+
+bool job_never_late(Job *job)
+{
+        int64_t deadline_ns = atomic_load(&job->deadline_ns);
+        while (deadline_ns != DEADLINE_ANSWERED)
+                if (atomic_compare_exchange_weak(&job->deadline_ns, &deadline_ns, 0))
+                        return true;
+        return false;
+}
+
 // As far as it is known before the body is read.
 static int64_t deadline_of(const Job *job)
 {

@@ -56,8 +56,9 @@ struct Job {
         int64_t began_ns; // the step it is in
         int64_t step_ns[STEP_COUNT];
         int64_t queue_ns;
-        // When a run must be answered (clock_ns()); 0: never. Set by the loop thread before it
-        // submits; moved forward by the worker when the body asks for less.
+        // When a run must be answered (clock_ns()); 0: never; DEADLINE_ANSWERED: it was, by the
+        // loop's thread. Set by that thread before it submits; moved forward by the worker when the
+        // body asks for less.
         _Atomic int64_t deadline_ns;
         bool detached;         // loop thread only
         _Atomic int last_word; // which came first: job_detach, or the worker that finished it
@@ -70,6 +71,12 @@ struct Job {
         ApiReply reply;
         RunCall run;
 };
+
+// A run in a session is either answered by the clock or changes its session: whichever thread comes
+// first. False: the other one did.
+enum { DEADLINE_ANSWERED = -1 };
+bool job_answer_late(Job *job, int64_t deadline_ns); // loop thread; `deadline_ns` as it was read
+bool job_never_late(Job *job);                       // worker: from here on the clock does not answer
 
 // `workers` must outlive the job.
 Status job_new(Workers *workers, Job **out_job);

@@ -107,8 +107,8 @@ static Status step_inputs(const Drive *drive, Next *next)
         job->call.body = storage_unref(job->call.body);
         task->ctx.deadline_ns = task->received_ns + task->deadline_ms * 1000000;
         int64_t known = atomic_load(&job->deadline_ns);
-        if (known == 0 || task->ctx.deadline_ns < known)
-                atomic_store(&job->deadline_ns, task->ctx.deadline_ns);
+        if (known == 0 || task->ctx.deadline_ns < known) // if the loop answers meanwhile: so be it
+                atomic_compare_exchange_strong(&job->deadline_ns, &known, task->ctx.deadline_ns);
         return STATUS_OK;
 }
 
@@ -272,10 +272,12 @@ static int64_t decode_ns(const Job *job)
                job->step_ns[STEP_DERIVE] + job->step_ns[STEP_BIND];
 }
 
-// What was not committed is not sent either.
+// What was not committed is not sent either. Nothing that can fail comes after it.
 static Status commit(Job *job)
 {
-        Status status = run_commit(&job->run);
+        Status status = job->run.session == NULL || job_never_late(job)
+                                ? run_commit(&job->run)
+                                : fail(STATUS_DEADLINE, "the run was answered by its deadline");
         if (status != STATUS_OK)
                 api_reply_deinit(&job->reply);
         return status;
@@ -299,10 +301,10 @@ static Status step_encode(const Drive *drive, Next *next)
         // results may be weights themselves, so the pages are checked again
         TRY(check_pages(job, task->graph, run_encode(&job->run, &job->reply)));
         TRY(run_keep(&job->context, &job->run));
-        TRY(commit(job));
-        engine_record(drive->engine, task->authored == NULL ? job->version : NULL, profile);
         if (drive->worker != NULL)
                 TRY(reply_gzip(&job->call, &task->ctx, &job->reply));
+        TRY(commit(job));
+        engine_record(drive->engine, task->authored == NULL ? job->version : NULL, profile);
         if (job->has_reply_key)
                 reply_cache_keep(job->context.replies, &job->reply_key, &job->run, &job->reply);
         return STATUS_OK;

@@ -103,6 +103,10 @@ static Status narrow_floats(const Lists *lists, Dtype dtype, uint8_t *out)
 static Status fill_tensor(const Lists *lists, Dtype dtype, Tensor *tensor)
 {
         void *out = tensor_data(tensor);
+        int64_t parts = dtype == DTYPE_C64 || dtype == DTYPE_C128 ? 2 : 1;
+        if ((int64_t)lists->n != parts * meta_numel(&tensor->meta))
+                return fail(STATUS_INTERNAL, "%zu numbers for a tensor of %" PRId64, lists->n,
+                            meta_numel(&tensor->meta));
         if (lists->n == 0)
                 return STATUS_OK;
         if (lists->type == LIST_F32 && dtype != DTYPE_F32 && dtype != DTYPE_C64)
@@ -113,12 +117,16 @@ static Status fill_tensor(const Lists *lists, Dtype dtype, Tensor *tensor)
         return STATUS_OK;
 }
 
-// The shape of what was read, without the pair of numbers that a complex one is written as.
+// The shape of what was read, without the pair of numbers that a complex one is written as. Lists
+// without numbers have no pairs.
 static Status data_shape(const Lists *lists, bool complex, int *out_rank)
 {
-        *out_rank = lists->rank - complex;
-        if (complex && (lists->rank < 1 || (lists->n > 0 && lists->size[lists->rank - 1] != 2)))
+        bool pairs = complex && lists->n > 0;
+        *out_rank = lists->rank - pairs;
+        if ((complex && lists->rank < 1) || (pairs && lists->size[lists->rank - 1] != 2))
                 return fail(STATUS_VALUE, "a complex number is written as [real, imaginary]");
+        if (*out_rank > MAX_RANK)
+                return fail(STATUS_VALUE, "lists are nested deeper than %d dimensions", MAX_RANK);
         return STATUS_OK;
 }
 

@@ -61,10 +61,16 @@ static void write_size(size_t n_bytes, Text *out)
 
 // ---- classification: texts "value:index:label" ----
 // One more text: with its length in front, or as an item of a JSON list.
-static void add_class(const TopValue *top, const Labels *labels, bool binary, Text *out)
+static void add_class(Dtype dtype, const TopValue *top, const Labels *labels, bool binary, Text *out)
 {
         _cleanup_(text_deinit) Text text = { 0 };
-        text_addf(&text, "%f:%lld", top->value, (long long)top->index);
+        if (dtype_info[dtype].kind == DTYPE_KIND_FLOAT) {
+                text_addf(&text, "%f", top->value);
+        } else {
+                top_write_integer(dtype, top, &text);
+                text_add(&text, ".000000");
+        }
+        text_addf(&text, ":%lld", (long long)top->index);
         if (top->index < labels->n) {
                 text_add_char(&text, ':');
                 text_add_n(&text, (const char *)labels->lines[top->index].data, labels->lines[top->index].n);
@@ -96,7 +102,7 @@ static Status add_classes(RunCall *run, const Tensor *tensor, const OipWanted *w
                 int64_t n_top;
                 TRY(top_of_row(run, &values, wanted->classes, top, &n_top));
                 for (int64_t i = 0; i < n_top; i++)
-                        add_class(&top[i], &labels, is_binary(run, wanted), out);
+                        add_class(meta->dtype, &top[i], &labels, is_binary(run, wanted), out);
                 TRY(check_size(out));
         }
         return text_status(out);

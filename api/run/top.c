@@ -77,9 +77,17 @@ void labels_deinit(Labels *labels)
 }
 
 // ---- the greatest values ----
-static bool is_greater(double a, double b)
+static bool is_float(Dtype dtype)
 {
-        return a > b || (a != a && b == b);
+        return dtype_info[dtype].kind == DTYPE_KIND_FLOAT;
+}
+
+static bool is_greater(Dtype dtype, const TopValue *a, const TopValue *b)
+{
+        if (dtype == DTYPE_U64)
+                return (uint64_t)a->whole > (uint64_t)b->whole;
+        return is_float(dtype) ? a->value > b->value || (a->value != a->value && b->value == b->value)
+                               : a->whole > b->whole;
 }
 
 Status top_of_row(const RunCall *run, const TopRow *row, int64_t k, TopValue out[TOP_MAX], int64_t *out_n)
@@ -89,15 +97,20 @@ Status top_of_row(const RunCall *run, const TopRow *row, int64_t k, TopValue out
         int64_t n = 0;
         k = MIN(k, TOP_MAX);
         for (int64_t i = 0; i < row->n; i++) {
-                double value = element_as_f64(row->dtype, row->data + (size_t)i * bytes);
+                const uint8_t *element = row->data + (size_t)i * bytes;
+                TopValue value = { .index = i };
+                if (is_float(row->dtype))
+                        value.value = element_as_f64(row->dtype, element);
+                else
+                        value.whole = element_as_i64(row->dtype, element);
                 if (work_stops(&work, 4))
                         return run_poll(work.ctx);
-                if (n == k && !is_greater(value, out[k - 1].value))
+                if (n == k && !is_greater(row->dtype, &value, &out[k - 1]))
                         continue;
                 int64_t at = n < k ? n++ : k - 1;
-                for (; at > 0 && is_greater(value, out[at - 1].value); at--)
+                for (; at > 0 && is_greater(row->dtype, &value, &out[at - 1]); at--)
                         out[at] = out[at - 1];
-                out[at] = (TopValue){ i, value };
+                out[at] = value;
         }
         *out_n = n;
         return STATUS_OK;
@@ -109,14 +122,22 @@ bool top_applies(const Tensor *tensor)
 }
 
 // ---- as JSON ----
-static void write_value(Dtype dtype, double value, Text *out)
+void top_write_integer(Dtype dtype, const TopValue *value, Text *out)
 {
-        if (dtype_info[dtype].kind != DTYPE_KIND_FLOAT)
-                text_add_int(out, (int64_t)value);
-        else if (dtype == DTYPE_F64)
-                text_add_f64(out, value);
+        if (dtype == DTYPE_U64)
+                text_addf(out, "%llu", (unsigned long long)value->whole);
         else
-                text_add_f32(out, (float)value);
+                text_add_int(out, value->whole);
+}
+
+static void write_value(Dtype dtype, const TopValue *value, Text *out)
+{
+        if (!is_float(dtype))
+                top_write_integer(dtype, value, out);
+        else if (dtype == DTYPE_F64)
+                text_add_f64(out, value->value);
+        else
+                text_add_f32(out, (float)value->value);
 }
 
 static void write_row(Dtype dtype, const TopValue *top, int64_t n, const Labels *labels, Text *out)
@@ -126,7 +147,7 @@ static void write_row(Dtype dtype, const TopValue *top, int64_t n, const Labels 
                 text_add(out, i == 0 ? "{\"index\": " : ", {\"index\": ");
                 text_add_int(out, top[i].index);
                 text_add(out, ", \"value\": ");
-                write_value(dtype, top[i].value, out);
+                write_value(dtype, &top[i], out);
                 if (top[i].index < labels->n) {
                         ByteSpan line = labels->lines[top[i].index];
                         text_add(out, ", \"label\": ");

@@ -21,7 +21,8 @@ void labels_deinit(Labels *labels);
 // One of the greatest values: NaN counts as the greatest, and of equal ones the first comes first.
 typedef struct TopValue {
         int64_t index;
-        double value;
+        double value;  // of floats
+        int64_t whole; // else; uint64 wraps
 } TopValue;
 typedef struct TopRow {
         Dtype dtype;
@@ -31,6 +32,7 @@ typedef struct TopRow {
 // The `k` greatest values of a row, in `out`; *out_n: how many there are. STATUS_CANCELLED,
 // STATUS_DEADLINE.
 Status top_of_row(const RunCall *run, const TopRow *row, int64_t k, TopValue out[TOP_MAX], int64_t *out_n);
+void top_write_integer(Dtype dtype, const TopValue *value, Text *out);
 // Whether the tensor has rows of real numbers.
 bool top_applies(const Tensor *tensor);
 // For each row, as nested as the tensor without its last dimension:

@@ -94,6 +94,8 @@ static Status keep_tensor(KeptRun *run, const char *name, const Tensor *tensor)
         if (key == NULL)
                 return fail_memory();
         TRY(tensor_new(&tensor->meta, NULL, &copy));
+        if (copy->storage->n_bytes > 0) // with what lies between the elements of a view
+                memcpy(copy->storage->data, tensor_data(tensor), copy->storage->n_bytes);
         tensor_copy_data(tensor, copy);
         TRY(string_map_set(&run->tensors, key, copy, NULL));
         run->n_bytes += copy->storage->n_bytes;

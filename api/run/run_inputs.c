@@ -291,10 +291,11 @@ static Status fail_structure(const RunCall *run, const char *format, ...)
         return failure_at_argument(fail(STATUS_INPUT, "input \"%s\" %s", run->path, message), run->path);
 }
 
+// Nothing for a list or tuple, which has none.
 static void list_keys(const Tree *tree, char *out, size_t capacity)
 {
         out[0] = '\0';
-        for (uint32_t i = 0, n = 0; i < tree->n && n < capacity; i++)
+        for (uint32_t i = 0, n = 0; tree->keys != NULL && i < tree->n && n < capacity; i++)
                 n += (uint32_t)snprintf(out + n, capacity - n, "%s%s", i == 0 ? "" : ", ", tree->keys[i]);
 }
 

@@ -382,10 +382,10 @@ typedef struct GuardPath {
         uint32_t leaf;    // of the flat user inputs
 } GuardPath;
 
-static bool find_argument(const Binding *binding, GuardPath *path)
+// The argument of that name: its tree, or the flat input.
+static bool argument_named(const Binding *binding, const char *wanted, size_t n, GuardPath *path)
 {
         const Signature *signature = &binding->graph->signature;
-        size_t n = strcspn(path->at, ".[");
         const Tree *trees[2] = { NULL, NULL };
         if (signature->in_tree != NULL && signature->in_tree->n == 2) {
                 trees[0] = signature->in_tree->children[0];
@@ -393,24 +393,22 @@ static bool find_argument(const Binding *binding, GuardPath *path)
         }
         for (uint32_t i = 0; trees[0] != NULL && i < signature->n_arguments; i++) {
                 const char *name = signature->argument_names[i];
-                if (strlen(name) != n || memcmp(name, path->at, n) != 0)
+                if (strlen(name) != n || memcmp(name, wanted, n) != 0)
                         continue;
                 uint32_t n_positional = trees[0]->n;
                 if (i >= n_positional + trees[1]->n)
                         return false;
                 path->tree = i < n_positional ? trees[0]->children[i] : trees[1]->children[i - n_positional];
                 path->leaf = path->tree->first_leaf;
-                path->at += n;
                 return true;
         }
         for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
                 const Input *input = &signature->inputs[i];
                 if (input->kind == INPUT_STATE)
                         continue;
-                if (strlen(input_name(input)) == n && memcmp(input_name(input), path->at, n) == 0) {
+                if (strlen(input_name(input)) == n && memcmp(input_name(input), wanted, n) == 0) {
                         path->tree = NULL;
                         path->leaf = at;
-                        path->at += n;
                         return true;
                 }
                 at++;
@@ -418,34 +416,100 @@ static bool find_argument(const Binding *binding, GuardPath *path)
         return false;
 }
 
-// "[0]" or "['key']" into the container.
+// What stands between brackets, as Python prints it: a number or a string. Strings lose their
+// quotes and the escapes of quotes, backslashes and line ends.
+typedef struct GuardItem {
+        char text[128];
+        bool is_number;
+} GuardItem;
+
+// Takes "[...]"; false: it is not closed, or too long.
+static bool take_item(const char **at, GuardItem *out)
+{
+        const char *from = *at + 1;
+        char quote = *from == '\'' || *from == '"' ? *from++ : '\0';
+        size_t n = 0;
+        out->is_number = quote == '\0';
+        for (; *from != '\0' && *from != (quote == '\0' ? ']' : quote); from++) {
+                char c = *from;
+                if (c == '\\') {
+                        c = *++from;
+                        c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
+                }
+                if (c == '\0' || n + 1 == sizeof(out->text))
+                        return false;
+                out->text[n++] = c;
+        }
+        out->text[n] = '\0';
+        from += quote != '\0' && *from == quote;
+        if (*from != ']')
+                return false;
+        *at = from + 1;
+        return true;
+}
+
+// `x`; `a[0]` of forward(*a), whose argument is a_0; `k['x']` of forward(**k), whose argument is x.
+static bool find_argument(const Binding *binding, GuardPath *path)
+{
+        size_t n = strcspn(path->at, ".[");
+        const char *after = path->at + n;
+        GuardItem item;
+        char name[200];
+        if (argument_named(binding, path->at, n, path)) {
+                path->at = after;
+                return true;
+        }
+        if (*after != '[' || !take_item(&after, &item))
+                return false;
+        if (item.is_number)
+                snprintf(name, sizeof(name), "%.*s_%s", (int)MIN(n, (size_t)64), path->at, item.text);
+        else
+                snprintf(name, sizeof(name), "%s", item.text);
+        if (!argument_named(binding, name, strlen(name), path))
+                return false;
+        path->at = after;
+        return true;
+}
+
+static bool enter_child(GuardPath *path, uint32_t index)
+{
+        if (index >= path->tree->n)
+                return false;
+        path->tree = path->tree->children[index];
+        path->leaf = path->tree->first_leaf;
+        return true;
+}
+
+static bool enter_key(GuardPath *path, const char *key, size_t n)
+{
+        const Tree *tree = path->tree;
+        uint32_t i = 0;
+        while (tree->keys != NULL && i < tree->n &&
+               (strlen(tree->keys[i]) != n || memcmp(tree->keys[i], key, n) != 0))
+                i++;
+        return tree->keys != NULL && enter_child(path, i);
+}
+
+// "[0]", "['key']" or ".field" into the container.
 static bool enter_item(GuardPath *path)
 {
         const Tree *tree = path->tree;
+        GuardItem item;
         if (tree == NULL || tree->kind == TREE_LEAF)
                 return false;
-        const char *inside = path->at + 1;
-        uint32_t index = tree->n;
-        if (*inside == '\'' || *inside == '"') {
-                const char *end = strchr(inside + 1, *inside);
-                for (uint32_t i = 0; end != NULL && tree->keys != NULL && i < tree->n; i++) {
-                        if (strlen(tree->keys[i]) == (size_t)(end - inside - 1) &&
-                            memcmp(tree->keys[i], inside + 1, (size_t)(end - inside - 1)) == 0)
-                                index = i;
-                }
-                path->at = end == NULL ? inside : end + 1;
-        } else {
-                char *end;
-                unsigned long number = strtoul(inside, &end, 10);
-                index = end == inside || number > tree->n ? tree->n : (uint32_t)number;
-                path->at = end;
+        if (*path->at == '.') {
+                const char *field = path->at + 1;
+                size_t n = strcspn(field, ".[");
+                path->at = field + n;
+                return enter_key(path, field, n);
         }
-        if (index >= tree->n || *path->at != ']')
+        if (!take_item(&path->at, &item))
                 return false;
-        path->at++;
-        path->tree = tree->children[index];
-        path->leaf = path->tree->first_leaf;
-        return true;
+        if (!item.is_number || tree->kind == TREE_DICT)
+                return enter_key(path, item.text, strlen(item.text));
+        char *end;
+        unsigned long number = strtoul(item.text, &end, 10);
+        return end != item.text && *end == '\0' && number < tree->n && enter_child(path, (uint32_t)number);
 }
 
 static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
@@ -454,7 +518,7 @@ static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
         GuardPath path = { .at = symbol };
         if (!find_argument(binding, &path))
                 return lookup_symbol(context, symbol, out);
-        while (*path.at == '[') {
+        while (*path.at == '[' || (*path.at == '.' && path.tree != NULL && path.tree->kind != TREE_LEAF)) {
                 if (!enter_item(&path))
                         return false;
         }

@@ -65,6 +65,10 @@ static Status constant_pad_infer(OpCall *call)
                                     " and %" PRId64 " resulted in a negative output size, which is invalid. "
                                     "Check dimension %d of your input.",
                                     self->size[d], widths[2 * i], widths[2 * i + 1], d);
+                // each side cuts by itself, the first one first
+                if (MIN(widths[2 * i], 0) + self->size[d] < 0 ||
+                    MIN(widths[2 * i + 1], 0) + MIN(widths[2 * i], 0) + self->size[d] < 0)
+                        return fail(STATUS_VALUE, "narrow(): length must be non-negative.");
         }
         TRY(shape_numel(meta.rank, meta.size, &numel));
         // checked here: a run may skip the call when nobody reads its result

@@ -290,6 +290,44 @@ Test(bind, guards_reach_into_nested_arguments_and_ints)
                        VALUES(two, three, three, value_int(3)));
 }
 
+// forward(*a, **k), fields, dicts with numbers as keys, and keys that Python prints with escapes.
+Test(bind, guards_reach_whatever_python_calls_an_input)
+{
+        static Tree leaves[4] = { { .kind = TREE_LEAF, .first_leaf = 0, .n_leaves = 1 },
+                                  { .kind = TREE_LEAF, .first_leaf = 1, .n_leaves = 1 },
+                                  { .kind = TREE_LEAF, .first_leaf = 2, .n_leaves = 1 },
+                                  { .kind = TREE_LEAF, .first_leaf = 3, .n_leaves = 1 } };
+        static const char *dict_keys[] = { "3", "it's\n" }, *kwarg_keys[] = { "x" }, *fields[] = { "q" },
+                          *names[] = { "a_0", "a_1", "x" };
+        static Tree *in_dict[] = { &leaves[0], &leaves[1] }, *in_fields[] = { &leaves[2] };
+        static Tree dict = { .kind = TREE_DICT, .n = 2, .keys = dict_keys, .children = in_dict }, record = {
+                .kind = TREE_NAMEDTUPLE, .n = 1, .keys = fields, .children = in_fields, .first_leaf = 2
+        };
+        static Tree *positional[] = { &dict, &record }, *keyword[] = { &leaves[3] };
+        static Tree args = { .kind = TREE_TUPLE, .n = 2, .children = positional },
+                    kwargs = { .kind = TREE_DICT, .n = 1, .keys = kwarg_keys, .children = keyword };
+        static Tree *both[] = { &args, &kwargs };
+        static Tree whole = { .kind = TREE_TUPLE, .n = 2, .children = both };
+        static const char *const wanted[] = { "L['a'][0][3].size()[0] == 2",
+                                              "L['a'][0]['it\\'s\\n'].size()[0] == 2",
+                                              "L['a'][1].q.size()[0] == 2", "L['k']['x'].size()[0] == 2" };
+        static const char *const inputs_of[] = { "a_0_3", "a_0_s", "a_1_q", "x" };
+        for (int i = 0; i < 4; i++)
+                input(inputs_of[i], SIZES(-1), EXPRS("s0"));
+        Signature *signature = &sample.graph->signature;
+        signature->in_tree = &whole;
+        signature->argument_names = names;
+        signature->n_arguments = 3;
+        Value two = tensor(SIZES(2)), three = tensor(SIZES(3));
+        for (int i = 0; i < 4; i++) {
+                signature->n_guards = 0;
+                add_guard(wanted[i]);
+                expect_ok(VALUES(two, two, two, two));
+                Value out[8];
+                cr_assert_eq(bind(VALUES(three, three, three, three), out), STATUS_GUARD, "%s", wanted[i]);
+        }
+}
+
 // An int whose symbol or value the exporter noted, as api reads it: in size[0] of a spec of rank 0.
 static void int_input(const char *name, SymDim dim)
 {

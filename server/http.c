@@ -65,7 +65,8 @@ static void copy_header(Exchange *exchange, const char *name, char out[CALL_HEAD
         copy_cut(out, CALL_HEADER_MAX, value == NULL ? "" : value);
 }
 
-// All fields of one name, which are one list (RFC 9110, 5.3). A cut list would have another meaning.
+// All fields of one name, which are one list (RFC 9110, 5.3). A list that is cut would have another
+// meaning.
 typedef struct HeaderList {
         const char *name;
         char *out; // CALL_HEADER_MAX bytes

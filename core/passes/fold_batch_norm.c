@@ -169,8 +169,8 @@ static bool is_affine(const RecordedCall *call)
 }
 
 // ---- new constants ----
-// data[i] times `scale`, in double; whether any result is infinite or not a number, or so small that
-// it has fewer digits than the weight had.
+// data[i] times `scale`, in double; whether any result is infinite or not a number, or so small
+// that it has fewer digits than the weight had.
 static bool scale_row(float *data, int64_t n, double scale)
 {
         const uint32_t exponent = 0x7f800000u, shrinks = scale == 0 ? 0 : exponent;

@@ -189,3 +189,18 @@ Test(job, detached_it_stops_soon_and_frees_itself)
         until(0, 0);
         cr_assert_neq(sem_trywait(&house.came_back), 0, "nobody is told");
 }
+
+Test(job, it_is_answered_by_the_clock_or_changes_its_session)
+{
+        Job *job;
+        cr_assert_eq(job_new(house.workers, &job), STATUS_OK);
+        cr_expect(job_never_late(job), "a job without a deadline");
+        atomic_store(&job->deadline_ns, 1000);
+        cr_expect(!job_answer_late(job, 900), "the deadline moved after it was read");
+        cr_expect(job_answer_late(job, 1000));
+        cr_expect(!job_never_late(job), "it was answered");
+        atomic_store(&job->deadline_ns, 1000);
+        cr_expect(job_never_late(job));
+        cr_expect(!job_answer_late(job, 1000), "it changed its session");
+        job_free(job);
+}

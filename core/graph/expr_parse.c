@@ -230,6 +230,15 @@ static Status read_quoted_atom(Parser *parser, bool is_symbol)
         return add_number(parser, (ExprNumber){ .is_float = true, .f = value });
 }
 
+// The bracket behind a number or a quoted key, which may hold brackets itself; NULL: there is none.
+static const char *end_of_item(const char *item)
+{
+        char quote = *item == '\'' || *item == '"' ? *item++ : '\0';
+        while (quote != '\0' && *item != '\0' && *item != quote)
+                item += 1 + (*item == '\\' && item[1] != '\0');
+        return strchr(item, ']');
+}
+
 // L['x'].size()[0] -> "x.size()[0]", L['n'] -> "n", L['d']['a'][1] -> "d['a'][1]".
 static Status read_path(Parser *parser)
 {
@@ -243,7 +252,7 @@ static Status read_path(Parser *parser)
         while (*parser->at == '[' || (*parser->at == '.' && is_word(parser->at[1]))) {
                 const char *close = parser->at;
                 if (*parser->at == '[') {
-                        close = strchr(parser->at, ']');
+                        close = end_of_item(parser->at + 1);
                         if (close == NULL)
                                 return refuse(parser, "expected ']'");
                         close++;

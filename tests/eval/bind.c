@@ -297,7 +297,7 @@ Test(bind, guards_reach_whatever_python_calls_an_input)
                                   { .kind = TREE_LEAF, .first_leaf = 1, .n_leaves = 1 },
                                   { .kind = TREE_LEAF, .first_leaf = 2, .n_leaves = 1 },
                                   { .kind = TREE_LEAF, .first_leaf = 3, .n_leaves = 1 } };
-        static const char *dict_keys[] = { "3", "it's\n" }, *kwarg_keys[] = { "x" }, *fields[] = { "q" },
+        static const char *dict_keys[] = { "3", "it's]\n" }, *kwarg_keys[] = { "x" }, *fields[] = { "q" },
                           *names[] = { "a_0", "a_1", "x" };
         static Tree *in_dict[] = { &leaves[0], &leaves[1] }, *in_fields[] = { &leaves[2] };
         static Tree dict = { .kind = TREE_DICT, .n = 2, .keys = dict_keys, .children = in_dict }, record = {
@@ -309,7 +309,7 @@ Test(bind, guards_reach_whatever_python_calls_an_input)
         static Tree *both[] = { &args, &kwargs };
         static Tree whole = { .kind = TREE_TUPLE, .n = 2, .children = both };
         static const char *const wanted[] = { "L['a'][0][3].size()[0] == 2",
-                                              "L['a'][0]['it\\'s\\n'].size()[0] == 2",
+                                              "L['a'][0]['it\\'s]\\n'].size()[0] == 2",
                                               "L['a'][1].q.size()[0] == 2", "L['k']['x'].size()[0] == 2" };
         static const char *const inputs_of[] = { "a_0_3", "a_0_s", "a_1_q", "x" };
         for (int i = 0; i < 4; i++)

@@ -173,7 +173,8 @@ static Status take_column(Column *column, RunCall *run)
         Tensor *tensor;
         meta.size[0] = column->n;
         TRY(tensor_new(&meta, &run->task.budget, &tensor));
-        memcpy(tensor->storage->data, tensor_data(column->tensor), tensor->storage->n_bytes);
+        if (tensor->storage->n_bytes > 0)
+                memcpy(tensor->storage->data, tensor_data(column->tensor), tensor->storage->n_bytes);
         column->tensor = tensor_unref(column->tensor);
         return run_take_tensor(run, column->name, tensor);
 }

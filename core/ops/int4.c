@@ -35,14 +35,14 @@ static Status find_order(Compose *c, const PackedOrder **out_order)
                 if (strcmp(packed_on_names[i], name) == 0)
                         return STATUS_OK;
         }
-        char names[64];
-        int n = 0;
-        for (int i = 0; i < PACKED_ON_COUNT; i++)
-                n += snprintf(names + n, sizeof(names) - (size_t)n, "%s%s",
-                              i == 0                     ? ""
-                              : i == PACKED_ON_COUNT - 1 ? " or "
-                                                         : ", ",
-                              packed_on_names[i]);
+        char names[PACKED_ON_COUNT * 24];
+        size_t n = 0;
+        for (int i = 0; i < PACKED_ON_COUNT && n < sizeof(names); i++)
+                n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s",
+                                      i == 0                     ? ""
+                                      : i == PACKED_ON_COUNT - 1 ? " or "
+                                                                 : ", ",
+                                      packed_on_names[i]);
         return fail(STATUS_VALUE, "packed_on is %s, not \"%.64s\"", names, name);
 }
 

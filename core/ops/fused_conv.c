@@ -98,29 +98,29 @@ static Status check_residual(const OpCall *call)
 
 // ---- after the product ----
 typedef struct Pass {
-        const Epilogue *epilogue;
-        PointLoop *loop;
+        PointAfter after;
         float *out;
         const float *residual; // same places as out; NULL: none
 } Pass;
 
+static PointAfter after_of(const Epilogue *epilogue)
+{
+        if (epilogue->kernel == NULL)
+                return (PointAfter){ 0 };
+        return (PointAfter){ point_loop(epilogue->kernel, POINT_F32), epilogue->params };
+}
+
 static void finish_piece(void *argument, int64_t begin, int64_t end)
 {
         const Pass *pass = argument;
-        atomic_bool unused = false;
         for (int64_t i = begin; i < end; i += CHUNK) {
-                size_t n = (size_t)MIN(end - i, (int64_t)CHUNK);
+                int64_t n = MIN(end - i, (int64_t)CHUNK);
                 float *out = pass->out + i;
                 const float *residual = pass->residual == NULL ? NULL : pass->residual + i;
-                for (size_t k = 0; residual != NULL && k < n; k++)
+                for (int64_t k = 0; residual != NULL && k < n; k++)
                         out[k] += residual[k];
-                const void *in[] = { out };
-                if (pass->loop != NULL)
-                        pass->loop(&(PointTile){ .in = in,
-                                                 .out = out,
-                                                 .n = n,
-                                                 .params = &pass->epilogue->params,
-                                                 .zero_divisor = &unused });
+                if (pass->after.loop != NULL)
+                        point_after(&pass->after, out, n, 1, n);
         }
 }
 
@@ -129,10 +129,9 @@ static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
 {
         const TensorMeta *out = run->out_meta[0], *residual = adds ? run->in_meta[RESIDUAL_OPERAND] : NULL;
         int64_t n = meta_numel(out);
-        Pass pass = { .epilogue = epilogue,
+        Pass pass = { .after = after_of(epilogue),
                       .out = run->out[0],
                       .residual = residual == NULL ? NULL : run->in[RESIDUAL_OPERAND] };
-        pass.loop = epilogue->kernel == NULL ? NULL : point_loop(epilogue->kernel, POINT_F32);
         if (residual != NULL && !meta_same_places(out, residual)) {
                 PointParams one = { .of = { { .f = 1 } } };
                 PointOperand operands[] = { { .data = run->out[0], .meta = out },
@@ -141,7 +140,7 @@ static Status finish(const OpRun *run, const Epilogue *epilogue, bool adds)
                                   run->out[0], out));
                 pass.residual = NULL;
         }
-        if (pass.residual == NULL && pass.loop == NULL)
+        if (pass.residual == NULL && pass.after.loop == NULL)
                 return STATUS_OK;
         return parallel_for(run->ctx, n, GRAIN, finish_piece, &pass);
 }
@@ -179,7 +178,7 @@ static Status fused_linear_run(const OpRun *run)
 typedef struct FusedImpl {
         PackedProduct product;
         Epilogue epilogue;
-        bool clamped; // the product applies the clamp, if its kind finishes
+        bool finished; // by the product, if its kind finishes
 } FusedImpl;
 
 static void fused_free(void *impl)
@@ -199,35 +198,20 @@ static Status fused_run(const OpRun *run)
                 return finish(run, &fused->epilogue, true);
         }
         TRY(packed_product_run(&fused->product, run, residual));
-        return fused->clamped ? STATUS_OK : finish(run, &fused->epilogue, false);
+        return fused->finished ? STATUS_OK : finish(run, &fused->epilogue, false);
 }
 
-static Status fused_pack(PackedProduct *take_product, const Epilogue *epilogue, bool clamped,
-                         Packed *out_packed)
-{
-        if (take_product->kind == NULL)
-                return STATUS_OK;
-        FusedImpl *fused = calloc(1, sizeof(*fused));
-        if (fused == NULL) {
-                packed_product_deinit(take_product);
-                return fail_memory();
-        }
-        *fused = (FusedImpl){ .product = *take_product, .epilogue = *epilogue, .clamped = clamped };
-        *out_packed = (Packed){ .run = fused_run,
-                                .impl = fused,
-                                .free_impl = fused_free,
-                                .kernel = take_product->name,
-                                .scratch_bytes = take_product->scratch_bytes,
-                                .baked = take_product->baked };
-        return STATUS_OK;
-}
-
-// The clamp that a product can apply itself. It must come after the residual, so a residual of
-// another layout leaves the product without a clamp.
-static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
+// A residual is added first, and one of another layout is not added by the product.
+static bool can_finish(const OpCall *call)
 {
         const TensorMeta *residual = arg_meta(call, (int)call->n_args - 1);
-        if (residual != NULL && !meta_same_places(&call->outs[0].meta, residual))
+        return residual == NULL || meta_same_places(&call->outs[0].meta, residual);
+}
+
+// The clamp that a product can apply itself.
+static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
+{
+        if (!can_finish(call))
                 return (DirectClamp){ 0 };
         if (epilogue->kernel == &point_relu)
                 return (DirectClamp){ .on = true, .high = INFINITY };
@@ -238,6 +222,32 @@ static DirectClamp clamp_of(const OpCall *call, const Epilogue *epilogue)
         return (DirectClamp){ 0 };
 }
 
+static Status fused_pack(PackedProduct *take_product, const OpCall *call, const Epilogue *epilogue,
+                         Packed *out_packed)
+{
+        if (take_product->kind == NULL)
+                return STATUS_OK;
+        FusedImpl *fused = calloc(1, sizeof(*fused));
+        if (fused == NULL) {
+                packed_product_deinit(take_product);
+                return fail_memory();
+        }
+        *fused = (FusedImpl){ .product = *take_product, .epilogue = *epilogue };
+        fused->finished = epilogue->kernel == NULL || clamp_of(call, epilogue).on;
+        if (!fused->finished && take_product->kind->then != NULL && can_finish(call)) {
+                PointAfter after = after_of(epilogue);
+                take_product->kind->then(take_product->impl, &after);
+                fused->finished = true;
+        }
+        *out_packed = (Packed){ .run = fused_run,
+                                .impl = fused,
+                                .free_impl = fused_free,
+                                .kernel = take_product->name,
+                                .scratch_bytes = take_product->scratch_bytes,
+                                .baked = take_product->baked };
+        return STATUS_OK;
+}
+
 static Status fused_conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         PackedProduct product;
@@ -245,7 +255,7 @@ static Status fused_conv_pack(const OpCall *call, const PackContext *context, Pa
         TRY(read_epilogue(call, &epilogue));
         DirectClamp clamp = clamp_of(call, &epilogue);
         TRY(conv_product_new(call, context, &clamp, &product));
-        return fused_pack(&product, &epilogue, clamp.on || epilogue.kernel == NULL, out_packed);
+        return fused_pack(&product, call, &epilogue, out_packed);
 }
 
 static Status fused_linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
@@ -255,7 +265,7 @@ static Status fused_linear_pack(const OpCall *call, const PackContext *context, 
         TRY(read_epilogue(call, &epilogue));
         DirectClamp clamp = clamp_of(call, &epilogue);
         TRY(linear_product_new(call, context, &clamp, &product));
-        return fused_pack(&product, &epilogue, clamp.on || epilogue.kernel == NULL, out_packed);
+        return fused_pack(&product, call, &epilogue, out_packed);
 }
 
 static const ConvRow fused_conv_row = { .dilation_arg = CONV_DILATION,

@@ -3,6 +3,7 @@
 // leaves Packed.run NULL when nothing faster than the row's own kernel is at hand.
 #pragma once
 #include "core/kernels/conv/direct.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "core/ops/op.h"
 
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed);   // rows of conv.c
@@ -18,6 +19,8 @@ typedef struct ProductAlgorithm { // an implementation: the functions for `impl`
         bool finishes; // adds the residual and clamps; otherwise the caller does
         Status (*run)(const PackedProduct *product, const OpRun *run, const float *residual);
         void (*free)(void *impl);
+        // runs a pointwise row over the results, after residual and clamp; NULL: the caller does
+        void (*then)(void *impl, const PointAfter *after);
 } ProductAlgorithm;
 struct PackedProduct {
         const ProductAlgorithm *kind; // NULL: none

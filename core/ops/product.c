@@ -97,13 +97,23 @@ static void free_winograd(void *impl)
         winograd_free(impl);
 }
 
-static const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, parts_free };
-static const ProductAlgorithm packed_product = { "packed", true, run_packed, free_packed };
-static const ProductAlgorithm narrow_product = { "narrow", true, run_narrow, free_narrow };
-static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct };
-static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise };
-static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd };
-static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd };
+static void then_packed(void *impl, const PointAfter *after)
+{
+        packed_matmul_then(impl, after);
+}
+
+static void then_narrow(void *impl, const PointAfter *after)
+{
+        narrow_matmul_then(impl, after);
+}
+
+static const ProductAlgorithm onednn_product = { "onednn", false, run_onednn, parts_free, NULL };
+static const ProductAlgorithm packed_product = { "packed", true, run_packed, free_packed, then_packed };
+static const ProductAlgorithm narrow_product = { "narrow", true, run_narrow, free_narrow, then_narrow };
+static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct, NULL };
+static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise, NULL };
+static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd, NULL };
+static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd, NULL };
 static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &winograd_4,
                                                       &winograd_2, &onednn_product };
 
@@ -241,7 +251,13 @@ static void free_gathered(void *impl)
         free(gathered);
 }
 
-static const ProductAlgorithm gathered_product = { "gathered", true, run_gathered, free_gathered };
+static void then_gathered(void *impl, const PointAfter *after)
+{
+        narrow_matmul_then(((Gathered *)impl)->narrow, after);
+}
+
+static const ProductAlgorithm gathered_product = { "gathered", true, run_gathered, free_gathered,
+                                                   then_gathered };
 
 static Status make_gathered(const TensorMeta *left, const DnnlMatmul *matmul, Precision precision,
                             const DirectClamp *clamp, PackedProduct *out_product)
@@ -551,7 +567,7 @@ static void free_turned(void *impl)
         free(turned);
 }
 
-static const ProductAlgorithm turned_product = { "turned", false, run_turned, free_turned };
+static const ProductAlgorithm turned_product = { "turned", false, run_turned, free_turned, NULL };
 
 // One sample as [places, channels]; false: the places are not equally spaced.
 static bool sample_rows(const TensorMeta *batched, TensorMeta *out)

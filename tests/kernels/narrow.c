@@ -147,6 +147,7 @@ static void run_case(Case *made, Precision precision)
         cr_assert_eq(narrow_matmul_new(&made->matmul, precision, &made->clamp, &narrow), STATUS_OK);
         cr_assert_eq(narrow == NULL, isa_level() == ISA_PORTABLE);
         if (narrow != NULL) {
+                narrow_matmul_then(narrow, &made->after);
                 size_t n_scratch = narrow_matmul_scratch(narrow);
                 void *scratch = guarded_new(n_scratch);
                 memset(made->out, 0xff, (size_t)made->out_floats * sizeof(float));
@@ -170,15 +171,21 @@ static void run_shapes(Precision precision)
         {
                 for (int64_t m = 1; m <= 14; m++)
                         for (size_t c = 0; c < ARRAY_LENGTH(columns); c++) {
-                                Case made = make_case(&sample, m, columns[c], sample_int(&sample, 16, 90),
-                                                      c % 2 == 0);
+                                Case made = make_case_then(&sample, m, columns[c],
+                                                           sample_int(&sample, 16, 90), c % 2 == 0);
                                 run_case(&made, precision);
                                 free_case(&made);
                         }
                 // several groups of rows
-                Case large = make_case(&sample, 150, 40, 1500, true);
+                Case large = make_case_then(&sample, 150, 40, 1500, true);
                 run_case(&large, precision);
                 free_case(&large);
+                // more panels and rows than what follows takes at once
+                Case wide = make_case(&sample, 150, 1200, 20, true);
+                wide.after.loop = doubled;
+                wide.matmul.n_threads = 1;
+                run_case(&wide, precision);
+                free_case(&wide);
         }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a packed constant: every result against the chains that it is said to be, bit by
-// bit, on each instruction set, whatever the number of rows and threads.
+// bit, on each instruction set, whatever the number of rows and threads, and what follows them.
 #include "core/kernels/product/packed.h"
 #include "tests/kernels/chain.h"
 #include "tests/kernels/product_case.h"
@@ -26,6 +26,7 @@ static void run_case(Case *made)
         cr_assert_eq(packed_matmul_new(&made->matmul, &made->clamp, &packed), STATUS_OK);
         cr_assert_eq(packed == NULL, isa_level() == ISA_PORTABLE);
         if (packed != NULL) {
+                packed_matmul_then(packed, &made->after);
                 memset(made->out, 0xff, (size_t)made->out_floats * sizeof(float));
                 size_t n_scratch = packed_matmul_scratch(packed);
                 void *scratch = guarded_new(n_scratch);
@@ -46,31 +47,37 @@ Test(packed, every_result_is_a_chain_of_multiply_adds_for_each_block)
         {
                 for (int64_t m = 1; m <= 15; m++)
                         for (size_t c = 0; c < ARRAY_LENGTH(columns); c++) {
-                                Case made = make_case(&sample, m, columns[c], sample_int(&sample, 1, 70),
-                                                      c % 2 == 0);
+                                Case made = make_case_then(&sample, m, columns[c], sample_int(&sample, 1, 70),
+                                                           c % 2 == 0);
                                 run_case(&made);
                                 free_case(&made);
                         }
                 // as many steps as dense tiles of every instruction set want
                 for (int64_t m = 3; m <= 15; m++) {
-                        Case made = make_case(&sample, m, 65 + m, 512 + m, true);
+                        Case made = make_case_then(&sample, m, 65 + m, 512 + m, true);
                         run_case(&made);
                         free_case(&made);
                 }
                 // several blocks, for wide tiles, tiles of rows as they lie and dense ones
                 for (int64_t m = 1; m <= 9; m += 2)
                         for (size_t c = 0; c < ARRAY_LENGTH(columns); c += 3) {
-                                Case deep = make_case(&sample, m, columns[c], 1024 * 2 + m, true);
+                                Case deep = make_case_then(&sample, m, columns[c], 1024 * 2 + m, true);
                                 run_case(&deep);
                                 free_case(&deep);
                         }
                 // several groups of rows, and a depth that is a multiple of 4 KiB
-                Case large = make_case(&sample, 90, 40, 1024, true);
+                Case large = make_case_then(&sample, 90, 40, 1024, true);
                 run_case(&large);
                 free_case(&large);
+                // more panels and rows than what follows takes at once
+                Case wide = make_case(&sample, 250, 1200, 20, true);
+                wide.after.loop = doubled;
+                wide.matmul.n_threads = 1;
+                run_case(&wide);
+                free_case(&wide);
                 // sums in three blocks, several groups of rows, and threads that share panels
                 for (int threads = 1; threads <= 3; threads += 2) {
-                        Case deep = make_case(&sample, 250, 145, 2050, true);
+                        Case deep = make_case_then(&sample, 250, 145, 2050, true);
                         deep.matmul.n_threads = threads;
                         run_case(&deep);
                         free_case(&deep);

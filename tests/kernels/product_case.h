@@ -3,11 +3,13 @@
 #pragma once
 #include "core/kernels/conv/panels.h"
 #include "core/kernels/dnnl/primitive.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "tests/kernels/sample.h"
 
 typedef struct Case {
         DnnlMatmul matmul;
         DirectClamp clamp;
+        PointAfter after; // `doubled`, or none
         float *a, *b, *bias, *residual, *out;
         int64_t a_floats, out_floats;
 } Case;
@@ -17,6 +19,14 @@ static inline float *random_floats(Sample *sample, int64_t n)
         float *data = guarded_new((size_t)n * sizeof(float));
         sample_fill(sample, DTYPE_F32, data, n);
         return data;
+}
+
+// What follows: done twice or not at all, it is seen.
+static inline void doubled(const PointTile *tile)
+{
+        float *out = tile->out;
+        for (size_t i = 0; i < tile->n; i++)
+                out[i] = ((const float *)tile->in[0])[i] * 2;
 }
 
 // Rows of a and of the result stand `a_gap` and `out_gap` floats further apart than they are long.
@@ -49,6 +59,14 @@ static inline Case make_case(Sample *sample, int64_t m, int64_t n, int64_t k, bo
         return made;
 }
 
+static inline Case make_case_then(Sample *sample, int64_t m, int64_t n, int64_t k, bool b_transposed)
+{
+        Case made = make_case(sample, m, n, k, b_transposed);
+        if (sample_int(sample, 0, 1) == 0)
+                made.after.loop = doubled;
+        return made;
+}
+
 static inline void free_case(Case *made)
 {
         guarded_check(made->a, (size_t)made->a_floats * sizeof(float));
@@ -68,9 +86,9 @@ static inline const float *residual_at(const Case *made, int64_t i, int64_t j)
 
 static inline float clamped(const Case *made, float sum)
 {
-        if (!made->clamp.on || isnan(sum))
-                return sum;
-        return fminf(fmaxf(sum, made->clamp.low), made->clamp.high);
+        if (made->clamp.on && !isnan(sum))
+                sum = fminf(fmaxf(sum, made->clamp.low), made->clamp.high);
+        return made->after.loop == NULL ? sum : sum * 2;
 }
 
 static inline float finished(const Case *made, int64_t i, int64_t j, float sum)

@@ -52,6 +52,16 @@ void panels_deinit(Panels *panels);
 void panels_set(const Panels *panels, float *weights, int64_t panel, int64_t k, const float *from,
                 int64_t step);
 
+// A pointwise row that follows is run over the results of some rows and panels while they are near.
+enum { PANELS_AFTER_ROWS = 128, PANELS_AFTER_BYTES = 256 << 10, PANELS_AFTER_LEAST = 16 };
+
+// Panels of `width` columns whose results for `n_rows` rows it takes at once.
+static inline int64_t panels_after(int64_t n_rows, int64_t width)
+{
+        int64_t bytes = n_rows * width * (int64_t)sizeof(float);
+        return MAX(PANELS_AFTER_BYTES / bytes, (int64_t)PANELS_AFTER_LEAST);
+}
+
 // Pieces that the panels are cut into, so that all threads have work where the groups are few.
 static inline int64_t panels_chunks(int64_t n_panels, int64_t n_groups, int n_threads)
 {

@@ -368,3 +368,16 @@ Status pointwise_run(const RunContext *ctx, const PointCall *call, void *out, co
                 return fail(STATUS_RUN, "ZeroDivisionError");
         return STATUS_OK;
 }
+
+void point_after(const PointAfter *after, float *results, int64_t step, int64_t n_rows, int64_t n)
+{
+        atomic_bool unused = false;
+        for (int64_t row = 0; row < n_rows; row++, results += step) {
+                const void *in[] = { results };
+                after->loop(&(PointTile){ .in = in,
+                                          .out = results,
+                                          .n = (size_t)n,
+                                          .params = &after->params,
+                                          .zero_divisor = &unused });
+        }
+}

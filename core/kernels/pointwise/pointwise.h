@@ -132,3 +132,11 @@ PointParams point_params_for(const PointParams *params, Dtype common, bool exact
 // one otherwise. Fails with "ZeroDivisionError", a cancelled run, or STATUS_INTERNAL when the row
 // lacks the class.
 Status pointwise_run(const RunContext *ctx, const PointCall *call, void *out, const TensorMeta *out_meta);
+
+// A row of one operand for the float32 results of another kernel; loop NULL: none.
+typedef struct PointAfter {
+        PointLoop *loop;
+        PointParams params; // by point_params_for
+} PointAfter;
+// In place, over `n_rows` rows of `n` results each, `step` apart.
+void point_after(const PointAfter *after, float *results, int64_t step, int64_t n_rows, int64_t n);

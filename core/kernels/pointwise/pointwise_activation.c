@@ -4,6 +4,4 @@
 
 // PyTorch gives contiguous float32 tensors of more than one element to oneDNN, whose gelu(inf) is
 // NaN; all its other paths give inf, as the row gelu_at_infinity does.
-#define GELU_AT_INFINITY(x) (bits == 32 && (x) == K(INFINITY) ? K(NAN) : K(0))
-
 #include "core/kernels/pointwise/pointwise_activation.def"

@@ -27,6 +27,8 @@ struct NarrowMatmul {
         const NarrowKind *kind;
         Precision precision;
         DirectClamp clamp;
+        PointAfter after;
+        int n_threads;
         int64_t n_rows, n_k, n_columns, a_step, out_step;
         DirectRun run;           // the steps of a sum
         int64_t n_panels, width; // columns of a panel
@@ -148,6 +150,16 @@ static bool fits(const DnnlMatmul *matmul)
                out->size[1] >= LEAST_COLUMNS;
 }
 
+static void divide(NarrowMatmul *matmul)
+{
+        int64_t rows = PANELS_GROUP_BYTES / 4 / matmul->run.n, most = matmul->kind->most_rows;
+        if (matmul->after.loop != NULL)
+                rows = MIN(rows, PANELS_AFTER_ROWS);
+        matmul->group = MAX(rows / most, (int64_t)1) * most;
+        matmul->n_groups = (matmul->n_rows + matmul->group - 1) / matmul->group;
+        matmul->n_chunks = panels_chunks(matmul->n_panels, matmul->n_groups, matmul->n_threads);
+}
+
 static void plan(const DnnlMatmul *from, Precision precision, NarrowMatmul *matmul)
 {
         const NarrowIsa *isa = narrow_isa();
@@ -164,10 +176,8 @@ static void plan(const DnnlMatmul *from, Precision precision, NarrowMatmul *matm
         matmul->n_panels = (matmul->n_columns + matmul->width - 1) / matmul->width;
         // so that the largest sum fits 32 bits
         matmul->most = (int)MIN(INT32_MAX / NARROW_WEIGHT_STEPS / matmul->n_k, (int64_t)kind->most_steps);
-        matmul->group =
-                MAX(PANELS_GROUP_BYTES / 4 / matmul->run.n / kind->most_rows, (int64_t)1) * kind->most_rows;
-        matmul->n_groups = (matmul->n_rows + matmul->group - 1) / matmul->group;
-        matmul->n_chunks = panels_chunks(matmul->n_panels, matmul->n_groups, from->n_threads);
+        matmul->n_threads = from->n_threads;
+        divide(matmul);
         snprintf(matmul->name, sizeof(matmul->name), "%s:%s", precision_names[precision], kind->name);
 }
 
@@ -191,6 +201,12 @@ Status narrow_matmul_new(const DnnlMatmul *from, Precision precision, const Dire
         }
         *out_matmul = matmul;
         return STATUS_OK;
+}
+
+void narrow_matmul_then(NarrowMatmul *matmul, const PointAfter *after)
+{
+        matmul->after = *after;
+        divide(matmul);
 }
 
 void narrow_matmul_free(NarrowMatmul *matmul)
@@ -286,6 +302,19 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
         }
 }
 
+// As follow in packed.c.
+static void follow(const NarrowRun *run, int64_t group, int64_t *first, int64_t end, bool is_last)
+{
+        const NarrowMatmul *matmul = run->matmul;
+        int64_t begin = group * matmul->group, n_rows = MIN(matmul->n_rows - begin, matmul->group),
+                column = *first * matmul->width;
+        if (matmul->after.loop == NULL || (!is_last && end - *first < panels_after(n_rows, matmul->width)))
+                return;
+        point_after(&matmul->after, run->out + begin * matmul->out_step + column, matmul->out_step, n_rows,
+                    MIN(end * matmul->width, matmul->n_columns) - column);
+        *first = end;
+}
+
 static void run_piece(void *argument, int64_t begin, int64_t end)
 {
         const NarrowRun *run = argument;
@@ -300,10 +329,12 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
         Work work = { .ctx = run->ctx };
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t group = piece / matmul->n_chunks, chunk = piece % matmul->n_chunks;
-                int64_t last = (chunk + 1) * matmul->n_panels / matmul->n_chunks;
-                for (int64_t panel = chunk * matmul->n_panels / matmul->n_chunks; panel < last && !work.stops;
-                     panel++)
+                int64_t first = chunk * matmul->n_panels / matmul->n_chunks,
+                        last = (chunk + 1) * matmul->n_panels / matmul->n_chunks, done = first;
+                for (int64_t panel = first; panel < last && !work.stops; panel++) {
                         run_panel(run, group, panel, &work, &tile);
+                        follow(run, group, &done, panel + 1, panel + 1 == last);
+                }
         }
 }
 

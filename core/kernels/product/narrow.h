@@ -8,6 +8,7 @@
 #include "core/kernels/conv/panels.h"
 #include "core/kernels/dnnl/primitive.h"
 #include "core/kernels/numeric_policy.h"
+#include "core/kernels/pointwise/pointwise.h"
 
 typedef struct NarrowMatmul NarrowMatmul;
 
@@ -15,7 +16,8 @@ typedef struct NarrowMatmul NarrowMatmul;
 // finite, and where the factor is too small to be worth it.
 Status narrow_matmul_new(const DnnlMatmul *matmul, Precision precision, const DirectClamp *clamp,
                          NarrowMatmul **out_matmul);
-void narrow_matmul_free(NarrowMatmul *matmul); // NULL-safe
+void narrow_matmul_then(NarrowMatmul *matmul, const PointAfter *after); // as packed_matmul_then
+void narrow_matmul_free(NarrowMatmul *matmul);                          // NULL-safe
 const char *narrow_matmul_name(const NarrowMatmul *matmul);
 size_t narrow_matmul_scratch(const NarrowMatmul *matmul);
 // As packed_matmul_run. `scratch`: narrow_matmul_scratch bytes, 64-byte aligned. A row of int8 that

@@ -13,6 +13,7 @@
 struct PackedMatmul {
         Panels panels;
         DirectClamp clamp;
+        PointAfter after;
         int64_t n_rows, a_step, out_step;
         int n_threads;
         int64_t most;                      // rows of a tile
@@ -54,6 +55,19 @@ static Status pack(const DnnlMatmul *matmul, Panels *panels)
         return STATUS_OK;
 }
 
+static void divide(PackedMatmul *packed)
+{
+        int64_t n_blocks = packed->dense ? packed->panels.n_blocks : 1,
+                deep = (packed->panels.n_k + n_blocks - 1) / n_blocks,
+                most_bytes = packed->dense ? DENSE_GROUP_BYTES : PANELS_GROUP_BYTES,
+                rows = most_bytes / (int64_t)sizeof(float) / deep;
+        if (packed->after.loop != NULL)
+                rows = MIN(rows, PANELS_AFTER_ROWS);
+        packed->group = MAX(rows / packed->most, (int64_t)1) * packed->most;
+        packed->n_groups = (packed->n_rows + packed->group - 1) / packed->group;
+        packed->n_chunks = panels_chunks(packed->panels.n_panels, packed->n_groups, packed->n_threads);
+}
+
 static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
 {
         int64_t n_k = matmul->a.size[1];
@@ -66,13 +80,7 @@ static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
                         packed->n_rows > DIRECT_WIDE_PIXELS && packed->panels.n_panels >= DENSE_PANELS;
         packed->most = packed->dense ? packed->panels.isa->max_pixels
                                      : panels_most_pixels(packed->panels.isa, packed->a_step);
-        int64_t n_blocks = packed->dense ? packed->panels.n_blocks : 1,
-                deep = (n_k + n_blocks - 1) / n_blocks,
-                most_bytes = packed->dense ? DENSE_GROUP_BYTES : PANELS_GROUP_BYTES;
-        packed->group =
-                MAX(most_bytes / (int64_t)sizeof(float) / deep / packed->most, (int64_t)1) * packed->most;
-        packed->n_groups = (packed->n_rows + packed->group - 1) / packed->group;
-        packed->n_chunks = panels_chunks(packed->panels.n_panels, packed->n_groups, matmul->n_threads);
+        divide(packed);
         snprintf(packed->name, sizeof(packed->name), "packed:%s", isa_name(packed->panels.isa->isa));
 }
 
@@ -93,6 +101,12 @@ Status packed_matmul_new(const DnnlMatmul *matmul, const DirectClamp *clamp, Pac
         plan(matmul, packed);
         *out_matmul = packed;
         return STATUS_OK;
+}
+
+void packed_matmul_then(PackedMatmul *matmul, const PointAfter *after)
+{
+        matmul->after = *after;
+        divide(matmul);
 }
 
 void packed_matmul_free(PackedMatmul *matmul)
@@ -154,6 +168,18 @@ static int64_t part_at(const Group *group, int64_t part)
         return part * group->part_rows + MIN(part, group->longer_parts);
 }
 
+// What follows, for panels from `*first` to `end`, once they are enough or the last ones.
+static void follow(const MatmulRun *run, const Group *group, int64_t *first, int64_t end, bool is_last)
+{
+        const PackedMatmul *matmul = run->matmul;
+        int64_t width = panels_width(&matmul->panels), column = *first * width;
+        if (matmul->after.loop == NULL || (!is_last && end - *first < panels_after(group->n_rows, width)))
+                return;
+        point_after(&matmul->after, run->out + group->begin * matmul->out_step + column, matmul->out_step,
+                    group->n_rows, MIN(end * width, matmul->panels.n_columns) - column);
+        *first = end;
+}
+
 // ---- dense tiles ----
 static void lay_out_group(const MatmulRun *run, const Group *group, Work *work)
 {
@@ -213,16 +239,19 @@ static void run_dense_piece(void *argument, int64_t begin, int64_t end)
                 .of = { .out_step = matmul->out_step, .low = matmul->clamp.low, .high = matmul->clamp.high }
         };
         Work work = { .ctx = run->ctx };
-        int64_t n_panels = matmul->panels.n_panels;
+        int64_t n_panels = matmul->panels.n_panels, n_blocks = matmul->panels.n_blocks;
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 Group group = group_at(run, piece / matmul->n_chunks);
-                int64_t chunk = piece % matmul->n_chunks;
+                int64_t chunk = piece % matmul->n_chunks, first = chunk * n_panels / matmul->n_chunks,
+                        last = (chunk + 1) * n_panels / matmul->n_chunks, done = first;
                 if (!lays_out_all(matmul))
                         lay_out_group(run, &group, &work);
-                for (int64_t block = 0; block < matmul->panels.n_blocks; block++)
-                        for (int64_t panel = chunk * n_panels / matmul->n_chunks;
-                             panel < (chunk + 1) * n_panels / matmul->n_chunks && !work.stops; panel++)
+                for (int64_t block = 0; block < n_blocks; block++)
+                        for (int64_t panel = first; panel < last && !work.stops; panel++) {
                                 run_dense_panel(run, &group, block, panel, &work, &tile);
+                                if (block == n_blocks - 1)
+                                        follow(run, &group, &done, panel + 1, panel + 1 == last);
+                        }
         }
 }
 
@@ -281,10 +310,13 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 Group rows = group_at(run, piece / matmul->n_chunks);
                 int64_t chunk = piece % matmul->n_chunks, last = (chunk + 1) * n_panels / matmul->n_chunks;
-                for (int64_t panel = chunk * n_panels / matmul->n_chunks; panel < last; panel += n) {
+                int64_t first = chunk * n_panels / matmul->n_chunks, done = first;
+                for (int64_t panel = first; panel < last; panel += n) {
                         n = panels_at_once(matmul, rows.n_rows, panel, last);
                         for (int64_t block = 0; block < n_blocks && !work.stops; block++)
                                 run_block(run, &rows, panel, n, block, &work);
+                        if (!work.stops)
+                                follow(run, &rows, &done, panel + n, panel + n == last);
                 }
         }
 }

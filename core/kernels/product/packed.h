@@ -6,6 +6,7 @@
 #pragma once
 #include "core/kernels/conv/panels.h"
 #include "core/kernels/dnnl/primitive.h"
+#include "core/kernels/pointwise/pointwise.h"
 
 typedef struct PackedMatmul PackedMatmul;
 
@@ -13,6 +14,8 @@ typedef struct PackedMatmul PackedMatmul;
 // rows of a and out contiguous; matmul->epilogue must be empty. Else, and where the CPU lacks the
 // instructions, *out_matmul stays NULL (STATUS_OK).
 Status packed_matmul_new(const DnnlMatmul *matmul, const DirectClamp *clamp, PackedMatmul **out_matmul);
+// `after` follows the residual and the clamp; before the first run.
+void packed_matmul_then(PackedMatmul *matmul, const PointAfter *after);
 void packed_matmul_free(PackedMatmul *matmul); // NULL-safe
 const char *packed_matmul_name(const PackedMatmul *matmul);
 size_t packed_matmul_scratch(const PackedMatmul *matmul);

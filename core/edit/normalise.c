@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // normalise.c: calls by names of Python become calls of the overload that they reach.
 //
-// A node's type is not known, so a call may fit several overloads. It is only changed where the
-// choice does not matter: the others take a number where the chosen one takes a tensor, which takes
-// numbers, too. Calls with several results stay: by Python's names lists are tuples, and items have
-// names.
+// What a node holds is not always known, so a call may fit several overloads. It is only changed
+// where the choice does not matter: the others take a number where the chosen one takes a tensor,
+// and that is known to be one, or numbers may stand in its place. Calls with several results stay:
+// by Python's names lists are tuples, and items have names.
 #include <string.h>
 #include "core/edit/edit_parts.h"
 #include "core/edit/passes.h"
@@ -22,8 +22,29 @@ static bool is_number(const SchemaArg *arg)
         return !arg->is_list && (arg->type == ARG_SCALAR || arg->type == ARG_INT || arg->type == ARG_FLOAT);
 }
 
-static bool may_stand_for(const Overload *chosen, const Overload *other)
+static bool holds_tensor(Value value)
 {
+        if (value.kind != VALUE_NODE)
+                return false;
+        const Node *node = value.node;
+        const Input *input = edit_node_of(node)->input;
+        if (input != NULL)
+                return input->kind == INPUT_STATE || input->value_kind == VALUE_TENSOR;
+        const Overload *overload = node->op == OP_CALL_FUNCTION ? op_find(node->target) : NULL;
+        return node->spec != NULL || (overload != NULL && overload->schema.returns == RETURN_ONE &&
+                                      overload->schema.return_types[0].type == ARG_TENSOR);
+}
+
+// A call, bound to the overload that was chosen for it.
+typedef struct Choice {
+        const Overload *chosen;
+        const Value *args;
+        uint64_t given;
+} Choice;
+
+static bool may_stand_for(const Choice *choice, const Overload *other)
+{
+        const Overload *chosen = choice->chosen;
         if (chosen == other)
                 return true;
         if (chosen->schema.n_args != other->schema.n_args)
@@ -31,18 +52,20 @@ static bool may_stand_for(const Overload *chosen, const Overload *other)
         for (uint32_t i = 0; i < chosen->schema.n_args; i++) {
                 const SchemaArg *a = &chosen->schema.args[i], *b = &other->schema.args[i];
                 bool same = a->type == b->type && a->is_list == b->is_list;
-                bool tensor = a->type == ARG_TENSOR && !a->is_list && is_number(b);
+                bool tensor = a->type == ARG_TENSOR && !a->is_list && is_number(b) &&
+                              ((chosen->op->flags & OP_NUMBERS) != 0 || (choice->given >> i & 1) == 0 ||
+                               holds_tensor(choice->args[i]));
                 if (strcmp(a->name, b->name) != 0 || (!same && !tensor))
                         return false;
         }
         return true;
 }
 
-static bool is_decided(const Target *target, const Overload *chosen, const CallArgs *call)
+static bool is_decided(const Target *target, const Choice *choice, const CallArgs *call)
 {
         for (uint32_t i = 0; i < target->n_overloads; i++) {
                 if (schema_fits(&target->overloads[i]->schema, call, BIND_STRICT) &&
-                    !may_stand_for(chosen, target->overloads[i]))
+                    !may_stand_for(choice, target->overloads[i]))
                         return false;
         }
         return true;
@@ -105,12 +128,14 @@ static Status lay_out(const Schema *schema, const Value *args, uint64_t given, V
 static Status call_overload(Edit *edit, Node *node, const Overload *overload, const CallArgs *call,
                             uint32_t *out_n)
 {
+        const Target *target = target_of(node);
         Value args[SCHEMA_MAX_ARGS];
         uint64_t given;
         _cleanup_(value_clear) Value new_args = value_none();
         _cleanup_(value_clear) Value new_kwargs = value_none();
         TRY(schema_bind(&overload->schema, call, BIND_NUMBERS, args, &given));
-        bool decided = !has_lone_node(&overload->schema, args, given);
+        Choice choice = { overload, args, given };
+        bool decided = !has_lone_node(&overload->schema, args, given) && is_decided(target, &choice, call);
         Status status = decided ? lay_out(&overload->schema, args, given, &new_args, &new_kwargs) : STATUS_OK;
         schema_release(&overload->schema, args, given);
         if (status != STATUS_OK || !decided)
@@ -131,8 +156,7 @@ static Status normalise(Edit *edit, Node *node, uint32_t *out_n)
                           .n_kwargs = node->kwargs.dict->n };
         const Overload *overload = target == NULL ? NULL : target_choose(target, &call);
         if (overload == NULL || strcmp(overload->schema.ns, "aten") != 0 ||
-            overload->schema.returns != RETURN_ONE || strcmp(overload->target, node->target) == 0 ||
-            !is_decided(target, overload, &call))
+            overload->schema.returns != RETURN_ONE || strcmp(overload->target, node->target) == 0)
                 return STATUS_OK;
         return failure_at_node(call_overload(edit, node, overload, &call, out_n), node->name);
 }

@@ -10,7 +10,7 @@
 #include "core/compile/check.h"
 #include "core/engine/kept.h"
 #include "core/engine/private.h"
-#include "core/graph/expr.h"
+#include "core/eval/guards.h"
 #include "core/graph/footprint.h"
 #include "core/targets/targets.h"
 
@@ -264,33 +264,13 @@ Engine *engine_close(Engine *engine)
         return NULL;
 }
 
-// A guard that cannot be read would refuse every run.
-static Status check_guards(const Signature *signature)
-{
-        Status status = STATUS_OK;
-        Arena arena;
-        arena_init(&arena, 0);
-        for (uint32_t i = 0; i < signature->n_guards && status == STATUS_OK; i++) {
-                Expr *expr;
-                char why[200];
-                status = expr_parse(signature->guards[i], &arena, &expr);
-                if (status != STATUS_MALFORMED)
-                        continue;
-                snprintf(why, sizeof(why), "%.180s", failure_current()->message);
-                status = fail(STATUS_UNSUPPORTED, "the export's guard %.300s cannot be checked: %s",
-                              signature->guards[i], why);
-        }
-        arena_deinit(&arena);
-        return status;
-}
-
 Status engine_check(const Graph *graph)
 {
         // far more than it takes; a graph that is not finished by then is accepted
         enum { CHECK_MS = 2000 };
         CheckReport report = { .n_rows = 0 };
         RunContext poll;
-        TRY(check_guards(&graph->signature));
+        TRY(guards_check(&graph->signature));
         if (graph->signature.in_tree == NULL)
                 return STATUS_OK;
         run_context_init(&poll);

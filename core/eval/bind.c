@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/eval/guards.h"
 #include "core/graph/expr.h"
 
 enum { MAX_SYMBOLS = 256 };
@@ -27,16 +28,9 @@ typedef struct Binding {
 } Binding;
 
 // ---- names ----
-static const char *input_name(const Input *input)
-{
-        return input->placeholder == NULL
-                       ? "input"
-                       : input->placeholder->target + strspn(input->placeholder->target, "*");
-}
-
 static Status at_input(Status status, const Input *input)
 {
-        return failure_at_argument(status, input_name(input));
+        return failure_at_argument(status, bind_name(input));
 }
 
 static void add_dimension(const SymDim *dim, Text *out)
@@ -71,7 +65,7 @@ static Status fail_shape(Status status, const Input *input, Value value, const c
                 shape_text(meta->rank, meta->size, have + n, sizeof(have) - (size_t)n);
                 add_spec(&input->spec, &want);
         }
-        status = fail(status, "input \"%s\" %s, expected %s%s", input_name(input), have,
+        status = fail(status, "input \"%s\" %s, expected %s%s", bind_name(input), have,
                       want.data == NULL ? "another" : want.data, tail);
         text_deinit(&want);
         return at_input(status, input);
@@ -137,7 +131,7 @@ static Status fail_unify(const Symbol *symbol, const Input *input, Value value)
 {
         char tail[200];
         snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name,
-                 symbol->value, input_name(symbol->input));
+                 symbol->value, bind_name(symbol->input));
         return fail_shape(STATUS_SHAPE, input, value, tail);
 }
 
@@ -218,7 +212,7 @@ static Status check_literal(const Input *input, Value value)
         value_add_literal(value, LITERAL_SHOWN, &have);
         Status status =
                 fail(STATUS_INPUT, "input \"%s\" was fixed to %s when the graph was exported, but got %s",
-                     input_name(input), want.data == NULL ? "another value" : want.data,
+                     bind_name(input), want.data == NULL ? "another value" : want.data,
                      have.data == NULL ? "another value" : have.data);
         text_deinit(&want);
         text_deinit(&have);
@@ -231,10 +225,10 @@ static Status fail_missing(const Graph *graph, const Input *missing)
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
                 const Input *input = &graph->signature.inputs[i];
                 if (input->kind == INPUT_USER && !input->hidden && names.n < 1000)
-                        text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", input_name(input));
+                        text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", bind_name(input));
         }
-        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s",
-                             input_name(missing), names.data == NULL ? "" : names.data);
+        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s", bind_name(missing),
+                             names.data == NULL ? "" : names.data);
         text_deinit(&names);
         return at_input(status, missing);
 }
@@ -250,12 +244,12 @@ static Status check_kind(const Graph *graph, const Input *input, Value value)
                 return has_default ? STATUS_OK : fail_missing(graph, input);
         }
         if (input->value_kind == VALUE_TENSOR && value.kind != VALUE_TENSOR)
-                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", input_name(input),
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", bind_name(input),
                                      value_kind_name(value.kind)),
                                 input);
         if (input->value_kind != VALUE_NONE && input->value_kind != VALUE_TENSOR &&
             value.kind != input->value_kind)
-                return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", input_name(input),
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", bind_name(input),
                                      value_kind_name(input->value_kind), value_kind_name(value.kind)),
                                 input);
         return STATUS_OK;
@@ -280,7 +274,7 @@ static Status check_static(Binding *binding, const Input *input, Value value)
                 char guard[160], place[32] = "";
                 if (value.kind != VALUE_INT)
                         snprintf(place, sizeof(place), ".size()[%d]", d);
-                snprintf(guard, sizeof(guard), "%.80s%s == %" PRId64, input_name(input), place, dim->value);
+                snprintf(guard, sizeof(guard), "%.80s%s == %" PRId64, bind_name(input), place, dim->value);
                 return failure_detail(fail_shape(STATUS_SHAPE, input, value, ""), "guard", guard);
         }
         return STATUS_OK;
@@ -334,7 +328,7 @@ static Status fail_range(const SymbolRange *range, int64_t value, const Symbol *
         char guard[160], place[120] = "";
         bool below = value < range->min;
         int64_t bound = below ? range->min : range->max;
-        const char *name = symbol == NULL ? range->symbol : input_name(symbol->input);
+        const char *name = symbol == NULL ? range->symbol : bind_name(symbol->input);
         if (symbol != NULL && symbol->dim >= 0)
                 snprintf(place, sizeof(place), ".size()[%d]", symbol->dim);
         snprintf(guard, sizeof(guard), "%.80s%s %s %" PRId64, name, place, below ? ">=" : "<=", bound);
@@ -375,211 +369,6 @@ static Status check_ranges(Binding *binding)
         return STATUS_OK;
 }
 
-// ---- guards ----
-typedef struct GuardPath {
-        const char *at;
-        const Tree *tree; // NULL once an input without a tree is reached
-        uint32_t leaf;    // of the flat user inputs
-} GuardPath;
-
-// The argument of that name: its tree, or the flat input.
-static bool argument_named(const Binding *binding, const char *wanted, size_t n, GuardPath *path)
-{
-        const Signature *signature = &binding->graph->signature;
-        const Tree *trees[2] = { NULL, NULL };
-        if (signature->in_tree != NULL && signature->in_tree->n == 2) {
-                trees[0] = signature->in_tree->children[0];
-                trees[1] = signature->in_tree->children[1];
-        }
-        for (uint32_t i = 0; trees[0] != NULL && i < signature->n_arguments; i++) {
-                const char *name = signature->argument_names[i];
-                if (strlen(name) != n || memcmp(name, wanted, n) != 0)
-                        continue;
-                uint32_t n_positional = trees[0]->n;
-                if (i >= n_positional + trees[1]->n)
-                        return false;
-                path->tree = i < n_positional ? trees[0]->children[i] : trees[1]->children[i - n_positional];
-                path->leaf = path->tree->first_leaf;
-                return true;
-        }
-        for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
-                const Input *input = &signature->inputs[i];
-                if (input->kind == INPUT_STATE)
-                        continue;
-                if (strlen(input_name(input)) == n && memcmp(input_name(input), wanted, n) == 0) {
-                        path->tree = NULL;
-                        path->leaf = at;
-                        return true;
-                }
-                at++;
-        }
-        return false;
-}
-
-// What stands between brackets, as Python prints it: a number or a string. Strings lose their
-// quotes and the escapes of quotes, backslashes and line ends.
-typedef struct GuardItem {
-        char text[128];
-        bool is_number;
-} GuardItem;
-
-// Takes "[...]"; false: it is not closed, or too long.
-static bool take_item(const char **at, GuardItem *out)
-{
-        const char *from = *at + 1;
-        char quote = *from == '\'' || *from == '"' ? *from++ : '\0';
-        size_t n = 0;
-        out->is_number = quote == '\0';
-        for (; *from != '\0' && *from != (quote == '\0' ? ']' : quote); from++) {
-                char c = *from;
-                if (c == '\\') {
-                        c = *++from;
-                        c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
-                }
-                if (c == '\0' || n + 1 == sizeof(out->text))
-                        return false;
-                out->text[n++] = c;
-        }
-        out->text[n] = '\0';
-        from += quote != '\0' && *from == quote;
-        if (*from != ']')
-                return false;
-        *at = from + 1;
-        return true;
-}
-
-// `x`; `a[0]` of forward(*a), whose argument is a_0; `k['x']` of forward(**k), whose argument is x.
-static bool find_argument(const Binding *binding, GuardPath *path)
-{
-        size_t n = strcspn(path->at, ".[");
-        const char *after = path->at + n;
-        GuardItem item;
-        char name[200];
-        if (argument_named(binding, path->at, n, path)) {
-                path->at = after;
-                return true;
-        }
-        if (*after != '[' || !take_item(&after, &item))
-                return false;
-        if (item.is_number)
-                snprintf(name, sizeof(name), "%.*s_%s", (int)MIN(n, (size_t)64), path->at, item.text);
-        else
-                snprintf(name, sizeof(name), "%s", item.text);
-        if (!argument_named(binding, name, strlen(name), path))
-                return false;
-        path->at = after;
-        return true;
-}
-
-static bool enter_child(GuardPath *path, uint32_t index)
-{
-        if (index >= path->tree->n)
-                return false;
-        path->tree = path->tree->children[index];
-        path->leaf = path->tree->first_leaf;
-        return true;
-}
-
-static bool enter_key(GuardPath *path, const char *key, size_t n)
-{
-        const Tree *tree = path->tree;
-        uint32_t i = 0;
-        while (tree->keys != NULL && i < tree->n &&
-               (strlen(tree->keys[i]) != n || memcmp(tree->keys[i], key, n) != 0))
-                i++;
-        return tree->keys != NULL && enter_child(path, i);
-}
-
-// "[0]", "['key']" or ".field" into the container.
-static bool enter_item(GuardPath *path)
-{
-        const Tree *tree = path->tree;
-        GuardItem item;
-        if (tree == NULL || tree->kind == TREE_LEAF)
-                return false;
-        if (*path->at == '.') {
-                const char *field = path->at + 1;
-                size_t n = strcspn(field, ".[");
-                path->at = field + n;
-                return enter_key(path, field, n);
-        }
-        if (!take_item(&path->at, &item))
-                return false;
-        if (!item.is_number || tree->kind == TREE_DICT)
-                return enter_key(path, item.text, strlen(item.text));
-        char *end;
-        unsigned long number = strtoul(item.text, &end, 10);
-        return end != item.text && *end == '\0' && number < tree->n && enter_child(path, (uint32_t)number);
-}
-
-static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
-{
-        const Binding *binding = context;
-        GuardPath path = { .at = symbol };
-        if (!find_argument(binding, &path))
-                return lookup_symbol(context, symbol, out);
-        while (*path.at == '[' || (*path.at == '.' && path.tree != NULL && path.tree->kind != TREE_LEAF)) {
-                if (!enter_item(&path))
-                        return false;
-        }
-        if (path.leaf >= binding->user.n || (path.tree != NULL && path.tree->kind != TREE_LEAF))
-                return false;
-        Value value = binding->user.items[path.leaf];
-        int dim, end = 0;
-        if (*path.at == '\0' &&
-            (value.kind == VALUE_INT || value.kind == VALUE_BOOL || value.kind == VALUE_FLOAT)) {
-                *out = value.kind == VALUE_FLOAT
-                               ? (ExprNumber){ .is_float = true, .f = value.f }
-                               : (ExprNumber){ .i = value.kind == VALUE_INT ? value.i : value.b };
-                return true;
-        }
-        if (value.kind != VALUE_TENSOR || sscanf(path.at, ".size()[%d]%n", &dim, &end) != 1 ||
-            path.at[end] != '\0' || dim < 0 || dim >= value.tensor->meta.rank)
-                return false;
-        *out = (ExprNumber){ .i = value.tensor->meta.size[dim] };
-        return true;
-}
-
-// L['x'].size()[0] <= 64 -> x.size()[0] <= 64, as PyTorch prints it.
-static void shown_guard(const char *guard, char *out, size_t cap)
-{
-        size_t n = 0;
-        while (*guard != '\0' && n + 1 < cap) {
-                bool local = (guard[0] == 'L' && guard[1] == '[' && (guard[2] == '\'' || guard[2] == '"'));
-                const char *end = local ? strchr(guard + 3, guard[2]) : NULL;
-                if (end == NULL || end[1] != ']') {
-                        out[n++] = *guard++;
-                        continue;
-                }
-                for (guard += 3; guard < end && n + 1 < cap; guard++)
-                        out[n++] = *guard;
-                guard = end + 2;
-        }
-        out[n] = '\0';
-}
-
-static Status check_guards(Binding *binding)
-{
-        const Signature *signature = &binding->graph->signature;
-        for (uint32_t i = 0; i < signature->n_guards; i++) {
-                Expr *expr;
-                ExprNumber value = { 0 };
-                bool known = false;
-                TRY(expr_parse(signature->guards[i], &binding->arena, &expr));
-                TRY(expr_eval(expr, lookup_guard, binding, &value, &known));
-                if (!known || (value.is_float ? value.f != 0 : value.i != 0))
-                        continue;
-                char shown[FAILURE_DETAIL_MAX];
-                shown_guard(signature->guards[i], shown, sizeof(shown));
-                return failure_detail(
-                        fail(STATUS_GUARD,
-                             "these inputs do not fit what the graph was exported for: it needs %.1000s",
-                             shown),
-                        "guard", shown);
-        }
-        return STATUS_OK;
-}
-
 // ---- the whole ----
 static Status bind_all(Binding *binding)
 {
@@ -592,7 +381,8 @@ static Status bind_all(Binding *binding)
         }
         TRY(check_shapes(binding));
         TRY(check_ranges(binding));
-        return check_guards(binding);
+        return guards_hold(&graph->signature, binding->user, (GuardSymbols){ lookup_symbol, binding },
+                           &binding->arena);
 }
 
 Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)

@@ -23,6 +23,9 @@ Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *sym
                  void *context, ExprNumber *out_value, bool *out_known);
 // The only free symbol, or NULL when there is none or more than one.
 const char *expr_single_symbol(const Expr *expr);
+// The first symbol that `knows` does not, or function that cannot be computed; NULL: there is none.
+const char *expr_unknown(const Expr *expr, bool (*knows)(const void *context, const char *symbol),
+                         const void *context);
 // Solves expr(symbol) == value for its single symbol when it is linear in it with an integer
 // solution; false otherwise.
 bool expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value);

@@ -518,3 +518,14 @@ const char *expr_single_symbol(const Expr *expr)
 {
         return expr->symbol;
 }
+
+const char *expr_unknown(const Expr *expr, bool (*knows)(const void *context, const char *symbol),
+                         const void *context)
+{
+        for (uint32_t i = 0; i < expr->n_ops; i++) {
+                const ExprOp *op = &expr->ops[i];
+                if (op->code == EXPR_UNKNOWN || (op->code == EXPR_SYMBOL && !knows(context, op->text)))
+                        return op->text;
+        }
+        return NULL;
+}

@@ -554,18 +554,15 @@ Test(engine, nobody_comes_between_looking_and_changing)
         }
 }
 
-Test(engine, a_guard_that_cannot_be_read_is_said_at_upload)
+Test(engine, guards_that_cannot_be_checked_are_said_at_upload)
 {
-        static const char *guards[] = { "L['x'].size()[0] > 1", "(L['x'].size()[0] ^ 1) == 7" };
+        static const char *guards[] = { "L['x'].size()[0] > 1" };
         Graph *graph = NULL;
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
+        cr_expect_eq(engine_check(graph), STATUS_OK);
         graph->signature.guards = guards;
         graph->signature.n_guards = 1;
-        cr_expect_eq(engine_check(graph), STATUS_OK);
-        graph->signature.n_guards = 2;
         cr_expect_eq(engine_check(graph), STATUS_UNSUPPORTED);
-        cr_expect(strstr(failure_current()->message, "guard (L['x'].size()[0] ^ 1) == 7 cannot be checked") !=
-                  NULL);
         graph->signature.guards = NULL;
         graph->signature.n_guards = 0;
         graph_unref(graph);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bind_inputs: kinds, literals, shapes, symbols, ranges, guards, each with the words a person gets.
 #include "core/eval/bind.h"
+#include "core/eval/guards.h"
 #include "tests/eval/sample.h"
 
 static Sample sample;
@@ -373,4 +374,40 @@ Test(bind, a_guard_about_what_is_not_known_holds)
         add_guard("L['elsewhere'].size()[0] == 3");
         add_guard("L['x'].size()[7] == 3");
         expect_ok(VALUES(tensor(SIZES(2))));
+}
+
+// What guards_check says of one guard; NULL: it can be checked.
+static const char *checked(const char *guard)
+{
+        const char *one[] = { guard };
+        Signature signature = sample.graph->signature;
+        signature.guards = one;
+        signature.n_guards = 1;
+        Status status = guards_check(&signature);
+        cr_assert(status == STATUS_OK || status == STATUS_UNSUPPORTED);
+        return status == STATUS_OK ? NULL : failure_current()->message;
+}
+
+Test(bind, guards_are_checked_before_any_run_for_what_they_speak_of)
+{
+        input("x", SIZES(-1, 4), EXPRS("2*s10", ""));
+        int_input("n", (SymDim){ .value = 4, .expr = "s2" });
+        cr_expect_null(checked("L['x'].size()[0] % 2 == 0"));
+        cr_expect_null(checked("L['x'].size()[1] == 4 and L['n'] > 1"));
+        cr_expect_null(checked("s10 + s2 > 3"));
+        static const char *const wrong[][2] = {
+                { "L['y'].size()[0] > 1", "nothing that the graph takes is y.size()[0]" },
+                { "L['x'].size()[2] > 1", "nothing that the graph takes is x.size()[2]" },
+                { "L['x'].stride()[0] > 1", "nothing that the graph takes is x.stride()[0]" },
+                { "L['x'] > 1", "nothing that the graph takes is x" },
+                { "s1 > 1", "nothing that the graph takes is s1" },
+                { "u0 > 1", "nothing that the graph takes is u0" },
+                { "L['n'] > 1 or unheard_of(L['n']) == 2", "nothing that the graph takes is unheard_of" },
+                { "(L['n'] ^ 1) == 7", "guard (L['n'] ^ 1) == 7 cannot be checked" },
+        };
+        for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+                const char *said = checked(wrong[i][0]);
+                cr_expect(said != NULL && strstr(said, wrong[i][1]) != NULL, "%s: %s", wrong[i][0],
+                          said == NULL ? "it can be checked" : said);
+        }
 }

@@ -13,8 +13,8 @@
 // INPUT_STATE ones, which are VALUE_ABSENT: the walk takes them from the state. Failures name the
 // input: `input "x" has shape [3], expected [s31, 3]`.
 Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs);
-// As forward calls it: the placeholder's target without the stars of *args and **kwargs; "input" for
-// none.
+// As forward calls it: the placeholder's target without the stars of *args and **kwargs; "input"
+// for none.
 static inline const char *bind_name(const Input *input)
 {
         return input->placeholder == NULL

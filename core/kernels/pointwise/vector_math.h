@@ -217,9 +217,9 @@ static inline float vm_erf(float x)
 }
 
 // x times the cumulative distribution function of the normal distribution, by its tail: max(x, 0) -
-// |x| tail. NaN for -inf; for inf either NaN or inf. What is greater is decided by the bits, as whole
-// numbers: for comparisons of floats, compilers make masks. Polynomials are summed in pairs, in half
-// as many dependent steps as one term after the other.
+// |x| tail. NaN for -inf; for inf either NaN or inf. Limits are compared as whole numbers: from
+// comparisons of floats compilers make masks. Polynomials are summed in pairs, in half as many
+// dependent steps as one term after the other.
 static inline float vm_gelu(float x, bool nan_at_infinity)
 {
         int32_t bits = vm_bits(x), finite = nan_at_infinity ? INT32_MAX : vm_bits(FLT_MAX);

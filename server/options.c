@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `--flag value`, `--flag=value`; switches take no value. A variable is the flag in capitals:
-// --max-run-body is FXSERVE_MAX_RUN_BODY.
+// --max-run-body is FXSERVE_MAX_RUN_BODY. A switch's variable says yes or no. An empty variable is
+// as one that is not set.
 #include "server/options.h"
 #include <ctype.h>
 #include <errno.h>
@@ -84,17 +85,47 @@ static void set_option(const OptionRow *row, const char *text, Options *options)
         *(const char **)((char *)options + row->offset) = text;
 }
 
+static bool is_one_of(const char *text, const char *const words[], size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcasecmp(text, words[i]) == 0)
+                        return true;
+        return false;
+}
+
+// The value of a switch that its variable says: "1", or "".
+static Status read_switch(const char *variable, const char *text, const char **out_value)
+{
+        static const char *const yes[] = { "1", "true", "yes", "on" }, *const no[] = { "0", "false", "no",
+                                                                                       "off" };
+        bool is_on = is_one_of(text, yes, ARRAY_LENGTH(yes));
+        if (!is_on && !is_one_of(text, no, ARRAY_LENGTH(no)))
+                return fail(STATUS_USAGE, "%s is 1, true, yes or on, or 0, false, no or off, not \"%s\"",
+                            variable, text);
+        *out_value = is_on ? "1" : "";
+        return STATUS_OK;
+}
+
+// NULL: not set, or empty.
+static const char *variable_value(const char *variable)
+{
+        const char *text = getenv(variable);
+        return text == NULL || text[0] == '\0' ? NULL : text;
+}
+
 static Status read_environment(Options *options)
 {
         char name[64];
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-                const char *text = getenv(options_variable(rows[i].flag, name));
+                const char *text = variable_value(options_variable(rows[i].flag, name));
+                if (text != NULL && rows[i].value == NULL)
+                        TRY(read_switch(name, text, &text));
                 set_option(&rows[i], text != NULL ? text : rows[i].fallback, options);
         }
         for (size_t i = 0; i < n_limit_rows; i++) {
                 const char *text = limit_rows[i].flag == NULL
                                            ? NULL
-                                           : getenv(options_variable(limit_rows[i].flag, name));
+                                           : variable_value(options_variable(limit_rows[i].flag, name));
                 if (text != NULL)
                         TRY(set_limit(&limit_rows[i], text, name));
         }

@@ -10,8 +10,8 @@ indent). `#` starts a comment. `${name}` is a variable.
     kill | term | hup          SIGKILL; SIGTERM, SIGHUP without waiting
     exit CODE                  waits until the server has ended with CODE
     let NAME = TEXT            a variable; also several indented lines
-    $ ARGUMENTS                runs the program to its end; `< exit 0` and the checks of a body
-                               follow. {url} is the server's
+    $ [NAME=VALUE] ARGUMENTS   runs the program to its end, with variables; `< exit 0` and the checks
+                               of a body follow. {url} is the server's
     log has "TEXT"             a line of the server's standard error (waits up to 10 s)
     wait GET TARGET has "TEXT" asks until the body holds it (up to 20 s); `wait A GET ...` asks on
                                connection A, and else each time on a new one
@@ -292,9 +292,12 @@ class Scenario:
         time.sleep(float(rest))
 
     def _program(self, rest, _):
-        done = subprocess.run([self.binary, *shlex.split(self._places(rest))], cwd=self.folder,
-                              env=environment(self.folder), stdin=subprocess.DEVNULL, capture_output=True,
-                              timeout=60, check=False)
+        words, variables = shlex.split(self._places(rest)), {}
+        while words and re.match(r"[A-Z_]+=", words[0]):
+            name, _, variables[name] = words.pop(0).partition("=")
+        done = subprocess.run([self.binary, *words], cwd=self.folder,
+                              env=environment(self.folder, variables), stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=60, check=False)
         self.reply = Program(done.returncode, done.stdout, done.stderr)
 
     def _log(self, rest, _):

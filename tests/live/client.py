@@ -162,6 +162,14 @@ def single_sample(client):
         raise AssertionError("a fixed batch took another size")
 
 
+def training(client):
+    """`push` exports in evaluation mode and leaves every module in the mode that it had."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout())
+    model[1].eval()  # a frozen batch norm in a model that is being trained
+    fxserve.push("frozen", model, (torch.randn(2, 4),), client=client, show=False)
+    assert [module.training for module in model.modules()] == [True, True, False, True]
+
+
 def upload(client, name, function):
     document, _ = fxserve.export_fx.export_fx(torch.fx.symbolic_trace(function))
     client.upload(name, {"graph": fxserve.export_fx.dumps(document).encode()})
@@ -238,8 +246,8 @@ def main():
     cases += [(f"backend {name}", lambda name=name: compiled(client, name, name in BROKEN))
               for name in [*COMPILED, *BROKEN]]
     cases += [(function.__name__, lambda function=function: function(client))
-              for function in (options, within, single_sample, changed_parameters, gradients, forms, views,
-                               special, small)]
+              for function in (options, within, single_sample, training, changed_parameters, gradients, forms,
+                               views, special, small)]
     for words, case in cases:
         try:
             case()

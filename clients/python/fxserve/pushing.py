@@ -14,8 +14,6 @@ from torch.utils import _pytree as pytree
 from .client import Client, decode, encode
 from .samples import SEED, make_samples, safetensors_bytes
 
-MODES = ("eager", "compiled")
-
 
 def _batched(model: torch.nn.Module, args: tuple[Any, ...]) -> Any:
     """`dynamic_shapes` that leave dimension 0 of every tensor open where the model allows it. Those
@@ -70,13 +68,14 @@ def push(client: Client, name: str, model: torch.nn.Module, args: tuple[Any, ...
     results along, for `args` and for `more` of the kind, where the inputs are plain tensors, so that
     a graph which differs is not stored (Error, code verification_failed). ValueError: it was stored,
     and differs by more than `tolerance`. Returns the server's information, with "error" by mode."""
-    training = model.training
+    training = {module: module.training for module in model.modules()}
     model.eval()
     try:
         exported, file = export(model, args, dynamic), io.BytesIO()
         torch.export.save(exported, file)
     finally:
-        model.train(training)
+        for module, flag in training.items():
+            module.training = flag
     parts = {"graph": file.getvalue()}
     if all(isinstance(arg, torch.Tensor) and not arg.is_complex() for arg in args):
         samples = make_samples(exported, [args, *more])
@@ -87,7 +86,7 @@ def push(client: Client, name: str, model: torch.nn.Module, args: tuple[Any, ...
     with torch.no_grad():
         wanted = pytree.tree_leaves(copy.deepcopy(exported).module()(*copy.deepcopy(args)))
     errors = {}
-    for mode in MODES:
+    for mode in ("eager", "compiled"):
         entries = client.run(name, {"inputs": encode(args), "mode": mode, "seed": SEED})["outputs"]
         if len(entries) != len(wanted):
             raise ValueError(f"{name}: {len(entries)} outputs, PyTorch has {len(wanted)}")

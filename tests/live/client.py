@@ -97,6 +97,16 @@ def changed_parameters(client):
     assert [graph.uploads for graph in backend.graphs] == [4], [g.uploads for g in backend.graphs]
 
 
+def refused(kind, words, function, *args, **options):
+    """The call raises an error of this type that says these words."""
+    try:
+        function(*args, **options)
+    except kind as error:
+        assert words in str(error), error
+    else:
+        raise AssertionError(f"no {kind.__name__}: {words}")
+
+
 def gradients(client):
     torch._dynamo.reset()
     run = torch.compile(torch.nn.Linear(4, 2), backend=fxserve.backend(client.url))
@@ -170,6 +180,64 @@ def training(client):
     assert [module.training for module in model.modules()] == [True, True, False, True]
 
 
+def calls(client):
+    """Numpy's scalars are plain values, any name of an input can be given, versions can be chosen."""
+    x = torch.tensor([1., -2.])
+    model = torch.nn.Module()
+    model.forward = lambda x, n, flag: x * n if flag else x
+    fxserve.push("scaled", model, (x, 3, True), client=client, show=False)
+    for n in (3, numpy.int64(3), numpy.uint8(3)):
+        close(client.call("scaled", x, n, numpy.bool_(True)), x * 3)
+    upload(client, "doubled", lambda x: x * 2)
+    for value in (numpy.float32(1.5), numpy.float64(0.1), numpy.int8(-3)):
+        close(client.call("doubled", value), torch.tensor(value.item()) * 2)
+    model.forward = lambda x: x * 2
+    fxserve.push("number", model, (torch.tensor(0.5),), client=client, show=False)
+    for value in (numpy.float32(0.1), numpy.float64("inf"), numpy.float16("nan"), 3, torch.tensor(0.1)):
+        close(client.call("number", value), torch.tensor(float(value)) * 2)
+    assert client.call("doubled", numpy.array(3, "int16")).dtype == "int16"
+    refused(TypeError, "plain value", client.call, "doubled", object())
+    refused(TypeError, "plain value", client.call, "doubled", numpy.array([1, None]))
+
+    model.forward = lambda x, mode, seed, name, named, version: x + mode + seed + name + named + version
+    args = [x * factor for factor in (1, 10, 100, 1000, 10000, 100000)]
+    fxserve.push("names", model, tuple(args), client=client, show=False)
+    given = dict(zip(("x", "mode", "seed", "name", "named", "version"), args, strict=True))
+    close(client.call("names", named=given), x * 111111)
+    refused(TypeError, "named={…}", client.call, "names", x=x, mode=x)
+    refused(TypeError, "a dict of inputs", client.call, "names", named=x)
+    refused(TypeError, "all by position", client.call, "names", x, named=given)
+
+    upload(client, "doubled", lambda x: x * -2)
+    close([client.call("doubled", x, version=1), client.call("doubled", x)], [x * 2, x * -2])
+    assert client.profile("doubled", version=1, show=False)
+    for name in ("doubled/versions/1", "a/b", "../x", "a?b"):
+        refused(fxserve.Error, "a graph name has", client.call, name, x)
+    for url in ("localhost:1", "127.0.0.1:8080", "ftp://127.0.0.1"):
+        refused(ValueError, "http://127.0.0.1:8080", fxserve.Client, url)
+
+
+class Keywords(torch.nn.Module):
+    def forward(self, x, *more, offset=None, scale):
+        return (x + sum(more)) * scale + (0 if offset is None else offset)
+
+
+def pushes(client):
+    """`push` takes functions, and inputs by name; the order of `kwargs` does not matter."""
+    x = torch.randn(2, 6)
+    fxserve.push("function", torch.nn.functional.relu, (x,), client=client, show=False)
+    close(client.call("function", torch.ones(5, 6)), torch.ones(5, 6))
+    info = fxserve.push("keywords", Keywords(), (x,), {"scale": x + 2, "offset": x * 3}, client=client,
+                        more=[{"x": x, "scale": x, "offset": x}], show=False)
+    assert max(info["error"].values()) < 1e-6, info["error"]
+    ones = torch.ones(5, 6)  # another number of rows than exported
+    close(client.call("keywords", x=ones, scale=ones * 2, offset=ones), ones * 3)
+    fxserve.push("keywords", Keywords(), (x, x), {"scale": x[0]}, client=client, show=False)
+    refused(TypeError, "missing a required argument: 'scale'", fxserve.push, "keywords", Keywords(), (x,),
+            client=client)
+    refused(TypeError, "a tuple, such as (x,)", fxserve.push, "tensor", Keywords(), x, client=client)
+
+
 def upload(client, name, function):
     document, _ = fxserve.export_fx.export_fx(torch.fx.symbolic_trace(function))
     client.upload(name, {"graph": fxserve.export_fx.dumps(document).encode()})
@@ -226,7 +294,8 @@ def special(client):
 
 
 def small(_):
-    """What one has to read; export_fx.py and samples.py are programs as well."""
+    """What one has to read. arrays.py is the encoding of api.md; export_fx.py and samples.py are
+    programs as well."""
     folder = pathlib.Path(fxserve.__file__).parent
     lines = sum(len((folder / f"{name}.py").read_text(encoding="utf-8").splitlines())
                 for name in ("__init__", "client", "compiling", "pushing"))
@@ -246,8 +315,8 @@ def main():
     cases += [(f"backend {name}", lambda name=name: compiled(client, name, name in BROKEN))
               for name in [*COMPILED, *BROKEN]]
     cases += [(function.__name__, lambda function=function: function(client))
-              for function in (options, within, single_sample, training, changed_parameters, gradients, forms,
-                               views, special, small)]
+              for function in (options, within, single_sample, training, calls, pushes, changed_parameters,
+                               gradients, forms, views, special, small)]
     for words, case in cases:
         try:
             case()

@@ -12,7 +12,7 @@ The server is that of FXSERVE_URL, else http://127.0.0.1:8080; `Client(url, toke
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from .client import Client, Error
 
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["Client", "Error", "backend", "call", "profile", "push"]
 
 
-def push(name: str, model: torch.nn.Module, args: tuple[Any, ...], *, client: Client | None = None,
+def push(name: str, model: torch.nn.Module | Callable[..., Any], args: tuple[Any, ...],
+         kwargs: Mapping[str, Any] | None = None, *, client: Client | None = None,
          **options: Any) -> dict[str, Any]:
     """`fxserve.pushing.push` to the server of the environment."""
     from .pushing import push as push_model
-    return push_model(client or Client(), name, model, args, **options)
+    return push_model(client or Client(), name, model, args, kwargs, **options)
 
 
 def backend(url: str | None = None, token: str | None = None) -> Callable[..., Any]:
@@ -35,7 +36,7 @@ def backend(url: str | None = None, token: str | None = None) -> Callable[..., A
     return Backend(Client(url, token))
 
 
-def call(name: str, *args: Any, **options: Any) -> Any:
+def call(name: str, /, *args: Any, **options: Any) -> Any:
     """`Client.call` of the server of the environment."""
     return Client().call(name, *args, **options)
 

@@ -15,7 +15,8 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func  # type: ignore[attr-defined]
 
-from .client import Client, decode, encode
+from .arrays import decode, encode
+from .client import Client
 from .export_fx import dumps, export_fx
 from .samples import safetensors_bytes
 

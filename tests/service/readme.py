@@ -5,8 +5,8 @@ docs/oip.md and docs/migrating.md, and compares what comes out. blocks.py says w
 usage: readme.py BINARY
 
 A ```console block holds commands (lines that begin with `$ `) and, below each, what it prints.
-Commands run in a scratch folder that holds digits.pt2, digits_images.json and seven.npy, with
-fxserve on PATH and a server on the port that stands for 8080. Outputs are compared token by token:
+Commands run in a copy of tests/models as it is committed, where the documents say so, with fxserve
+on PATH and a server on the port that stands for 8080. Outputs are compared token by token:
 numbers within 1e-3, `…`, times and ids of 64 hex digits stand for anything of their kind. Profile
 tables (their command asks for /profile with form=text) are compared as sets of rows without times
 and bars, because both differ from run to run. So do ids and times of /v1/events: its events are
@@ -18,20 +18,16 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 
 import blocks
-from service import CODECS, MODELS, ROOT, Failed, Server, Tally, Tensor, routes, write_arrays, write_npy
+from service import CODECS, MODELS, ROOT, Failed, Server, Tally, routes
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 TOKEN = re.compile(r"…|[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:]+Z|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|"
                    r"[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.S)
-SEVEN = [0, 0, 5, 11, 16, 16, 5, 0, 0, 3, 15, 11, 10, 16, 4, 0, 0, 0, 4, 0, 10, 14, 0, 0, 0, 0, 7, 15, 16,
-         16, 12, 0, 0, 0, 9, 16, 14, 4, 1, 0, 0, 0, 1, 14, 7, 0, 0, 0, 0, 0, 4, 16, 4, 0, 0, 0, 0, 0, 8,
-         16, 0, 0, 0, 0]
 
 
 def examples(text):
@@ -95,18 +91,23 @@ def compare(command, got, want):
         raise Failed(f"{len(have)} tokens, the document has {len(need)}\n  got: {got[-600:]}")
 
 
-def run_examples(binary, text, tally):
+def copy_models():
+    """A scratch folder with the committed files of tests/models: what a command left there does not
+    count. All files where there is no repository."""
     folder = tempfile.mkdtemp(prefix="fxserve-readme-")
-    for name in ("digits.pt2", "digits_images.json", "linear_module.fx.json", "neg_sigmoid.fx.json",
-                 "relu_neg_abs.fx.json", "nested_conv.fx.json", "seven.png"):
-        shutil.copy(os.path.join(MODELS, name), folder)
-    for name, copy in (("base.fx.json", "model.fx.json"), ("scaled.fx.json", "scaled.fx.json")):
-        shutil.copy(os.path.join(ROOT, "tests", "service", "operators", name), os.path.join(folder, copy))
-    seven = Tensor("float32", [1, 1, 8, 8], struct.pack("<64f", *SEVEN))
-    archive = write_arrays("npz", [("x", seven)])
-    for name, content in (("seven.npy", write_npy(seven)), ("seven.npz", archive)):
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(content)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=MODELS, capture_output=True, text=True,
+                            check=False)
+    names = listed.stdout.split("\0")[:-1]
+    if not names:
+        shutil.copytree(MODELS, folder, dirs_exist_ok=True)
+    for name in names:
+        os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+        shutil.copy(os.path.join(MODELS, name), os.path.join(folder, name))
+    return folder
+
+
+def run_examples(binary, text, tally):
+    folder = copy_models()
     server = Server(binary, ["--data", "none", "--codecs", CODECS])
     environment = dict(os.environ,
                        PATH=os.path.dirname(os.path.abspath(binary)) + os.pathsep + os.environ["PATH"])

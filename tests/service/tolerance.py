@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-from service import HERE, Server, Tally, Tensor, multipart, write_safetensors
+from service import Server, Tally, Tensor, model_file, multipart, write_safetensors
 
 WIDTH, WITHIN = 384, 0.02
 RECORD_LINES = 65536  # TUNE_MAX_LINES of core/ops/tune.h
@@ -257,14 +257,11 @@ def samples_come_later(server, xs):
 
 def operators_bring_samples(server, xs):
     """An upload with an operator of its own keeps its samples, and takes others in their place."""
-    def file(name):
-        with open(os.path.join(HERE, "operators", name), "rb") as content:
-            return content.read()
-
     def send(n):
         samples = write_safetensors({f"{i}.inputs.x": floats([1, 2], [i, -i]) for i in range(n)})
-        body, content_type = multipart([("graph", file("base.fx.json")),
-                                        ("op:mylib.scaled", file("scaled.fx.json")), ("samples", samples)])
+        body, content_type = multipart([("graph", model_file("operator/model.fx.json")),
+                                        ("op:mylib.scaled", model_file("operator/scaled.fx.json")),
+                                        ("samples", samples)])
         reply = server.call("PUT", "/v1/graphs/own", body, [("Content-Type", content_type)])
         expect(reply.status in (200, 201) and reply.json()["version"] == 1, reply.short())
 

@@ -10,6 +10,7 @@ Written to the output folder:
     digits.safetensors    three input sets with PyTorch's outputs (see expected.py)
     digits_images.json    ten held-out images, one per digit, as the body of a run request
     digits_labels.json    their labels
+    seven.npy, seven.npz  the seven of them, for the examples of the documents
 
     pip install torch==2.13.0 safetensors scikit-learn
     python tools/generate/train_digits.py
@@ -20,6 +21,7 @@ import json
 import pathlib
 import re
 
+import numpy
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
@@ -104,6 +106,13 @@ def export(model, path):
     return torch.export.load(path)
 
 
+def write_seven(folder):
+    rows = json.loads((folder / "digits_images.json").read_text())["inputs"]["x"]
+    seven = numpy.array(rows[7:8], "float32")
+    numpy.save(folder / "seven.npy", seven)
+    numpy.savez(folder / "seven.npz", x=seven)
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent.parent / "tests" / "models"
     parser = argparse.ArgumentParser(description=__doc__,
@@ -135,6 +144,7 @@ def main():
     rows = ",\n".join(json.dumps(image) for image in images[chosen].tolist())
     (options.out / "digits_images.json").write_text('{"inputs": {"x": [\n' + rows + "\n]}}\n")
     (options.out / "digits_labels.json").write_text(json.dumps(labels[chosen].tolist()) + "\n")
+    write_seven(options.out)
 
 
 if __name__ == "__main__":

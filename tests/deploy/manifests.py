@@ -4,8 +4,9 @@
 Every file parses; every flag and FXSERVE_ variable used is one that `fxserve --help=markdown`
 lists; every metric named in dashboard, alerts and scaling is on /metrics, with the labels it is
 asked for; probes ask routes that exist, on the port the image serves, within a grace that outlasts
-the drain; all budgets together stay below the memory limit; promtool and systemd-analyze, where
-installed, agree.
+the drain; all budgets together, as the table of docs/operations.md adds them up, stay below the
+memory limit, and no model that may be uploaded exceeds the memory of graphs; promtool and systemd-
+analyze, where installed, agree.
 """
 import json
 import os
@@ -181,18 +182,35 @@ def quantity(text):
     return float(number) * UNITS[unit]
 
 
-def check_memory(path, program, settings, cpus, memory):
-    """What docs/operations.md adds up, under Sizing."""
-    def limit(name):
-        return int(settings.get(name, program.variables[name]))
+def budgets(program):
+    """(variable, factor, whether it is for each worker and one) of the table under Memory in
+    docs/operations.md."""
+    rows = re.findall(r"^  \| ([^|]+) \| `--([a-z-]+)` \| (?:(\d) × )?(\d+(?: [GM]iB)?) \|$",
+                      read("docs/operations.md"), re.M)
+    for what, flag, factor, default in rows:
+        variable = "FXSERVE_" + flag.upper().replace("-", "_")
+        number, _, unit = default.partition(" ")
+        if int(program.variables[variable]) != quantity(number + unit.removesuffix("B")):
+            raise Failed(f"docs/operations.md: --{flag} is not {default} by default")
+        yield variable, int(factor or 1), "times the workers and one" in what
+    if len(rows) < 10:
+        raise Failed(f"docs/operations.md: {len(rows)} budgets under Memory")
 
-    workers = int(settings.get("FXSERVE_WORKERS", max(1, int(quantity(cpus)))))
-    most = sum(limit(name) for name in ("FXSERVE_MAX_GRAPH_MEMORY", "FXSERVE_MAX_PROGRAM_MEMORY",
-                                        "FXSERVE_MAX_BODY_BUDGET", "FXSERVE_MAX_REPLY_BUDGET")) + 20000000
-    most += 2 * limit("FXSERVE_MAX_PROFILE_MEMORY")
-    most += workers * (limit("FXSERVE_MAX_RUN_MEMORY") + 2 * limit("FXSERVE_MAX_RESPONSE"))
+
+def check_memory(path, program, settings, cpus, memory):
+    workers, most = int(settings.get("FXSERVE_WORKERS", max(1, int(quantity(cpus))))), 20000000
+    for variable, factor, is_of_workers in budgets(program):
+        most += (int(settings.get(variable, program.variables[variable])) * factor
+                 * (workers + 1 if is_of_workers else 1))
     if most > quantity(memory):
         raise Failed(f"{path}: budgets of {most} bytes, with {workers} workers, in a limit of {memory}")
+
+
+def check_large_models(path, settings, arguments):
+    """Without a data folder the largest model is set, and fits into the memory of graphs."""
+    if "none" in arguments and not (268435456 < int(settings.get("FXSERVE_MAX_UPLOAD", 0))
+                                    <= int(settings["FXSERVE_MAX_GRAPH_MEMORY"])):
+        raise Failed(f"{path}: FXSERVE_MAX_UPLOAD is not above 256 MiB, or above FXSERVE_MAX_GRAPH_MEMORY")
 
 
 def check_kubernetes(program):
@@ -224,6 +242,7 @@ def check_kubernetes(program):
                 raise Failed(f"{path}: two servers would share a data folder")
             limits = container["resources"]["limits"]
             check_memory(path, program, settings, limits["cpu"], limits["memory"])
+            check_large_models(path, settings, container.get("args", []))
             mounts = {row["name"] for row in container["volumeMounts"]}
             if mounts != {row["name"] for row in pod["volumes"]}:
                 raise Failed(f"{path}: volumes and mounts differ")
@@ -236,6 +255,14 @@ def check_kubernetes(program):
                 raise Failed(f"{path}: the scaler's target is not there")
     if n != 2:
         raise Failed(f"{n} containers, expected 2")
+
+
+def check_kserve(program):
+    container, = documents("deploy/kserve/runtime.yaml")[0]["spec"]["containers"]
+    settings = {row["name"]: row["value"] for row in container["env"]}
+    limits = container["resources"]["limits"]
+    check_memory("deploy/kserve/runtime.yaml", program, settings, limits["cpu"], limits["memory"])
+    check_large_models("deploy/kserve/runtime.yaml", settings, container["args"])
 
 
 def check_network(_program):
@@ -335,8 +362,9 @@ def main():
     checks = [("flags and variables exist", check_flags), ("metrics and labels exist", check_metrics),
               ("alerts", check_alerts), ("systemd unit", check_unit), ("scripts", check_scripts)]
     if have_yaml():
-        checks += [("Kubernetes", check_kubernetes), ("network policy", check_network),
-                   ("compose", check_compose), ("Prometheus", check_prometheus)]
+        checks += [("Kubernetes", check_kubernetes), ("KServe", check_kserve),
+                   ("network policy", check_network), ("compose", check_compose),
+                   ("Prometheus", check_prometheus)]
     for name, check in checks:
         try:
             check(program)

@@ -26,8 +26,16 @@ typedef struct FileState {
 typedef struct Seen {
         char *path;
         int64_t version;                         // that was made of it; 0: none
+        bool displaced;                          // its number has other content
         FileState last[N_FILES], taken[N_FILES]; // when last looked at, and when last taken or refused
 } Seen;
+
+// A graph's number is its version, from 1 on, or:
+enum {
+        NUMBER_NONE = 0,  // NAME/FILE: any
+        NUMBER_FLAT = -1, // NAME.pt2: any, and nothing lies beside the graph
+        NUMBER_WRONG = -2 // NAME/0/FILE
+};
 
 // A graph and its number; the paths are the arena's, NULL: no such file.
 typedef struct Found {
@@ -88,9 +96,9 @@ static Status add_graph(Look *look, const char *name, int64_t number, const char
                         .number = number };
         if (found.name == NULL || found.files[0] == NULL)
                 return fail_memory();
-        if (!is_there(found.files[0], false) || (number >= 0 && strcmp(file, IMAGE_FILE) == 0))
+        if (!is_there(found.files[0], false) || (number != NUMBER_FLAT && strcmp(file, IMAGE_FILE) == 0))
                 return STATUS_OK;
-        if (number >= 0) { // has a folder of its own
+        if (number != NUMBER_FLAT) { // has a folder of its own
                 found.files[1] = companion(look, folder, "weights.safetensors");
                 found.files[2] = companion(look, folder, "labels.txt");
                 found.files[3] = companion(look, folder, IMAGE_FILE);
@@ -129,8 +137,8 @@ static int64_t version_number(const char *text)
 
 static Status visit_version_file(Look *look, const char *folder, const char *entry, const char *name)
 {
-        const char *number = strrchr(folder, '/') + 1;
-        return is_graph(entry) ? add_graph(look, name, MAX(version_number(number), 0), folder, entry)
+        int64_t number = version_number(strrchr(folder, '/') + 1);
+        return is_graph(entry) ? add_graph(look, name, number > 0 ? number : NUMBER_WRONG, folder, entry)
                                : STATUS_OK;
 }
 
@@ -141,7 +149,7 @@ static Status visit_model_entry(Look *look, const char *folder, const char *entr
         if (path == NULL)
                 return fail_memory();
         if (is_graph(entry))
-                return add_graph(look, name, 0, folder, entry);
+                return add_graph(look, name, NUMBER_NONE, folder, entry);
         return version_number(entry) >= 0 && is_there(path, true)
                        ? each_entry(look, path, name, visit_version_file)
                        : STATUS_OK;
@@ -155,8 +163,8 @@ static Status visit_root_entry(Look *look, const char *folder, const char *entry
                 return fail_memory();
         if (is_graph(entry)) {
                 model_name_of(entry, stem);
-                return add_graph(look, name[0] != '\0' ? name : stem, name[0] != '\0' ? 0 : -1, folder,
-                                 entry);
+                return add_graph(look, name[0] != '\0' ? name : stem,
+                                 name[0] != '\0' ? NUMBER_NONE : NUMBER_FLAT, folder, entry);
         }
         return is_there(path, true) ? each_entry(look, path, entry, visit_model_entry) : STATUS_OK;
 }
@@ -203,12 +211,25 @@ static Status seen_of(Models *models, const char *path, Seen **out)
         return STATUS_OK;
 }
 
+static Status put(Models *models, Found *found, const Seen *seen, GraphVersion **out_version)
+{
+        PreloadParts parts = { .graph = found->files[0],
+                               .weights = found->files[1],
+                               .labels = found->files[2],
+                               .image = found->files[3],
+                               .version = seen->version,
+                               .number = MAX(found->number, 0) };
+        if (found->number == NUMBER_WRONG)
+                return fail(STATUS_VALUE, "the number of a version is 1 or more");
+        return preload_parts(models->engine, found->name, &parts, out_version, &found->created);
+}
+
 static void take(Models *models, Found *found, Seen *seen)
 {
         GraphVersion *version = NULL;
-        PreloadParts parts = { found->files[0], found->files[1], found->files[2], found->files[3],
-                               seen->version };
-        if (preload_parts(models->engine, found->name, &parts, &version, &found->created) != STATUS_OK) {
+        Status status = put(models, found, seen, &version);
+        seen->displaced = status == STATUS_CONFLICT && found->number > 0;
+        if (status != STATUS_OK) {
                 log_error("not loaded: %s: %s", found->files[0], failure_current()->message);
                 return;
         }
@@ -217,6 +238,14 @@ static void take(Models *models, Found *found, Seen *seen)
                 log_line("loaded %s version %lld from %s", found->name, (long long)seen->version,
                          found->files[0]);
         graph_version_unref(version);
+}
+
+// What had its number was deleted.
+static bool has_place_now(Models *models, const Found *found, const Seen *seen)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        return seen->displaced &&
+               engine_find(models->engine, found->name, found->number, &version) == STATUS_NOT_FOUND;
 }
 
 // `settled`: what is there now counts as complete.
@@ -228,30 +257,37 @@ static Status see(Models *models, Found *found, bool settled)
         TRY(seen_of(models, found->files[0], &seen));
         settled |= memcmp(now, seen->last, sizeof(now)) == 0;
         memcpy(seen->last, now, sizeof(now));
-        if (!settled || memcmp(now, seen->taken, sizeof(now)) == 0)
+        if (!settled || (memcmp(now, seen->taken, sizeof(now)) == 0 && !has_place_now(models, found, seen)))
                 return STATUS_OK;
         memcpy(seen->taken, now, sizeof(now));
         take(models, found, seen);
         return STATUS_OK;
 }
 
-// The version of the highest number is the default, in whatever order the files came.
+// A graph without a number that has just come takes the next number and is the default. Beside
+// numbers it is not.
 static Status choose_default(Models *models, const Found *first, const Found *last)
 {
         bool created = false;
-        for (const Found *at = first; at < last; at++)
-                created |= at->created;
-        const Seen *seen = string_map_get(&models->seen, last->files[0]);
-        if (!created || last->created || seen == NULL || seen->version == 0)
-                return STATUS_OK;
-        return engine_change(models->engine, last->name, &(HeadChange){ .default_version = seen->version });
+        for (const Found *at = first; at <= last; at++)
+                created |= at->created && at->number <= 0;
+        for (const Found *at = last; created && at >= first && at->number > 0; at--) {
+                const Seen *seen = string_map_get(&models->seen, at->files[0]);
+                if (seen != NULL && seen->version != 0)
+                        return engine_change(models->engine, at->name,
+                                             &(HeadChange){ .default_version = seen->version });
+        }
+        return STATUS_OK;
 }
 
+// Those with a number first: it must not be taken by one that may have any.
 static Status see_all(Look *look, bool settled)
 {
         Models *models = look->models;
-        for (uint32_t i = 0; i < look->n; i++)
-                TRY(see(models, &look->found[i], settled));
+        for (int numbered = 1; numbered >= 0; numbered--)
+                for (uint32_t i = 0; i < look->n; i++)
+                        if ((look->found[i].number > 0) == numbered)
+                                TRY(see(models, &look->found[i], settled));
         for (uint32_t from = 0, to; from < look->n; from = to) {
                 for (to = from + 1;
                      to < look->n && strcmp(look->found[to].name, look->found[from].name) == 0;)

@@ -2,12 +2,13 @@
 // A folder of models, as model servers are given one (--models). It may hold
 //     NAME.pt2, NAME.json                      a graph
 //     NAME/FILE                                one graph (.pt2 or .json) and what belongs to it
-//     NAME/VERSION/FILE                        one for each number; the highest becomes the default
+//     NAME/VERSION/FILE                        the version of that number, from 1 on
 // Beside a graph may lie weights.safetensors, labels.txt and image.json. The folder is looked at
 // every few seconds; a file that is new or has changed is taken when it looks the same twice, so
 // that one that is still being copied is left alone. A file that cannot be taken is reported, and
 // what was taken before stays. Content that the name already has is not taken again. Nothing is
-// removed.
+// removed. The highest number is the default. A number never gets other content, as clients may
+// have pinned it: such a file is reported, and taken once that version was deleted.
 #pragma once
 #include <uv.h>
 #include "core/engine/engine.h"

@@ -60,16 +60,47 @@ static Status find_settings(Engine *engine, const char *name, const StoreVersion
         return STATUS_OK;
 }
 
-static Status put(Engine *engine, const char *name, const Upload *upload, int64_t only,
+// Whether the version has the settings for images of this file; NULL: there is none.
+static bool has_image(Engine *engine, const GraphVersion *version, const Storage *file)
+{
+        _cleanup_(text_deinit) Text has = { 0 }, wanted = { 0 };
+        ImageSettings settings;
+        if (file == NULL)
+                return true;
+        if (image_settings_parse((ByteSpan){ file->data, file->n_bytes }, &settings) != STATUS_OK ||
+            engine_setting(engine, version, SETTING_IMAGE, &has) != STATUS_OK)
+                return false;
+        image_settings_write(&settings, &wanted);
+        return text_status(&wanted) == STATUS_OK && has.n == wanted.n &&
+               memcmp(has.data, wanted.data, has.n) == 0;
+}
+
+// The version of the number, counted, if nothing has to be stored for it; else NULL.
+static Status find_number(Engine *engine, const char *name, int64_t number, const StoreVersion *wanted,
+                          const Storage *image, GraphVersion **out)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        Status status = engine_find(engine, name, number, &version);
+        if (status == STATUS_OK && strcmp(version->stored.id.hex, wanted->id.hex) == 0 &&
+            !engine_brings_others(wanted, &version->stored) &&
+            atomic_load(&version->state) != GRAPH_STATE_DAMAGED && has_image(engine, version, image))
+                *out = take_ptr(version);
+        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+static Status put(Engine *engine, const char *name, const Upload *upload, const PreloadParts *parts,
                   GraphVersion **out_version, bool *out_created)
 {
+        int64_t only = parts->version;
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         _cleanup_(text_deinit) Text image = { 0 };
         StoreVersion identified;
         TRY(upload_identify(upload->parts, upload->n_parts, NULL, upload->format, &identified));
         *out_version = NULL;
         *out_created = false;
-        if (only == 0 || upload->image == NULL) // else settings for images are compared, too
+        if (parts->number != 0)
+                TRY(find_number(engine, name, parts->number, &identified, upload->image, out_version));
+        else if (only == 0 || upload->image == NULL) // else settings for images are compared, too
                 TRY(find_content(engine, name, &identified, only, out_version));
         if (*out_version != NULL)
                 return STATUS_OK;
@@ -80,7 +111,7 @@ static Status put(Engine *engine, const char *name, const Upload *upload, int64_
                         image_settings_take((ByteSpan){ upload->image->data, upload->image->n_bytes }, graph,
                                             &image),
                         "image"));
-        if (only != 0 && upload->image != NULL)
+        if (parts->number == 0 && only != 0 && upload->image != NULL)
                 TRY(find_settings(engine, name, &identified, only, &image, out_version));
         if (*out_version != NULL)
                 return STATUS_OK;
@@ -89,7 +120,8 @@ static Status put(Engine *engine, const char *name, const Upload *upload, int64_
                            .n_parts = upload->n_parts,
                            .identified = &identified,
                            .graph = graph,
-                           .image = image.data };
+                           .image = image.data,
+                           .number = parts->number };
         return engine_put(engine, &put, out_version, out_created);
 }
 
@@ -130,7 +162,7 @@ Status preload_parts(Engine *engine, const char *name, const PreloadParts *parts
         Status status = read_parts(parts, &upload);
         if (status == STATUS_OK) {
                 engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
-                status = put(engine, name, &upload, parts->version, out_version, out_created);
+                status = put(engine, name, &upload, parts, out_version, out_created);
         }
         upload_deinit(&upload);
         return status;

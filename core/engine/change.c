@@ -161,87 +161,14 @@ static Status set_alias(StoreHead *head, const AliasChange *change)
 }
 
 // ---- settings ----
-static bool has_version_in(const EngineGraph *graph, int64_t from, int64_t to)
-{
-        for (uint32_t i = 0; i < graph->n_versions; i++)
-                if (graph->versions[i]->stored.version >= from && graph->versions[i]->stored.version < to)
-                        return true;
-        return false;
-}
-
-// Leaves out entries that hold for no version any more; the last one of a kind holds for those to
-// come.
-static void drop_settings(const EngineGraph *graph, StoreHead *head)
-{
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < head->n_settings; i++) {
-                const StoreSetting *setting = &head->settings[i], *next = setting + 1;
-                if (i + 1 == head->n_settings || next->kind != setting->kind ||
-                    has_version_in(graph, setting->version, next->version))
-                        head->settings[n++] = *setting;
-        }
-        head->n_settings = n;
-}
-
-static Status set_setting(const EngineGraph *graph, SettingKind kind, int64_t version, const char *text,
-                          StoreHead *head)
-{
-        uint32_t place = 0;
-        while (place < head->n_settings &&
-               (head->settings[place].kind < kind ||
-                (head->settings[place].kind == kind && head->settings[place].version < version)))
-                place++;
-        if (place == head->n_settings || head->settings[place].kind != kind ||
-            head->settings[place].version != version) {
-                StoreSetting *more = realloc(head->settings, ((size_t)head->n_settings + 1) * sizeof(*more));
-                if (more == NULL)
-                        return fail_memory();
-                head->settings = more;
-                memmove(&more[place + 1], &more[place], (head->n_settings - place) * sizeof(*more));
-                head->n_settings++;
-        }
-        head->settings[place] = (StoreSetting){ .kind = kind, .version = version };
-        snprintf(head->settings[place].text, sizeof(head->settings[place].text), "%s", text);
-        drop_settings(graph, head);
-        return STATUS_OK;
-}
-
 static Status set_settings(const EngineGraph *graph, const HeadChange *change, StoreHead *head)
 {
         for (int kind = 0; kind < SETTING_KINDS; kind++) {
                 if (change->settings[kind] != NULL)
-                        TRY(set_setting(graph, (SettingKind)kind, change->set_version, change->settings[kind],
-                                        head));
+                        TRY(engine_set_setting(graph, (SettingKind)kind, change->set_version,
+                                               change->settings[kind], head));
         }
         return STATUS_OK;
-}
-
-Status engine_setting(Engine *engine, const GraphVersion *version, SettingKind kind, Text *out)
-{
-        pthread_mutex_lock(&engine->mutex);
-        const EngineGraph *graph = string_map_get(&engine->graphs, version->name);
-        if (graph != NULL)
-                text_add(out, store_head_setting(&graph->head, kind, version->stored.version));
-        pthread_mutex_unlock(&engine->mutex);
-        return text_status(out);
-}
-
-void engine_read_settings(Engine *engine, EngineGraph *graph)
-{
-        // never reset: a version that is deleted and uploaded again begins with other settings
-        static _Atomic uint64_t n_read;
-        for (uint32_t i = 0; i < graph->n_versions; i++) {
-                GraphVersion *version = graph->versions[i];
-                const char *text =
-                        store_head_setting(&graph->head, SETTING_PRECISION, version->stored.version);
-                atomic_store(&version->precision, (int)precision_named(text));
-                text = store_head_setting(&graph->head, SETTING_TOLERANCE, version->stored.version);
-                atomic_store(&version->bucket, tolerance_bucket(strtod(text, NULL)));
-                atomic_store(&version->settings_read, atomic_fetch_add(&n_read, 1u) + 1);
-                batch_policy_take(
-                        version, store_head_setting(&graph->head, SETTING_BATCHING, version->stored.version));
-        }
-        engine_declare(engine, graph, false);
 }
 
 static Status change_head(const EngineGraph *graph, const HeadChange *change, StoreHead *head)
@@ -267,6 +194,18 @@ static Status change_head(const EngineGraph *graph, const HeadChange *change, St
         return STATUS_OK;
 }
 
+// *head receives the old one.
+static Status put_head(Engine *engine, EngineGraph *graph, StoreHead *head)
+{
+        if (engine->store != NULL)
+                TRY(store_put_head(engine->store, head));
+        pthread_mutex_lock(&engine->mutex);
+        swap_head(graph, head);
+        engine_read_settings(engine, graph);
+        pthread_mutex_unlock(&engine->mutex);
+        return STATUS_OK;
+}
+
 static Status change_locked(Engine *engine, const char *name, const HeadChange *change)
 {
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
@@ -278,13 +217,7 @@ static Status change_locked(Engine *engine, const char *name, const HeadChange *
                 return STATUS_OK;
         TRY(store_head_copy(&graph->head, &head));
         TRY(change_head(graph, change, &head));
-        if (engine->store != NULL)
-                TRY(store_put_head(engine->store, &head));
-        pthread_mutex_lock(&engine->mutex);
-        swap_head(graph, &head);
-        engine_read_settings(engine, graph);
-        pthread_mutex_unlock(&engine->mutex);
-        return STATUS_OK;
+        return put_head(engine, graph, &head);
 }
 
 Status engine_change(Engine *engine, const char *name, const HeadChange *change)
@@ -295,15 +228,6 @@ Status engine_change(Engine *engine, const char *name, const HeadChange *change)
         return status;
 }
 
-// `image`: its settings for images; NULL: they stay.
-static Status make_default(Engine *engine, const GraphVersion *version, const char *image)
-{
-        int64_t number = version->stored.version;
-        HeadChange change = { .default_version = number, .set_version = image == NULL ? 0 : number };
-        change.settings[SETTING_IMAGE] = image;
-        return change_locked(engine, version->name, &change);
-}
-
 // ---- put ----
 static bool same_content(const GraphVersion *version, const StoreVersion *identified)
 {
@@ -311,39 +235,54 @@ static bool same_content(const GraphVersion *version, const StoreVersion *identi
                strcmp(version->stored.model, identified->model) == 0;
 }
 
-// The latest version (counted) if it has this content, with the samples and labels that came along,
-// and its stored bytes are known to be good: then there is nothing to do.
-static GraphVersion *same_as_latest(Engine *engine, const char *name, const StoreVersion *identified)
+// The version that an upload may be equal to: the latest, or that of its number. NULL: there is
+// none.
+static GraphVersion *version_there(const EngineGraph *graph, const PutRequest *put)
 {
-        pthread_mutex_lock(&engine->mutex);
-        const EngineGraph *graph = string_map_get(&engine->graphs, name);
-        GraphVersion *latest = graph == NULL ? NULL : graph->versions[graph->n_versions - 1];
-        bool same = latest != NULL && same_content(latest, identified) &&
-                    !engine_brings_others(identified, &latest->stored) &&
-                    atomic_load(&latest->state) == GRAPH_STATE_READY;
-        if (same)
-                graph_version_ref(latest);
-        pthread_mutex_unlock(&engine->mutex);
-        return same ? latest : NULL;
+        if (graph == NULL)
+                return NULL;
+        return put->number == 0 ? graph->versions[graph->n_versions - 1]
+                                : engine_version_of(graph, put->number);
 }
 
-// Whether one more version is allowed.
-static Status check_room(Engine *engine, const char *name, const StoreVersion *identified)
+// That version (counted) if it has this content, with the samples and labels that came along, and
+// its stored bytes are known to be good: then nothing has to be stored.
+static GraphVersion *same_as_there(Engine *engine, const PutRequest *put)
+{
+        pthread_mutex_lock(&engine->mutex);
+        GraphVersion *there = version_there(string_map_get(&engine->graphs, put->name), put);
+        bool same = there != NULL && same_content(there, put->identified) &&
+                    !engine_brings_others(put->identified, &there->stored) &&
+                    atomic_load(&there->state) == GRAPH_STATE_READY;
+        if (same)
+                graph_version_ref(there);
+        pthread_mutex_unlock(&engine->mutex);
+        return same ? there : NULL;
+}
+
+// Whether one more version is allowed, of that number.
+static Status check_room(Engine *engine, const PutRequest *put)
 {
         Status status = STATUS_OK;
         pthread_mutex_lock(&engine->mutex);
-        const EngineGraph *graph = string_map_get(&engine->graphs, name);
+        const EngineGraph *graph = string_map_get(&engine->graphs, put->name);
+        const GraphVersion *there = version_there(graph, put);
+        bool has_place = there != NULL && same_content(there, put->identified);
         if (graph == NULL && engine->graphs.n_live >= (uint64_t)limits.max_graphs)
                 status = fail(STATUS_TOO_LARGE,
                               "there are %u graphs, as many as there can be (--max-graphs, "
                               "FXSERVE_MAX_GRAPHS); delete some of them",
                               engine->graphs.n_live);
-        else if (graph != NULL && graph->n_versions >= (uint64_t)limits.max_versions &&
-                 !same_content(graph->versions[graph->n_versions - 1], identified))
+        else if (there != NULL && put->number != 0 && !has_place)
+                status = fail(STATUS_CONFLICT,
+                              "version %lld of graph '%s' has other content already; give the new content "
+                              "another number, or delete that version",
+                              (long long)put->number, put->name);
+        else if (graph != NULL && graph->n_versions >= (uint64_t)limits.max_versions && !has_place)
                 status = fail(STATUS_TOO_LARGE,
                               "graph '%s' has %u versions, as many as there can be (--max-versions, "
                               "FXSERVE_MAX_VERSIONS); delete some of them",
-                              name, graph->n_versions);
+                              put->name, graph->n_versions);
         pthread_mutex_unlock(&engine->mutex);
         return status;
 }
@@ -374,35 +313,62 @@ static Status put_on_disk(Engine *engine, const StoreHead *head, const GraphVers
                                  instead == NULL ? NULL : &instead->stored);
 }
 
+static Status set_image(const EngineGraph *graph, const PutRequest *put, int64_t version, StoreHead *head)
+{
+        if (put->image == NULL)
+                return STATUS_OK;
+        return put->number != 0 ? engine_set_own_setting(graph, SETTING_IMAGE, version, put->image, head)
+                                : engine_set_setting(graph, SETTING_IMAGE, version, put->image, head);
+}
+
 // What comes along with an upload, for its version.
 static Status set_sent(const EngineGraph *graph, const PutRequest *put, int64_t version, StoreHead *head)
 {
-        if (put->image != NULL)
-                TRY(set_setting(graph, SETTING_IMAGE, version, put->image, head));
+        TRY(set_image(graph, put, version, head));
         if (put->owner == NULL || strcmp(store_head_setting(head, SETTING_OWNER, version), put->owner) == 0)
                 return STATUS_OK;
-        return set_setting(graph, SETTING_OWNER, version, put->owner, head);
+        return engine_set_setting(graph, SETTING_OWNER, version, put->owner, head);
 }
 
-// The same content as a version whose stored bytes are damaged, or were not read since the start,
-// or which has other samples or labels. It was stored anew, and takes its place and number.
-static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *put, const StoreVersion *held,
+// The version has the upload's content: it becomes the default, unless the upload has a number, and
+// is served as the upload says.
+static Status choose_there(Engine *engine, const PutRequest *put, const GraphVersion *version)
+{
+        _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
+        EngineGraph *graph = graph_of(engine, put->name);
+        int64_t number = version->stored.version;
+        if (put->image == NULL && (put->number != 0 || graph->head.default_version == number))
+                return STATUS_OK;
+        TRY(store_head_copy(&graph->head, &head));
+        if (put->number == 0)
+                head.default_version = number;
+        TRY(set_image(graph, put, number, &head));
+        return put_head(engine, graph, &head);
+}
+
+// The same content as `there`, a version whose stored bytes are damaged, or were not read since the
+// start, or which has other samples or labels. It was stored anew, and takes its place and number.
+static Status put_again(Engine *engine, const PutRequest *put, const StoreVersion *held, GraphVersion *there,
                         GraphVersion **out_version)
 {
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
-        GraphVersion *latest = graph->versions[graph->n_versions - 1];
+        EngineGraph *graph = graph_of(engine, put->name);
         StoreVersion stored = *held;
-        stored.version = latest->stored.version;
-        stored.created_ms = latest->stored.created_ms;
+        uint32_t place = 0;
+        while (graph->versions[place] != there)
+                place++;
+        stored.version = there->stored.version;
+        stored.created_ms = there->stored.created_ms;
         TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
         keep_bytes(engine, version, put);
-        engine_keep_along(latest, version);
+        engine_keep_along(there, version);
         TRY(store_head_copy(&graph->head, &head));
-        head.default_version = stored.version;
+        if (put->number == 0)
+                head.default_version = stored.version;
         TRY(set_sent(graph, put, stored.version, &head));
-        TRY(put_on_disk(engine, &head, version, latest));
-        if (atomic_load(&latest->state) == GRAPH_STATE_DAMAGED) {
+        TRY(put_on_disk(engine, &head, version, there));
+        if (atomic_load(&there->state) == GRAPH_STATE_DAMAGED) {
                 atomic_fetch_add(&engine->n_damaged, 1u);
                 registry_drop_group(engine->programs, &version->key);
         }
@@ -410,10 +376,10 @@ static Status put_again(Engine *engine, EngineGraph *graph, const PutRequest *pu
         TRY(share_decoded(engine, version, put->graph));
         pthread_mutex_lock(&engine->mutex);
         swap_head(graph, &head);
-        graph->versions[graph->n_versions - 1] = graph_version_ref(version);
+        graph->versions[place] = graph_version_ref(version);
         engine_read_settings(engine, graph);
         pthread_mutex_unlock(&engine->mutex);
-        graph_version_unref(latest);
+        graph_version_unref(there);
         engine_prepare(engine, version);
         *out_version = take_ptr(version);
         return STATUS_OK;
@@ -427,7 +393,10 @@ static void publish(Engine *engine, EngineGraph *graph, bool is_new_name, StoreH
         swap_head(graph, head);
         if (is_new_name)
                 (void)string_map_set(&engine->graphs, graph->head.name, graph, NULL);
-        graph->versions[graph->n_versions++] = graph_version_ref(version);
+        uint32_t place = graph->n_versions++;
+        for (; place > 0 && graph->versions[place - 1]->stored.version > version->stored.version; place--)
+                graph->versions[place] = graph->versions[place - 1];
+        graph->versions[place] = graph_version_ref(version);
         engine_read_settings(engine, graph);
         pthread_mutex_unlock(&engine->mutex);
 }
@@ -450,16 +419,19 @@ static Status put_next(Engine *engine, EngineGraph *graph, const PutRequest *put
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
         StoreVersion stored = *held;
-        stored.version = graph->head.next_version;
+        stored.version = put->number != 0 ? put->number : graph->head.next_version;
         TRY(engine_version_new(engine, graph->head.name, &stored, GRAPH_STATE_READY, &version));
         keep_bytes(engine, version, put);
         TRY(reserve_place(engine, graph));
         TRY(store_head_copy(&graph->head, &head));
+        if (put->number != 0 && put->image == NULL)
+                TRY(engine_set_own_setting(graph, SETTING_IMAGE, stored.version, "", &head));
         TRY(set_sent(graph, put, stored.version, &head));
         TRY(share_decoded(engine, version, put->graph));
         TRY(engine_use_content(engine, &version->key));
-        head.default_version = stored.version;
-        head.next_version = stored.version + 1;
+        if (is_new_name || graph->versions[graph->n_versions - 1]->stored.version < stored.version)
+                head.default_version = stored.version;
+        head.next_version = MAX(head.next_version, stored.version + 1);
         Status status = put_on_disk(engine, &head, version, NULL);
         if (status != STATUS_OK) {
                 unuse_content(engine, &version->key);
@@ -494,25 +466,25 @@ static void retry_damaged(Engine *engine, EngineGraph *graph, const StoreVersion
 static Status put_locked(Engine *engine, const PutRequest *put, const StoreVersion *held,
                          GraphVersion **out_version, bool *out_created)
 {
-        const char *name = put->name;
         _cleanup_(engine_graph_freep) EngineGraph *fresh = NULL;
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         *out_created = false;
-        version = same_as_latest(engine, name, held); // somebody was faster
+        version = same_as_there(engine, put); // somebody was faster
         if (version != NULL) {
-                TRY(make_default(engine, version, put->image));
+                TRY(choose_there(engine, put, version));
                 *out_version = take_ptr(version);
                 return STATUS_OK;
         }
-        EngineGraph *graph = graph_of(engine, name);
-        if (graph != NULL && same_content(graph->versions[graph->n_versions - 1], held)) {
-                TRY(put_again(engine, graph, put, held, out_version));
+        EngineGraph *graph = graph_of(engine, put->name);
+        GraphVersion *there = version_there(graph, put);
+        if (there != NULL && same_content(there, held)) {
+                TRY(put_again(engine, put, held, there, out_version));
                 retry_damaged(engine, graph, held);
                 return STATUS_OK;
         }
-        TRY(check_room(engine, name, held));
+        TRY(check_room(engine, put));
         if (graph == NULL)
-                TRY(engine_graph_new(name, &fresh));
+                TRY(engine_graph_new(put->name, &fresh));
         TRY(put_next(engine, graph == NULL ? fresh : graph, put, held, out_version));
         fresh = NULL;
         *out_created = true;
@@ -526,23 +498,23 @@ static Status check_condition(const PutRequest *put)
         return put->only_if == NULL ? STATUS_OK : put->only_if->check(put->only_if->context);
 }
 
-// Whether the condition holds and there is room. *out_latest: the latest version, counted, if it
-// already has this content; else NULL. An upload becomes the default version, even if its content
-// was there already and another version was the default.
-static Status look_first(Engine *engine, const PutRequest *put, GraphVersion **out_latest)
+// Whether the condition holds and there is room. *out_there: the version that has this content
+// already, counted; else NULL. An upload without a number becomes the default version, even if its
+// content was there already and another version was the default.
+static Status look_first(Engine *engine, const PutRequest *put, GraphVersion **out_there)
 {
-        _cleanup_(graph_version_unrefp) GraphVersion *latest = NULL;
+        _cleanup_(graph_version_unrefp) GraphVersion *there = NULL;
         pthread_mutex_lock(&engine->writing);
         Status status = check_condition(put);
         if (status == STATUS_OK)
-                latest = same_as_latest(engine, put->name, put->identified);
-        if (latest != NULL)
-                status = make_default(engine, latest, put->image);
+                there = same_as_there(engine, put);
+        if (there != NULL)
+                status = choose_there(engine, put, there);
         else if (status == STATUS_OK)
-                status = check_room(engine, put->name, put->identified);
+                status = check_room(engine, put);
         pthread_mutex_unlock(&engine->writing);
         TRY(status);
-        *out_latest = take_ptr(latest);
+        *out_there = take_ptr(there);
         return STATUS_OK;
 }
 
@@ -558,10 +530,10 @@ Status engine_put(Engine *engine, const PutRequest *asked, GraphVersion **out_ve
                 return fail(STATUS_CONFLICT,
                             "a name of 64 hex digits must be the upload's own id, which is %s",
                             put.identified->id.hex);
-        GraphVersion *latest;
-        TRY(look_first(engine, &put, &latest));
-        if (latest != NULL) {
-                *out_version = latest;
+        GraphVersion *there;
+        TRY(look_first(engine, &put, &there));
+        if (there != NULL) {
+                *out_version = there;
                 *out_created = false;
                 return STATUS_OK;
         }

@@ -26,9 +26,17 @@ typedef struct EngineGraph {
         uint32_t n_versions, capacity;
         GraphVersion **versions; // counted, ascending
 } EngineGraph;
+
+// ---- settings.c ----
 // What its versions keep beside their place in the head. Under engine->mutex, or before others see
 // the graph.
 void engine_read_settings(Engine *engine, EngineGraph *graph);
+// In `head`, for the version and those after it. It may be one that is about to be there.
+Status engine_set_setting(const EngineGraph *graph, SettingKind kind, int64_t version, const char *text,
+                          StoreHead *head);
+// The same for this version alone: versions after it stay as they are.
+Status engine_set_own_setting(const EngineGraph *graph, SettingKind kind, int64_t version, const char *text,
+                              StoreHead *head);
 
 typedef struct IdlePiece IdlePiece;
 

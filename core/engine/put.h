@@ -44,9 +44,13 @@ typedef struct PutRequest {
         const char *image;              // as HeadChange's; NULL: as of the version before
         const char *owner;              // who uploads, for engine_owned; NULL: nobody is noted
         bool keep_graph;                // without a data folder the version keeps the graph, too
+        int64_t number;                 // of the version; 0: the next one
 } PutRequest;
 // Makes the graph a version of its name. *out_created false: equal to the latest version's content,
-// which is returned. Durable when it returns OK; the graph's weights are the stored ones then.
+// which is returned. With a number: equal to that version's content; `image` is for that version
+// alone, and NULL is none for a new one; the default changes only for a number above all others.
+// STATUS_CONFLICT: the version of that number has other content. Durable when it returns OK; the
+// graph's weights are the stored ones then.
 Status engine_put(Engine *engine, const PutRequest *put, GraphVersion **out_version, bool *out_created);
 // What an owner's uploads take: graphs whose latest version is theirs, and bytes of all their
 // versions.

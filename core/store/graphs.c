@@ -5,6 +5,7 @@
 //                      the head does not know yet (from its next_version on) is newer than the
 //                      head, and the newest of them is the default. So the head is written only
 //                      with the first version of a name, after it: without a head there is no name.
+//                      With a lower number, too, which may be one that the head lists as gone.
 //   default, aliases, settings the head
 //   remove a version   the head, which lists it as gone; then its file is removed
 //   remove a name      the head is removed; then the files of its versions
@@ -189,12 +190,23 @@ static Status write_both(Store *store, const Head *before, const Head *after, co
         return status;
 }
 
+// A number that was removed may be given again when a folder of models asks for it.
+static void forget_gone(Head *head, int64_t number)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < head->n_gone; i++)
+                if (head->gone[i] != number)
+                        head->gone[n++] = head->gone[i];
+        head->n_gone = n;
+}
+
 static Status put_version(Store *store, const StoreHead *head, const StoreVersion *version,
                           const StoreVersion *instead)
 {
         const Head *before = string_map_get(&store->heads, head->name);
         _cleanup_(head_freep) Head *after = NULL;
         TRY(before == NULL ? head_new(head, &after) : head_after(before, head, &after));
+        forget_gone(after, version->version);
         TRY(string_map_reserve(&store->heads));
         // all memory before the disk: a change on disk is never answered with a failure
         pthread_mutex_lock(&store->mutex);

@@ -53,9 +53,8 @@ static Store *open_store(const char *folder)
         return store;
 }
 
-static StoreVersion put(Store *store, int64_t number)
+static StoreVersion put_in(Store *store, const StoreHead *head, int64_t number)
 {
-        StoreHead head = { .name = "m", .next_version = number + 1, .default_version = number };
         char content[32];
         snprintf(content, sizeof(content), "content %lld", (long long)number);
         StoreVersion version = {
@@ -65,10 +64,17 @@ static StoreVersion put(Store *store, int64_t number)
         version.parts[0].n_bytes = strlen(content);
         ByteSpan bytes = { (const uint8_t *)content, strlen(content) };
         cr_assert_eq(store_hold_part(store, bytes, NULL, 0, &version.parts[0]), STATUS_OK);
-        cr_assert_eq(store_put_version(store, &head, &version, NULL), STATUS_OK, "%s",
+        cr_assert_eq(store_put_version(store, head, &version, NULL), STATUS_OK, "%s",
                      failure_current()->message);
         store_release_part(store, &version.parts[0]);
         return version;
+}
+
+static StoreVersion put(Store *store, int64_t number)
+{
+        return put_in(store,
+                      &(StoreHead){ .name = "m", .next_version = number + 1, .default_version = number },
+                      number);
 }
 
 // Rewrites a file's checksum line after its text was changed.
@@ -246,6 +252,31 @@ Test(records, a_removed_version_stays_removed_though_its_file_came_back_and_its_
         cr_assert_eq(seen.next_version, 3);
         cr_assert_eq(scratch_count(folder, "versions"), 1);
         free(entry);
+        scratch_remove(folder);
+}
+
+Test(records, a_lower_number_may_come_later_even_one_that_was_removed_before)
+{
+        char *folder = scratch_make();
+        Store *store = open_store(folder);
+        StoreHead head = { .name = "m", .next_version = 11, .default_version = 10 };
+        put(store, 2);
+        put(store, 10);
+        StoreVersion fifth = put_in(store, &head, 5);
+        char path[512];
+        snprintf(path, sizeof(path), "%s/versions/m@5", folder);
+        cr_assert(unlink(path) == 0 && mkdir(path, 0700) == 0); // so that its removal is not certain
+        cr_assert_eq(store_remove_version(store, &head, &fifth), STATUS_OK);
+        cr_assert_eq(rmdir(path), 0);
+        put_in(store, &head, 5);
+        store_close(store);
+        store_close(open_store(folder));
+        cr_assert_eq(seen.n_versions, 3);
+        cr_assert_eq(seen.numbers[0], 2);
+        cr_assert_eq(seen.numbers[1], 5);
+        cr_assert_eq(seen.numbers[2], 10);
+        cr_assert_eq(seen.default_version, 10);
+        cr_assert_eq(seen.next_version, 11);
         scratch_remove(folder);
 }
 

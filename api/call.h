@@ -123,6 +123,7 @@ typedef struct ServerFacts {
         uint64_t n_log_dropped;
         uint64_t n_traces_sent, n_traces_dropped;
         bool ready;
+        const char *awaited;                 // a graph that must be there to be ready; NULL: none
         uint64_t n_refused[QUOTA_KINDS];     // by quotas of tokens
         int64_t data_bytes, data_free_bytes; // of the data folder and its disk; negative: not known
         int64_t certificate_expires_s;       // since 1970; 0: there is none

@@ -230,7 +230,9 @@ static void take(Models *models, Found *found, Seen *seen)
         Status status = put(models, found, seen, &version);
         seen->displaced = status == STATUS_CONFLICT && found->number > 0;
         if (status != STATUS_OK) {
-                log_error("not loaded: %s: %s", found->files[0], failure_current()->message);
+                const char *path = found->files[0], *why = failure_current()->message;
+                bool is_named = strstr(why, path) != NULL;
+                log_error("not loaded: %s%s%s", is_named ? "" : path, is_named ? "" : ": ", why);
                 return;
         }
         seen->version = version->stored.version;

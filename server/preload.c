@@ -176,7 +176,8 @@ static Status preload_file(Engine *engine, const char *path, void (*report)(cons
         bool created;
         model_name_of(path, name);
         if (preload_parts(engine, name, &parts, &version, &created) != STATUS_OK) {
-                failure_append(" (%s)", path);
+                if (strstr(failure_current()->message, path) == NULL)
+                        failure_append(" (%s)", path);
                 return failure_current()->status;
         }
         report(version);

@@ -172,6 +172,11 @@ static void report_loaded(const GraphVersion *version)
 
 static Status preload(Server *server, const Options *options)
 {
+        const char *name = options->model_name;
+        if (name[0] != '\0' && options->models[0] == '\0')
+                return fail(STATUS_USAGE, "--model-name names a model of --models, which is not given");
+        if (name[0] != '\0' && !route_is_name(name))
+                return fail(STATUS_USAGE, "--model-name: \"%.80s\" cannot be the name of a graph", name);
         for (int i = 0; i < options->n_files; i++)
                 TRY(preload_path(server->engine, options->files[i], report_loaded));
         return options->models[0] == '\0'
@@ -383,6 +388,7 @@ static Status start(Server *server, const Options *options)
                              .facts = version_facts(),
                              .idle = on_idle,
                              .idle_context = server };
+        http.facts.awaited = options->model_name[0] == '\0' ? NULL : options->model_name;
         http.facts.n_cores = cores;
         http.facts.n_workers = plan.n_workers;
         TRY(http_start(&http, &server->http));

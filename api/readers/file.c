@@ -22,10 +22,10 @@ Status file_read(const char *path, Storage **out_bytes)
                 return fail(STATUS_USAGE, "%s: %s", path, strerror(errno));
         if (!S_ISREG(info.st_mode))
                 return fail(STATUS_USAGE, "%s is not a regular file", path);
-        if (info.st_size > limits.max_upload)
+        if (limits.max_memory > 0 && info.st_size > limits.max_memory)
                 return fail(STATUS_TOO_LARGE,
-                            "%s has %lld bytes; the limit is %lld (--max-upload, FXSERVE_MAX_UPLOAD)", path,
-                            (long long)info.st_size, (long long)limits.max_upload);
+                            "%s has %lld bytes; the process may have %lld (--max-memory, FXSERVE_MAX_MEMORY)",
+                            path, (long long)info.st_size, (long long)limits.max_memory);
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         TRY(storage_new((size_t)info.st_size, false, NULL, &bytes));
         for (size_t done = 0; done < bytes->n_bytes;) {

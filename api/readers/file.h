@@ -3,7 +3,8 @@
 #pragma once
 #include "core/graph/graph.h"
 
-// Reads a whole file (at most limits.max_upload). Messages name the file as it was given.
+// Reads a whole file, of any size that memory allows: it is no upload. Messages name the file as it
+// was given.
 Status file_read(const char *path, Storage **out_bytes);
 // Decodes only, as an upload would be. Not strict: unsupported operators do not fail. `model`: of
 // an archive of several; NULL: the only one. Weights may point into `bytes`, then counted.

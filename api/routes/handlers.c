@@ -79,6 +79,12 @@ Status get_root(const Answer *answer)
         return STATUS_OK;
 }
 
+static bool is_there(Engine *engine, const char *name)
+{
+        _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
+        return engine_find(engine, name, 0, &version) == STATUS_OK;
+}
+
 const char *api_unready(const ApiContext *context)
 {
         const ServerFacts *facts = context->facts;
@@ -86,6 +92,8 @@ const char *api_unready(const ApiContext *context)
                 return "no worker has shown life for a second: each is in a long operation, or stuck";
         if (!facts->ready)
                 return "the server is stopping";
+        if (facts->awaited != NULL && !is_there(context->engine, facts->awaited))
+                return "the model that --model-name names is not loaded; the log says why";
         return engine_is_warm(context->engine) ? NULL : "warm-ups that graphs declare are under way";
 }
 

@@ -3,8 +3,8 @@
 unit starts it; the manual page names every command, flag and variable and is well formed (mandoc,
 if it is here); bash completes every command, every flag and the values of those that take one of a
 few words; links between the documents hold; the files that .dockerignore lets through are enough for
-meson, and for what ninja makes of them; too little disk is told before a build. The last line is
-`N passed, N failed`."""
+meson, and for what ninja makes of them; too little disk is told before a build; without a terminal
+./quickstart says how to start its server again. The last line is `N passed, N failed`."""
 import fnmatch
 import os
 import re
@@ -199,6 +199,37 @@ def check_disk(_):
             raise Failed(f"exit {ended.returncode}: {said[-1000:]}")
 
 
+def check_quickstart(installed):
+    """Without a terminal ./quickstart stops its server and says how to start it again, which works."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("quickstart", "tools/show_digits.py", "tools/dev/packages.sh", "tests/models/digits.pt2",
+                     "tests/models/digits_images.json", "tests/models/digits_labels.json"):
+            os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+            shutil.copy(os.path.join(ROOT, name), os.path.join(folder, name))
+        os.mkdir(os.path.join(folder, "build"))
+        os.symlink(installed.binary, os.path.join(folder, "build", "fxserve"))
+        with open(os.path.join(folder, "build", "build.ninja"), "w", encoding="utf-8") as file:
+            file.write("build fxserve: phony\n")
+        done = subprocess.run(["./quickstart"], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False)
+        found = re.search(r"^Without a terminal the server stops now\. This starts it again:\n  (\S.*)\n\n"
+                          r"Try it:\n(?:  curl .*\n)*?  (curl .*images\.json)$", done.stdout, re.M)
+        if done.returncode != 0 or "10 of 10 digits right" not in done.stdout or not found:
+            raise Failed(f"exit {done.returncode}: {done.stdout[-1500:]}{done.stderr[-500:]}")
+        server = subprocess.Popen(["bash", "-c", "exec " + found[1]], cwd=folder, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True)
+        try:
+            server.stdout.readline()
+            answer = subprocess.run(["bash", "-c", found[2]], cwd=folder, capture_output=True, text=True,
+                                    check=False)
+        finally:
+            server.terminate()
+            server.wait()
+            server.stdout.close()
+        if '"outputs"' not in answer.stdout:
+            raise Failed(f"{found[2]}: {answer.stdout}{answer.stderr}")
+
+
 def main():
     if len(sys.argv) != 2:
         print(__doc__)
@@ -213,6 +244,7 @@ def main():
         for name, check in (("files", check_files), ("systemd unit", check_unit), ("manual page", check_page),
                             ("form of the page", check_page_form), ("completion", check_completion),
                             ("values and files", check_values), ("links", check_links),
+                            ("quickstart", check_quickstart),
                             ("files that the image is built from", check_context),
                             ("too little disk", check_disk)):
             problem = None

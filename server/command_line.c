@@ -122,15 +122,13 @@ void commands_help(Text *out)
 {
         enum { COLUMN = 48 };
         for (int i = 0; i < n_commands; i++) {
-                char row[128];
-                int n = snprintf(row, sizeof(row), "  fxserve %s %s", commands[i].name,
-                                 commands[i].arguments);
-                text_add(out, row);
+                size_t n = strlen("  fxserve  ") + strlen(commands[i].name) + strlen(commands[i].arguments);
+                text_addf(out, "  fxserve %s %s", commands[i].name, commands[i].arguments);
                 if (n >= COLUMN) {
                         text_add_char(out, '\n');
                         n = 0;
                 }
-                text_repeat(out, ' ', (size_t)(COLUMN - n));
+                text_repeat(out, ' ', COLUMN - n);
                 text_addf(out, "%s\n", commands[i].words);
         }
 }

@@ -262,15 +262,29 @@ void options_help(Text *out)
         }
 }
 
+// In a table of Markdown "|" ends a cell, also between backquotes.
+static void add_cell(Text *out, const char *words)
+{
+        for (; *words != '\0'; words++) {
+                if (*words == '|')
+                        text_add_char(out, '\\');
+                text_add_char(out, *words);
+        }
+}
+
 void options_markdown(Text *out)
 {
         char name[64];
         text_add(out, "| flag | variable | default | what |\n|---|---|---|---|\n");
-        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-                text_addf(out, "| `--%s%s%s` | `%s` | %s%s%s | %s |\n", rows[i].flag,
-                          rows[i].value == NULL ? "" : " ", rows[i].value == NULL ? "" : rows[i].value,
-                          options_variable(rows[i].flag, name), rows[i].fallback[0] == '\0' ? "" : "`",
-                          rows[i].fallback, rows[i].fallback[0] == '\0' ? "" : "`", rows[i].help);
+        for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+                const char *quote = rows[i].fallback[0] == '\0' ? "" : "`";
+                text_addf(out, "| `--%s%s", rows[i].flag, rows[i].value == NULL ? "" : " ");
+                add_cell(out, rows[i].value == NULL ? "" : rows[i].value);
+                text_addf(out, "` | `%s` | %s%s%s | ", options_variable(rows[i].flag, name), quote,
+                          rows[i].fallback, quote);
+                add_cell(out, rows[i].help);
+                text_add(out, " |\n");
+        }
         for (size_t i = 0; i < n_limit_rows; i++)
                 if (limit_rows[i].flag != NULL)
                         text_addf(out, "| `--%s N` | `%s` | %lld | %s (%s) |\n", limit_rows[i].flag,

@@ -39,7 +39,7 @@ class Installed:
         self.help = output(self.binary, "--help")
         self.commands = re.findall(r"^  fxserve ([a-z]+)\b", self.help, re.M)
         rows = re.findall(r"^\| `--([a-z0-9-]+)([^`]*)` \| `(FXSERVE_\w+)`",
-                          output(self.binary, "--help=markdown"), re.M)
+                          output(self.binary, "--help=markdown").replace("\\|", "|"), re.M)
         self.flags = {f"--{flag}": value.strip() for flag, value, _ in rows}
         self.variables = [variable for _, _, variable in rows]
         if len(self.commands) < 5 or len(self.flags) < 20:

@@ -172,6 +172,11 @@ def check_tables(binary, text):
                            check=True).stdout.strip()
     if flags not in text:
         raise Failed("the flag table is not what `fxserve --help=markdown` prints; paste it anew")
+    if odd := [row for row in flags.split("\n") if len(re.findall(r"(?<!\\)\|", row)) != 5]:
+        raise Failed(f"rows of other than four cells: {odd}")
+    told = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+    if lacking := set(re.findall(r"\bFXSERVE_[A-Z_]+", told)) - set(re.findall(r"\bFXSERVE_[A-Z_]+", text)):
+        raise Failed(f"variables of `fxserve --help` that are not listed: {lacking}")
 
 
 def check_routes(text):

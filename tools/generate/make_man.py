@@ -32,7 +32,7 @@ def commands(binary):
 def flags_of_serve(binary):
     """(flag, variable, default, words)"""
     row = re.compile(r"^\| `(--[^`]+)` \| `(FXSERVE_\w+)` \| `?(.*?)`? \| (.*) \|$", re.M)
-    return row.findall(ask(binary, "--help=markdown"))
+    return row.findall(ask(binary, "--help=markdown").replace("\\|", "|"))
 
 
 def paragraph(head, *lines):

@@ -164,6 +164,8 @@ static Status open_request(Exchange *exchange, const char *method)
                 return STATUS_OK;
         }
         Status known = route_parse(exchange->method, exchange->target, &job->call, exchange->allow);
+        if (exchange->hostless)
+                TRY(guard_route(exchange));
         if (known == STATUS_OK)
                 known = route_check_codec(job->call.route, &exchange->http->options.codecs);
         TRY(check_token(exchange, known));

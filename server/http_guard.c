@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guards before routing. The framing of the request must be certain (http_raw.c). On a loopback
-// address, Host and Origin must be this server's, so that no web page can drive a local server.
+// Guards before routing, and one behind it. The framing of the request must be certain
+// (http_raw.c). On a loopback address, Host and Origin must be this server's, so that no web page
+// can drive a local server; probes may come without either.
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -71,6 +72,10 @@ static Status check_host(const Http *http, const HeaderCount *count)
         static const char *const ours[] = { "localhost", "127.0.0.1", "[::1]" };
         if (!http->options.is_loopback)
                 return STATUS_OK;
+        if (count->host == NULL && count->origin == NULL)
+                return STATUS_OK; // guard_route says what it may ask
+        if (count->host == NULL)
+                return fail(STATUS_HOST, "a request of a page has a Host header");
         bool known = http->options.host_name[0] != '\0' && host_is(count->host, http->options.host_name);
         for (size_t i = 0; i < ARRAY_LENGTH(ours); i++)
                 known |= host_is(count->host, ours[i]);
@@ -135,10 +140,11 @@ Status guard_request(Exchange *exchange, const char *method)
                 return fail(STATUS_METHOD, "this is no proxy");
         exchange->framed = true;
         HeaderCount count = count_headers(exchange);
-        if (count.n_host != 1)
+        if (count.n_host > 1) // none: HTTP/1.0, or http_raw.c had refused it
                 return fail(STATUS_MALFORMED, "a request has exactly one Host header");
         TRY(take_absolute_form(exchange, &count, host));
-        if (!is_authority(count.host))
+        exchange->hostless = count.host == NULL;
+        if (!exchange->hostless && !is_authority(count.host))
                 return fail(STATUS_MALFORMED, "the host of a request is a name or an address and perhaps a "
                                               "port, without user information");
         if (count.n_origin > 1 || count.n_authorization > 1)
@@ -149,6 +155,16 @@ Status guard_request(Exchange *exchange, const char *method)
                 return fail(STATUS_ENCODING, "a body has one Content-Encoding at most");
         TRY(encoding_named(count.content_encoding, &exchange->job->call.encoding));
         return check_host(exchange->http, &count);
+}
+
+Status guard_route(const Exchange *exchange)
+{
+        const Route *route = exchange->job->call.route;
+        if (!exchange->hostless || !exchange->http->options.is_loopback ||
+            (route != NULL && route_is(route, KIND_PROBE)))
+                return STATUS_OK;
+        return fail(STATUS_HOST, "without a Host header (HTTP/1.0) this server answers probes only, as it is "
+                                 "bound to loopback; send Host: localhost");
 }
 
 // Request ids give access to profiles and appear in other systems' logs, so nobody may be able to

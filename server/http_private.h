@@ -31,6 +31,7 @@ typedef struct Exchange {
         size_t n_body, capacity, n_charged;
         bool checked, submitted, done;
         bool framed;   // the end of the body is certain
+        bool hostless; // HTTP/1.0 without a Host header
         bool refused;  // the connection closes after the reply; the rest of the body is not read
         bool dropping; // an error reply is ready; the rest of the body is read and dropped
         size_t n_dropped;
@@ -171,6 +172,8 @@ void idle_stop(Http *http);
 
 // http_guard.c: checked before anything else.
 Status guard_request(Exchange *exchange, const char *method);
+// When the route is known: what may be asked without a Host header.
+Status guard_route(const Exchange *exchange);
 // Once more when the body is complete: it may have been framed badly.
 Status guard_body(const Exchange *exchange);
 void take_request_id(Exchange *exchange);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One byte at a time through RFC 9112, without leniency: CRLF ends lines, fields are not folded, no
 // blank before ':', no control characters, one Content-Length of digits only or one
-// `Transfer-Encoding: chunked` (HTTP/1.1 only), one Host. Bytes of bodies are skipped in one step.
+// `Transfer-Encoding: chunked` (HTTP/1.1 only), one Host (in HTTP/1.0 perhaps none). Bytes of
+// bodies are skipped in one step.
 // Where the RFC lets a server choose between repairing and refusing, this reader refuses.
 #include "server/http_raw.h"
 #include <string.h>
@@ -216,7 +217,7 @@ static RawState end_head(RawReader *raw)
                 raw->in_trailers = false;
                 return end_request(raw);
         }
-        if (raw->n_host != 1)
+        if (raw->n_host == 0 && raw->minor > 0) // HTTP/1.0 knows no Host: checks of load balancers
                 return malformed(raw, "a request has exactly one Host header");
         raw->n_heads++;
         raw->n_digits = 0;

@@ -119,7 +119,10 @@ refused("CONNECT", b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n
 # ---- hosts -------------------------------------------------------------------------------------
 refused("no Host", b"GET /v1/graphs HTTP/1.1\r\n\r\n", "9112 3.2: 400")
 refused("no Host, HTTP/1.0", b"GET /v1/graphs HTTP/1.0\r\n\r\n",
-        "may be taken; it would go around the check of Host")
+        "may be taken; it would go around the check of Host", 421)
+probe("a probe without Host, HTTP/1.0", b"GET /readyz HTTP/1.0\r\n\r\n",
+      "9112 3.2: HTTP/1.0 may leave it out", 200, True)
+refused("two Hosts, HTTP/1.0", b"GET /readyz HTTP/1.0\r\n" + HOST + HOST + b"\r\n", "9112 3.2: 400")
 refused("two Hosts", GET + b"Host: elsewhere\r\n\r\n", "9112 3.2: 400")
 refused("two equal Hosts", GET + HOST + b"\r\n", "9112 3.2: 400")
 refused("a Host that is a URI", b"GET /v1/graphs HTTP/1.1\r\nHost: http://localhost/\r\n\r\n",

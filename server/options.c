@@ -48,6 +48,17 @@ static long long most_of(const char *unit)
         return INT64_MAX;
 }
 
+// Limits of which 0 leaves a server that answers nothing, or no run.
+static int64_t least_of(const LimitRow *row)
+{
+        static const int64_t *const fields[] = { &limits.max_connections, &limits.max_queue,
+                                                 &limits.run_deadline_ms };
+        for (size_t i = 0; i < ARRAY_LENGTH(fields); i++)
+                if (limit_row(fields[i]) == row)
+                        return 1;
+        return 0;
+}
+
 // "64MB", "1GiB", "4096": the factor behind a number of bytes, or 0.
 static long long factor_of(const char *suffix)
 {
@@ -76,6 +87,8 @@ static Status set_limit(const LimitRow *row, const char *text, const char *from)
                             is_bytes ? " such as 67108864, 64MB or 1GiB" : "", text);
         if (__builtin_mul_overflow(value, factor, &value) || value > most)
                 return fail(STATUS_USAGE, "%s is at most %lld %s, not %s", from, most, row->unit, text);
+        if (value < least_of(row))
+                return fail(STATUS_USAGE, "%s is at least %lld", from, (long long)least_of(row));
         *(int64_t *)((char *)&limits + row->offset) = value;
         return STATUS_OK;
 }
@@ -226,8 +239,9 @@ Status options_read(int argc, char **argv, int from, Options *out_options)
                 char flag[64];
                 snprintf(flag, sizeof(flag), "--%.*s", (int)MIN(n, 60), name);
                 const char *value = equals != NULL ? equals + 1 : at + 1 < argc ? argv[++at] : NULL;
-                if (value == NULL)
-                        return fail(STATUS_USAGE, "--%.*s wants a value", (int)n, name);
+                if (value == NULL || value[0] == '\0') // "$UNSET" in a script
+                        return fail(STATUS_USAGE, "--%.*s wants a value%s", (int)n, name,
+                                    value == NULL ? "" : ", not an empty one");
                 if (option != NULL)
                         set_option(option, value, &options);
                 else

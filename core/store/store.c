@@ -83,21 +83,37 @@ static Status refuse_foreign(void *context, const char *name)
                     below->name);
 }
 
-// A new folder must hold no files in places where fxserve would remove unknown files.
+static const char *const subfolders[] = { "blobs", "graphs", "passes",  "quarantine",
+                                          "tmp",   "tunes",  "versions" };
+
+static Status refuse_stranger(void *context, const char *name)
+{
+        (void)context;
+        bool known = strcmp(name, "lock") == 0 || strcmp(name, "lost+found") == 0; // of a new volume
+        for (size_t i = 0; i < ARRAY_LENGTH(subfolders); i++)
+                known |= strcmp(name, subfolders[i]) == 0;
+        if (known)
+                return STATUS_OK;
+        return fail(STATUS_USAGE,
+                    "the folder given with --data has no FORMAT file but holds \"%.100s\": fxserve did not "
+                    "make it; choose a folder that is new or empty (--models serves models of a folder)",
+                    name);
+}
+
+// A new folder must hold nothing of others: it may be a mistake, and in the subfolders unknown
+// files would be removed.
 static Status check_new(const Store *store)
 {
-        static const char *const names[] = { "blobs", "graphs", "passes",  "quarantine",
-                                             "tmp",   "tunes",  "versions" };
-        for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-                Below below = { -1, names[i] };
-                if (faccessat(store->top, names[i], F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
+        for (size_t i = 0; i < ARRAY_LENGTH(subfolders); i++) {
+                Below below = { -1, subfolders[i] };
+                if (faccessat(store->top, subfolders[i], F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT)
                         continue;
-                TRY(folder_open(store->top, names[i], false, &below.fd));
+                TRY(folder_open(store->top, subfolders[i], false, &below.fd));
                 Status status = folder_each(below.fd, refuse_foreign, &below);
                 close(below.fd);
                 TRY(status);
         }
-        return STATUS_OK;
+        return folder_each(store->top, refuse_stranger, NULL);
 }
 
 // Reads FORMAT before anything is written, so that a folder of a newer release or of another

@@ -121,8 +121,8 @@ void store_version_unref(const StoreVersion *version);
 typedef void (*StoreLog)(void *context, const char *message);
 
 // Opens or creates the folder; FORMAT 1 and 2 become FORMAT 3, graph by graph. STATUS_CONFLICT:
-// `data folder in use by pid N`. STATUS_USAGE: a newer FORMAT, subfolders with files but no FORMAT
-// (nothing is touched), or a FORMAT, lock or subfolder of the wrong file type. `visit` (may be
+// `data folder in use by pid N`. STATUS_USAGE: a newer FORMAT, files but no FORMAT (nothing is
+// touched), or a FORMAT, lock or subfolder of the wrong file type. `visit` (may be
 // NULL) gets the content name by name, `versions` ascending (borrowed; store_version_ref).
 typedef Status (*StoreVisit)(void *context, Store *store, const StoreHead *head, const StoreVersion *versions,
                              uint32_t n_versions);

@@ -104,6 +104,8 @@ Status param_choose(ParameterId id, const char *name, int *out);
 
 // Says in the "details" of a failure after how many seconds another try may do; also the header.
 #define RETRY_AFTER_MEMBER "\"retry_after_s\": "
+// Waiting does not help: there is no header.
+#define RETRY_NEVER RETRY_AFTER_MEMBER "null"
 // The failure as the call's reply, in JSON: {"error", "code", "node", "details"}. INTERNAL failures
 // show only "internal error" and the request id.
 void reply_failure(const ApiCall *call, const Failure *failure, ApiReply *reply);

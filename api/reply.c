@@ -178,6 +178,6 @@ void reply_failure(const ApiCall *call, const Failure *failure, ApiReply *reply)
                 text_add_char(out, '}');
         }
         text_add(out, "}\n");
-        if (reply->status == 503 || reply->status == 429)
+        if ((reply->status == 503 || reply->status == 429) && strcmp(failure->detail, RETRY_NEVER) != 0)
                 api_reply_header(reply, "Retry-After", "%lld", retry_after(failure));
 }

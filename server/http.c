@@ -374,6 +374,10 @@ static Status start_transport(Http *http)
         enum { KEPT_FILES = 128 }; // descriptors for everything but connections
         size_t most = tap_capacity() > 2 * KEPT_FILES ? tap_capacity() - KEPT_FILES : KEPT_FILES;
         http->max_conns = MIN((size_t)limits.max_connections, most);
+        if (http->max_conns < (size_t)limits.max_connections)
+                log_line("ulimit -n leaves room for %zu connections, not for the %lld of --max-connections; "
+                         "raise it (LimitNOFILE), or lower --max-connections",
+                         http->max_conns, (long long)limits.max_connections);
         TransportOptions options = { .listen_fd = http->options.listen_fd,
                                      .max_connections = http->max_conns,
                                      .pool_bytes = idle_pool_bytes(),

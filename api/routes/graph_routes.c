@@ -79,6 +79,12 @@ static Status check_current(const Answer *answer, const char *name, int64_t numb
         return condition_check(answer->call, current == NULL ? NULL : condition_tag(&current->stored).hex);
 }
 
+// Only a delete helps.
+static Status refuse_upload(Quota *quota, QuotaKind kind, Status status)
+{
+        return quota_refuse(quota, kind, failure_members(status, RETRY_NEVER, strlen(RETRY_NEVER)));
+}
+
 static Status check_quota(const NamedAnswer *named)
 {
         const ApiCall *call = named->answer->call;
@@ -91,14 +97,14 @@ static Status check_quota(const NamedAnswer *named)
         if (use.has_content)
                 return STATUS_OK;
         if (graphs > 0 && use.n_graphs + !use.has_name > graphs)
-                return quota_refuse(
+                return refuse_upload(
                         call->quota, QUOTA_GRAPHS,
                         fail(STATUS_TOO_MANY,
                              "this token has %u graphs, as many as it may have (graphs=%lld in the "
                              "token file); delete some of them",
                              use.n_graphs, (long long)graphs));
         if (bytes > 0 && use.bytes + (int64_t)named->n_bytes > bytes)
-                return quota_refuse(
+                return refuse_upload(
                         call->quota, QUOTA_BYTES,
                         fail(STATUS_TOO_MANY,
                              "this token's uploads take %lld bytes and may take %lld (bytes=%lld in "

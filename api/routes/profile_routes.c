@@ -111,8 +111,10 @@ Status get_profiles(const Answer *answer)
         RunProfile *rows[LIST_MAX];
         TRY(param_int(answer->call, PARAM_SLOWEST, &slowest));
         TRY(param_int(answer->call, PARAM_LIMIT, &limit));
-        uint32_t n = profile_ring_list(engine_profiles(answer->context->engine), slowest > 0,
-                                       (uint32_t)(slowest > 0 ? slowest : limit), rows);
+        if (slowest > 0) // the smaller of both; the default of "limit" does not count
+                limit = param_text(answer->call, PARAM_LIMIT) == NULL ? slowest : MIN(slowest, limit);
+        uint32_t n = profile_ring_list(engine_profiles(answer->context->engine), slowest > 0, (uint32_t)limit,
+                                       rows);
         Text *out = answer_begin(answer, json_type);
         text_add(out, "{\"profiles\": [");
         for (uint32_t i = 0; i < n; i++) {

@@ -619,16 +619,29 @@ static Status check_not_aliased(const EngineGraph *graph, int64_t number)
         return STATUS_OK;
 }
 
+// An older version is the default because somebody went back to it: the latest one would serve.
+static Status check_not_gone_back_to(const EngineGraph *graph, int64_t number)
+{
+        int64_t latest = graph->versions[graph->n_versions - 1]->stored.version;
+        if (graph->head.default_version != number || number == latest)
+                return STATUS_OK;
+        return fail(STATUS_CONFLICT,
+                    "version %lld of graph '%s' is its default, and not the latest; PATCH "
+                    "{\"default_version\": %lld}, or another version, first",
+                    (long long)number, graph->head.name, (long long)latest);
+}
+
 static Status delete_version(Engine *engine, EngineGraph *graph, GraphVersion *version)
 {
         _cleanup_(store_head_deinit) StoreHead head = { .aliases = NULL };
         uint32_t place = 0, last = graph->n_versions - 1;
         TRY(check_not_aliased(graph, version->stored.version));
+        TRY(check_not_gone_back_to(graph, version->stored.version));
         TRY(store_head_copy(&graph->head, &head));
         while (graph->versions[place] != version)
                 place++;
         if (head.default_version == version->stored.version)
-                head.default_version = graph->versions[place == last ? last - 1 : last]->stored.version;
+                head.default_version = graph->versions[last - 1]->stored.version;
         if (engine->store != NULL)
                 TRY(store_remove_version(engine->store, &head, &version->stored));
         pthread_mutex_lock(&engine->mutex);

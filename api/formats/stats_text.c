@@ -153,6 +153,20 @@ static void write_lines(const Lines *lines, ProfileBy by, Text *out)
         }
 }
 
+// "x: float32[3]", and by what it ran where there are several of that signature.
+static void write_heading(const SignatureSummary *signatures, uint32_t n, uint32_t index, Text *out)
+{
+        bool alone = true;
+        for (uint32_t i = 0; i < n; i++)
+                alone &= i == index || strcmp(signatures[i].signature, signatures[index].signature) != 0;
+        const char *program = run_program_id(signatures[index].labels);
+        text_add(out, signatures[index].signature);
+        if (!alone && program == NULL)
+                text_add(out, ", eager");
+        else if (!alone)
+                text_addf(out, ", program %.8s", program);
+}
+
 Status stats_write_table(const SignatureSummary *signatures, uint32_t n, const StatsView *view, Text *out)
 {
         if (n == 0)
@@ -161,12 +175,12 @@ Status stats_write_table(const SignatureSummary *signatures, uint32_t n, const S
                 const TimeSummary *run = &signatures[i].run;
                 Lines lines;
                 TRY(lines_of(&signatures[i], view, true, &lines));
-                text_addf(
-                        out,
-                        "%s%s: %llu run%s, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n",
-                        i == 0 ? "" : "\n", signatures[i].signature, (unsigned long long)run->count,
-                        run->count == 1 ? "" : "s", run->mean_us, run->p50_us, run->p90_us, run->p99_us,
-                        run->max_us, PROFILE_WINDOW);
+                text_add(out, i == 0 ? "" : "\n");
+                write_heading(signatures, n, i, out);
+                text_addf(out,
+                          ": %llu run%s, us: mean %.1f, p50 %.1f, p90 %.1f, p99 %.1f, max %.1f (last %d)\n",
+                          (unsigned long long)run->count, run->count == 1 ? "" : "s", run->mean_us,
+                          run->p50_us, run->p90_us, run->p99_us, run->max_us, PROFILE_WINDOW);
                 write_lines(&lines, view->by, out);
                 free(lines.items);
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of one graph version. For each input signature the last PROFILE_WINDOW times of the
-// whole run and of every node are kept, so that percentiles are exact over that window; counts go
-// on for ever. Beyond PROFILE_MAX_SIGNATURES the least recently used signature makes room.
+// Statistics of one graph version. For each input signature and program (or none) the last
+// PROFILE_WINDOW times of the whole run and of every node are kept, so that percentiles are exact
+// over that window; counts go on for ever. Beyond PROFILE_MAX_SIGNATURES of them the least recently
+// used one makes room.
 #include "core/profile/stats_private.h"
 #include <string.h>
 
@@ -151,8 +152,14 @@ static SignatureStats *signature_new(const RunProfile *profile)
         return take_ptr(stats);
 }
 
-// The entry for this profile's signature; one with other rows (the graph was decoded anew) goes: it
-// starts over.
+static bool same_program(const RunLabels *a, const RunLabels *b)
+{
+        const char *left = run_program_id(a), *right = run_program_id(b);
+        return left == NULL || right == NULL ? left == right : strcmp(left, right) == 0;
+}
+
+// The entry for this profile's signature and program; one with other rows (the graph was decoded
+// anew) goes: it starts over.
 static SignatureStats *find(ProfileStats *stats, const RunProfile *profile)
 {
         for (uint32_t i = 0; i < stats->n; i++) {
@@ -161,8 +168,10 @@ static SignatureStats *find(ProfileStats *stats, const RunProfile *profile)
                         continue;
                 if (entry->labels == profile->labels && entry->n_nodes == profile->n_rows)
                         return entry;
-                drop(stats, i);
-                break;
+                if (same_program(entry->labels, profile->labels)) {
+                        drop(stats, i);
+                        break;
+                }
         }
         return NULL;
 }
@@ -190,6 +199,7 @@ static SignatureStats *add(ProfileStats *stats, const RunProfile *profile)
         if (fresh == NULL)
                 return NULL;
         atomic_fetch_add(&pool->bytes, n_bytes);
+        fresh->number = atomic_fetch_add(&pool->clock, 1) + 1;
         stats->items[stats->n++] = fresh;
         return fresh;
 }
@@ -347,14 +357,14 @@ static SignatureStats *copy_of(const SignatureStats *stats)
 }
 
 // Summed up outside of the mutex: a run that has ended waits for a copy of one signature at most.
-static Status read_one(ProfileStats *stats, const char *signature, ProfileGrouping grouping,
-                       SignatureSummary *out, bool *out_there)
+static Status read_one(ProfileStats *stats, uint64_t number, ProfileGrouping grouping, SignatureSummary *out,
+                       bool *out_there)
 {
         _cleanup_(signature_freep) SignatureStats *copy = NULL;
         *out_there = false;
         pthread_mutex_lock(&stats->mutex);
         for (uint32_t i = 0; i < stats->n && !*out_there; i++) {
-                *out_there = strcmp(stats->items[i]->signature, signature) == 0;
+                *out_there = stats->items[i]->number == number;
                 if (*out_there)
                         copy = copy_of(stats->items[i]);
         }
@@ -370,14 +380,15 @@ Status profile_stats_read(ProfileStats *stats, ProfileGrouping grouping, Signatu
         SignatureSummary *all = new_array(PROFILE_MAX_SIGNATURES, sizeof(*all));
         if (all == NULL)
                 return fail_memory();
+        uint64_t numbers[PROFILE_MAX_SIGNATURES];
         pthread_mutex_lock(&stats->mutex);
         uint32_t n_listed = stats->n, n = 0;
         for (uint32_t i = 0; i < n_listed; i++)
-                memcpy(all[i].signature, stats->items[i]->signature, sizeof(all[i].signature));
+                numbers[i] = stats->items[i]->number;
         pthread_mutex_unlock(&stats->mutex);
         for (uint32_t i = 0; i < n_listed; i++) {
                 bool there;
-                Status status = read_one(stats, all[i].signature, grouping, &all[n], &there);
+                Status status = read_one(stats, numbers[i], grouping, &all[n], &there);
                 n += there;
                 if (status != STATUS_OK) {
                         profile_summary_free(all, n);

@@ -10,6 +10,7 @@ typedef struct Window {
 
 typedef struct SignatureStats {
         char signature[PROFILE_SIGNATURE_MAX];
+        uint64_t number; // of the pool's, unlike all others
         uint64_t n_runs, last_use;
         RunLabels *labels; // counted: rows point into it; may be NULL
         size_t n_bytes;    // taken from the pool

@@ -40,7 +40,7 @@ static Status learn_size(Sizes *sizes, const char *text, int64_t size)
         const char *symbol = expr_single_symbol(expr);
         int64_t solved;
         if (symbol == NULL || string_map_get(&sizes->symbols, symbol) != NULL ||
-            !expr_solve(expr, size, &solved))
+            expr_solve(expr, size, &solved) != EXPR_SOLVED)
                 return STATUS_OK;
         int64_t *value = arena_alloc(&sizes->arena, sizeof(*value));
         if (value == NULL)

@@ -77,14 +77,18 @@ static bool is_lone(const SchemaArg *arg, Value value)
         return arg->is_list && arg->list_size == 0 && (value.kind == VALUE_INT || value.kind == VALUE_NODE);
 }
 
+// Python's names take one number for a list; overloads do not, or not all of them.
 static Status own_value(const SchemaArg *arg, Value value, Value *out)
 {
         Seq *seq;
+        bool spread = arg->is_list && value.kind == VALUE_INT;
         *out = value_ref(value);
-        if (!is_lone(arg, value))
+        if (!spread && !is_lone(arg, value))
                 return STATUS_OK;
-        TRY(seq_new(1, &seq));
-        seq->items[0] = value;
+        uint32_t n = arg->list_size == 0 ? 1 : (uint32_t)arg->list_size;
+        TRY(seq_new(n, &seq));
+        for (uint32_t i = 0; i < n; i++)
+                seq->items[i] = value;
         *out = value_seq_take(VALUE_LIST, seq);
         return STATUS_OK;
 }

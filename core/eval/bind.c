@@ -164,9 +164,15 @@ static Status bind_expression(Binding *binding, const char *text, const Input *i
         const char *single = expr_single_symbol(expr);
         if (single == NULL)
                 return STATUS_OK;
-        if (!expr_solve(expr, size, &solved))
+        switch (expr_solve(expr, size, &solved)) {
+        case EXPR_SOLVED:
+                return set_symbol(binding, single, solved, input, dim, value);
+        case EXPR_IMPOSSIBLE:
                 return fail_shape(STATUS_SHAPE, input, value, "");
-        return set_symbol(binding, single, solved, input, dim, value);
+        case EXPR_UNSOLVED:
+                break;
+        }
+        return STATUS_OK;
 }
 
 // ---- kinds, literals ----

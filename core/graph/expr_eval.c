@@ -365,27 +365,30 @@ static bool apply_linear(const ExprOp *op, const Linear *args, Linear *out)
         return true;
 }
 
-bool expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value)
+ExprSolution expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value)
 {
         if (expr->symbol == NULL)
-                return false;
+                return EXPR_UNSOLVED;
         _cleanup_(freep) Linear *stack = new_array(expr->n_stack, sizeof(*stack));
         uint32_t n = 0;
         for (uint32_t i = 0; stack != NULL && i < expr->n_ops; i++) {
                 const ExprOp *op = &expr->ops[i];
                 Linear result = { .a = op->code == EXPR_SYMBOL, .b = op->number.i };
                 if (op->code == EXPR_NUMBER && op->number.is_float)
-                        return false;
+                        return EXPR_UNSOLVED;
                 n -= op->n_args;
                 if (op->code != EXPR_NUMBER && op->code != EXPR_SYMBOL &&
                     !apply_linear(op, stack + n, &result))
-                        return false;
+                        return EXPR_UNSOLVED;
                 stack[n++] = result;
         }
         int64_t rest;
-        if (stack == NULL || stack[0].a == 0 || !sub_i64(value, stack[0].b, &rest) ||
-            (rest == INT64_MIN && stack[0].a == -1) || rest % stack[0].a != 0)
-                return false;
+        if (stack == NULL || !sub_i64(value, stack[0].b, &rest) || (rest == INT64_MIN && stack[0].a == -1))
+                return EXPR_UNSOLVED;
+        if (stack[0].a == 0)
+                return rest == 0 ? EXPR_UNSOLVED : EXPR_IMPOSSIBLE;
+        if (rest % stack[0].a != 0)
+                return EXPR_IMPOSSIBLE;
         *out_symbol_value = rest / stack[0].a;
-        return true;
+        return EXPR_SOLVED;
 }

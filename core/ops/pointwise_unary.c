@@ -277,12 +277,10 @@ OP_FILE(pointwise_unary_ops);
 static const PointOp *select_gelu(const OpCall *call)
 {
         static const PointOp none = { .kernel = &point_gelu, .args = "t." },
-                             tanh_form = { .kernel = &point_gelu_tanh, .args = "t." },
-                             at_infinity = { .kernel = &point_gelu_at_infinity, .args = "t." };
-        const TensorMeta *self = arg_meta(call, SELF);
+                             tanh_form = { .kernel = &point_gelu_tanh, .args = "t." };
         const char *approximate = arg_text(call, GELU_APPROXIMATE);
         if (approximate == NULL || strcmp(approximate, "none") == 0)
-                return meta_is_contiguous(self) && meta_numel(self) != 1 ? &none : &at_infinity;
+                return &none;
         if (strcmp(approximate, "tanh") == 0)
                 return &tanh_form;
         fail(STATUS_VALUE, "approximate argument must be either none or tanh.");

@@ -144,15 +144,12 @@ Test(vector_math, gelu_is_within_rounding_of_the_exact_one)
                                               (double)x[i], (double)out[i], (int)isa);
                         }
                 }
-                const float special[] = { 3e38F, -3e38F, -0.0F, NAN, INFINITY, -INFINITY };
+                const float special[] = { 3e38F, -3e38F, -0.0F, NAN, INFINITY, -INFINITY, -NAN };
                 float out[ARRAY_LENGTH(special)];
-                apply(&point_gelu_at_infinity, isa, (const float *[]){ special, special, special },
-                      ARRAY_LENGTH(special), out);
-                cr_assert(out[0] == 3e38F && out[1] == 0 && out[2] == 0 && signbit(out[2]) && isnan(out[3]) &&
-                          isinf(out[4]) && isnan(out[5]));
                 apply(&point_gelu, isa, (const float *[]){ special, special, special }, ARRAY_LENGTH(special),
                       out);
-                cr_assert(out[0] == 3e38F && isnan(out[4]) && isnan(out[5]));
+                cr_assert(out[0] == 3e38F && out[1] == 0 && out[2] == 0 && signbit(out[2]) && isnan(out[3]) &&
+                          isinf(out[4]) && isnan(out[5]) && isnan(out[6]));
         }
 }
 

@@ -6,6 +6,7 @@
 #include "core/kernels/pointwise/pointwise.h"
 
 #include <string.h>
+#include "core/kernels/pointwise/vector_math.h"
 #include "core/tensor/convert.h"
 
 enum {
@@ -14,6 +15,8 @@ enum {
         OUT = POINT_MAX_INPUTS, // index of the output among the operands
         N_OPERANDS = POINT_MAX_INPUTS + 1,
 };
+
+const int32_t vm_largest = 0x7f7fffff;
 
 typedef struct Operand {
         char *data;

@@ -19,22 +19,21 @@
 #undef log1p
 #undef tanh
 #undef erf
-#define exp(x)                   _Generic((x), float : vm_exp, default : (exp))(x)
-#define expm1(x)                 _Generic((x), float : vm_expm1, default : (expm1))(x)
-#define log(x)                   _Generic((x), float : vm_log, default : (log))(x)
-#define log1p(x)                 _Generic((x), float : vm_log1p, default : (log1p))(x)
-#define tanh(x)                  _Generic((x), float : vm_tanh, default : (tanh))(x)
-#define erf(x)                   _Generic((x), float : vm_erf, default : (erf))(x)
-#define ONE_PLUS_EXP(x)          _Generic((x), float : vm_one_plus_exp, default : one_plus_exp)(x)
-#define GELU(x, nan_at_infinity) _Generic((x), float : vm_gelu, default : gelu)(x, nan_at_infinity)
+#define exp(x)          _Generic((x), float : vm_exp, default : (exp))(x)
+#define expm1(x)        _Generic((x), float : vm_expm1, default : (expm1))(x)
+#define log(x)          _Generic((x), float : vm_log, default : (log))(x)
+#define log1p(x)        _Generic((x), float : vm_log1p, default : (log1p))(x)
+#define tanh(x)         _Generic((x), float : vm_tanh, default : (tanh))(x)
+#define erf(x)          _Generic((x), float : vm_erf, default : (erf))(x)
+#define ONE_PLUS_EXP(x) _Generic((x), float : vm_one_plus_exp, default : one_plus_exp)(x)
+#define GELU(x)         _Generic((x), float : vm_gelu, default : gelu)(x)
 static inline double one_plus_exp(double x)
 {
         return 1 + (exp)(x);
 }
 
-static inline double gelu(double x, bool nan_at_infinity)
+static inline double gelu(double x)
 {
-        (void)nan_at_infinity; // of float only
         return x * (0.5 * (1 + (erf)(x * 0.70710678118654752440)));
 }
 
@@ -47,11 +46,8 @@ static inline double gelu(double x, bool nan_at_infinity)
                 NULL                                                                                         \
         }
 #else
-#define ONE_PLUS_EXP(x) (K(1) + exp(x))
-#define GELU(x, nan_at_infinity)                                                                             \
-        ((nan_at_infinity) && (x) == K(INFINITY)                                                             \
-                 ? K(NAN)                                                                                    \
-                 : (x) * (K(0.5) * (K(1) + erf((x)*K(0.70710678118654752440)))))
+#define ONE_PLUS_EXP(x)  (K(1) + exp(x))
+#define GELU(x)          ((x) * (K(0.5) * (K(1) + erf((x)*K(0.70710678118654752440)))))
 #define POINT_NAME(name) point_##name
 #ifdef POINT_WIDE
 #define POINT_WIDER(name) extern const PointKernel point_##name##_avx2, point_##name##_avx512;

@@ -10,7 +10,6 @@
 //     erf 1.04   sin 1.55   cos 1.55
 // gelu is within 3e-8 + 3e-7 |gelu(x)|.
 #pragma once
-#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -216,14 +215,16 @@ static inline float vm_erf(float x)
         return t > 0.921875F ? outer : t <= 0.921875F ? inner : x;
 }
 
+// The bits of FLT_MAX. From a constant compilers would compute all that follows of it, and choose.
+extern const int32_t vm_largest;
+
 // x times the cumulative distribution function of the normal distribution, by its tail: max(x, 0) -
-// |x| tail. NaN for -inf; for inf either NaN or inf. Limits are compared as whole numbers: from
+// |x| tail, where inf has a tail of 0. NaN for -inf. Limits are compared as whole numbers: from
 // comparisons of floats compilers make masks. Polynomials are summed in pairs, in half as many
 // dependent steps as one term after the other.
-static inline float vm_gelu(float x, bool nan_at_infinity)
+static inline float vm_gelu(float x)
 {
-        int32_t bits = vm_bits(x), finite = nan_at_infinity ? INT32_MAX : vm_bits(FLT_MAX);
-        int32_t size = VM_LESS(bits, finite) & INT32_MAX;                             // of x
+        int32_t bits = vm_bits(x), size = VM_LESS(bits, vm_largest) & INT32_MAX;      // of x
         float t = vm_float(VM_LESS(size, vm_bits(10.51F))), t2 = t * t, t4 = t2 * t2; // P is -127 there
         float low = VM_FMA(VM_FMA(TAIL_P3, t, TAIL_P2), t2, VM_FMA(TAIL_P1, t, TAIL_P0));
         float high = VM_FMA(VM_FMA(TAIL_P7, t, TAIL_P6), t2, VM_FMA(TAIL_P5, t, TAIL_P4));

@@ -85,9 +85,19 @@ static Status check_pow_scalar(const OpCall *call, const PointBound *bound)
                        : number_check_fits(exponent, bound->common);
 }
 
-// Exponents with another formula in PyTorch: results differ in signs of zero and at infinity.
+// NAN for complex numbers that are not real.
+static double real_value(Value number)
+{
+        return number.kind == VALUE_FLOAT     ? number.f
+               : number.kind == VALUE_INT     ? (double)number.i
+               : number.kind == VALUE_COMPLEX ? (number.c.im == 0 ? number.c.re : NAN)
+                                              : number.b;
+}
+
+// Exponents with another formula in PyTorch, the first ones of bfloat16, too: results differ in signs of zero and at infinity.
 static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
 {
+        enum { ROOTS = 2 };
         static const struct {
                 double exponent;
                 const PointKernel *kernel;
@@ -95,25 +105,29 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
                 { 0.5, &point_sqrt }, { -0.5, &point_rsqrt },    { 2, &point_square },
                 { 3, &point_cube },   { -1, &point_reciprocal }, { -2, &point_inverse_square },
         };
-        Value exponent = arg_number(call, POW_TENSOR_SCALAR_EXPONENT);
-        if (exponent.kind == VALUE_BOOL && bound->common == DTYPE_BOOL)
-                return STATUS_OK;
-        double value = exponent.kind == VALUE_FLOAT     ? exponent.f
-                       : exponent.kind == VALUE_INT     ? (double)exponent.i
-                       : exponent.kind == VALUE_COMPLEX ? (exponent.c.im == 0 ? exponent.c.re : NAN)
-                                                        : exponent.b;
-        for (size_t i = 0;
-             i < ARRAY_LENGTH(forms) &&
-             (bound->common == DTYPE_F32 || bound->common == DTYPE_F64 || point_is_complex(bound->common));
-             i++) {
+        double value = real_value(arg_number(call, POW_TENSOR_SCALAR_EXPONENT));
+        bool full =
+                bound->common == DTYPE_F32 || bound->common == DTYPE_F64 || point_is_complex(bound->common);
+        size_t n = full ? ARRAY_LENGTH(forms) : bound->common == DTYPE_BF16 ? ROOTS : 0;
+        for (size_t i = 0; i < n; i++)
                 if (forms[i].exponent == value)
                         bound->kernel = forms[i].kernel;
-        }
         return STATUS_OK;
 }
 
-// bool ** bool has no kernel in PyTorch. A Python bool does not reach it: x ** True is x, x **
-// False is 1.
+// 1 to the power of anything is 1, of infinite and complex numbers, too.
+static const PointOp *select_pow_of_scalar(const OpCall *call)
+{
+        static const PointOp power = { .kernel = &point_pow, .args = "st", .layout = LAYOUT_CONTIGUOUS },
+                             one = { .kernel = &point_fill,
+                                     .args = "st",
+                                     .constants = { 1 },
+                                     .layout = LAYOUT_CONTIGUOUS };
+        return real_value(arg_number(call, SELF)) == 1 ? &one : &power;
+}
+
+// x ** 1 is x and x ** 0 is 1, whatever x is. bool ** bool has no kernel in PyTorch; a Python bool
+// does not reach it.
 static const PointOp *select_pow_scalar(const OpCall *call)
 {
         static const PointOp power = {
@@ -121,10 +135,8 @@ static const PointOp *select_pow_scalar(const OpCall *call)
         };
         static const PointOp same = { .kernel = &point_copy, .args = "ts" },
                              one = { .kernel = &point_fill, .args = "ts", .constants = { 1 } };
-        Value exponent = arg_number(call, POW_TENSOR_SCALAR_EXPONENT);
-        if (exponent.kind == VALUE_BOOL)
-                return exponent.b ? &same : &one;
-        return &power;
+        double value = real_value(arg_number(call, POW_TENSOR_SCALAR_EXPONENT));
+        return value == 1 ? &same : value == 0 ? &one : &power;
 }
 
 static Status check_heaviside(const OpCall *call, const PointBound *bound)
@@ -207,8 +219,7 @@ const OpDef pointwise_binary_ops[] = {
         POINT_OP("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", 0, .args = "tt",
                  .kernel = &point_pow),
         POINT_OP("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", 0, .select = select_pow_scalar),
-        POINT_OP("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", 0, .args = "st", .kernel = &point_pow,
-                 .layout = LAYOUT_CONTIGUOUS),
+        POINT_OP("pow.Scalar(Scalar self, Tensor exponent) -> Tensor", 0, .select = select_pow_of_scalar),
         PAIR("maximum", maximum),
         PAIR("minimum", minimum),
         PAIR("max.other", maximum),

@@ -366,9 +366,9 @@ static const PyRow rows[] = {
         { "F.elu", "py::elu(Tensor input, float alpha=1.0, " INPLACE, .emits = "aten::elu a0 a1 !a2" },
         { "F.leaky_relu", "py::leaky_relu(Tensor input, float negative_slope=0.01, " INPLACE,
           .emits = "aten::leaky_relu a0 a1 !a2" },
-        { "F.hardtanh", "py::hardtanh(Tensor input, float min_val=-1.0, float max_val=1.0, " INPLACE,
+        { "F.hardtanh", "py::hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, " INPLACE,
           .emits = "aten::hardtanh a0 a1 a2 !a3" },
-        { "F.threshold F._threshold", "py::threshold(Tensor input, float threshold, float value, " INPLACE,
+        { "F.threshold F._threshold", "py::threshold(Tensor input, Scalar threshold, Scalar value, " INPLACE,
           .emits = "aten::threshold a0 a1 a2 !a3" },
         { "F.rrelu",
           "py::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool "

@@ -137,6 +137,7 @@ def decode_value(value: Any, nodes: Mapping[str, torch.fx.Node]) -> Any:
 
 
 # ---- tensors -----------------------------------------------------------------------------------
+LARGEST = torch.finfo(torch.float32).max
 
 
 def _shortest(value: float) -> float:
@@ -144,7 +145,7 @@ def _shortest(value: float) -> float:
     float32."""
     for digits in range(1, 10):
         text = float(f"{value:.{digits}g}")
-        if struct.pack("<f", text) == struct.pack("<f", value):
+        if abs(text) <= LARGEST and struct.pack("<f", text) == struct.pack("<f", value):
             return text
     return value
 

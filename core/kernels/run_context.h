@@ -111,3 +111,10 @@ Status run_check_cost(int64_t flops, int64_t bytes);
 // outputs into pieces, never a reduction, so results do not depend on the number of threads.
 typedef void (*ParallelBody)(void *argument, int64_t begin, int64_t end);
 Status parallel_for(const RunContext *ctx, int64_t n, int64_t grain, ParallelBody body, void *argument);
+
+// A grain for bodies that poll themselves: each thread has one piece, of at least `least`.
+static inline int64_t run_share(const RunContext *ctx, int64_t n, int64_t least)
+{
+        int64_t n_threads = ctx == NULL ? 1 : ctx->n_threads, share = (n + n_threads - 1) / n_threads;
+        return share > least ? share : least;
+}

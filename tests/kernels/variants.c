@@ -178,7 +178,11 @@ static int64_t recurrent_case(Sample *sample, Dtype dtype, void *out)
         _cleanup_(storage_unrefp) Storage *panels = NULL;
         cr_assert_eq(recurrent_pack(&weight, &panels), STATUS_OK);
         cr_assert_eq(recurrent_run(NULL, &task), STATUS_OK);
-        // Weights that are packed before the run give the same bits as those that are packed in it.
+        // Weights that are packed before the run give the same bits as those that are packed in it, with
+        // several threads, too.
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = 3;
         size_t n_out = (size_t)((task.steps + 2) * state) * bytes;
         _cleanup_(freep) char *again = new_array(n_out, 1);
         Recurrent packed = task;
@@ -187,7 +191,7 @@ static int64_t recurrent_case(Sample *sample, Dtype dtype, void *out)
         packed.out = again;
         packed.last_hidden = again + (size_t)(task.steps * state) * bytes;
         packed.last_cell = (char *)packed.last_hidden + (size_t)state * bytes;
-        cr_assert_eq(recurrent_run(NULL, &packed), STATUS_OK);
+        cr_assert_eq(recurrent_run(&ctx, &packed), STATUS_OK);
         cr_assert(task.steps < 4 || memcmp(again, out, n_out) == 0, "kind %d, %ld steps", (int)task.kind,
                   (long)task.steps);
         for (size_t i = 0; i < ARRAY_LENGTH(counts); i++)

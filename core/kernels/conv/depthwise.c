@@ -18,6 +18,7 @@ enum {
         BAND_FLOATS = 48 << 10
 };
 // of sequences: results at once, what a window may span, floats that are read behind it
+enum { LEAST_WORK = 100000 }; // multiplications of a thread
 enum { ROW_VECTORS = 8, ROW_RESULTS = 1024, ROW_REACH = 1024, ROW_SLACK = 16 };
 
 // Three or five neighbouring columns, windows that begin one or two pixels apart; anything else.
@@ -391,8 +392,9 @@ static Status run_all_sequences(const DepthwiseRun *run)
 {
         const TensorMeta *out = &run->depthwise->out;
         int64_t work = out->size[2] * run->depthwise->kernel[0];
-        TRY(parallel_for(run->ctx, out->size[0] * out->size[1], MAX((int64_t)1, 1000000 / work),
-                         run_sequences, (void *)(uintptr_t)run));
+        int64_t n = out->size[0] * out->size[1];
+        TRY(parallel_for(run->ctx, n, run_share(run->ctx, n, LEAST_WORK / work), run_sequences,
+                         (void *)(uintptr_t)run));
         return run_poll(run->ctx);
 }
 
@@ -405,7 +407,7 @@ Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const fl
         inner_columns(depthwise, &run.first, &run.next);
         int64_t work =
                 depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
-        TRY(parallel_for(ctx, depthwise->out.size[0] * depthwise->out.size[2],
-                         MAX((int64_t)1, 1000000 / work), run_rows, &run));
+        int64_t n = depthwise->out.size[0] * depthwise->out.size[2];
+        TRY(parallel_for(ctx, n, run_share(ctx, n, LEAST_WORK / work), run_rows, &run));
         return run_poll(ctx);
 }

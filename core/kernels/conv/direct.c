@@ -31,7 +31,7 @@ struct DirectConv {
         int64_t n_pixels;                  // of a line: an output row, or all there are
         int64_t n_parts, n_units;          // stretches of a line, in all
         int64_t part_pixels, longer_parts; // of a stretch at least; stretches with one more
-        int64_t units, n_groups, n_chunks; // of a group; groups; pieces that the panels are cut into
+        int64_t units, n_groups, n_chunks; // of a group at most; groups; pieces of the panels
         int64_t at_once;                   // units that a panel is used for in turn
         char name[32];
 };
@@ -280,12 +280,15 @@ static void plan_units(const DnnlConv *conv, DirectConv *direct)
         direct->longer_parts = direct->n_pixels % direct->n_parts;
         direct->n_units = n_lines * direct->n_parts;
         int64_t all_bytes = meta_numel(in) * frame_element_bytes(&direct->frame);
-        direct->n_groups = MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), direct->n_units);
-        direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
-        direct->n_groups = (direct->n_units + direct->units - 1) / direct->units;
-        direct->n_chunks = panels_chunks(direct->panels.n_panels, direct->n_groups, conv->n_threads);
         int64_t weight_bytes = direct->panels.n_panels * panels_width(&direct->panels) * direct->panels.n_k *
                                (int64_t)sizeof(float);
+        PanelsCut cut = panels_cut(direct->n_units,
+                                   MIN(MAX(all_bytes / PANELS_GROUP_BYTES, (int64_t)1), direct->n_units),
+                                   direct->panels.n_panels, conv->n_threads,
+                                   all_bytes + meta_numel(out) * (int64_t)sizeof(float) > weight_bytes);
+        direct->n_groups = cut.n_groups;
+        direct->n_chunks = cut.n_chunks;
+        direct->units = (direct->n_units + direct->n_groups - 1) / direct->n_groups;
         int64_t row_bytes = direct->part_pixels * MAX(pixel_step, out->size[1]) * (int64_t)sizeof(float);
         direct->at_once =
                 direct->frame.narrow == NULL && direct->panels.n_panels > 1 && weight_bytes <= NEAR_WEIGHTS
@@ -373,9 +376,15 @@ typedef struct Place {
         int64_t panel, block;               // of the weights, of the sum
 } Place;
 
+// The first unit of a group.
+static int64_t group_at(const DirectConv *conv, int64_t group)
+{
+        return group * conv->n_units / conv->n_groups;
+}
+
 static Place place_of(const DirectConv *conv, int64_t group)
 {
-        int64_t unit = group * conv->units, line = unit / conv->n_parts, rows = conv->out.size[2];
+        int64_t unit = group_at(conv, group), line = unit / conv->n_parts, rows = conv->out.size[2];
         return (Place){ .part = unit % conv->n_parts, .line = line, .image = line / rows, .y = line % rows };
 }
 
@@ -457,7 +466,7 @@ static Place run_block(const ConvRun *run, Place place, int64_t last, Work *work
 static void run_group(const ConvRun *run, int64_t group, int64_t chunk, Work *work, NarrowTile *tile)
 {
         const DirectConv *conv = run->conv;
-        int64_t n_panels = conv->panels.n_panels, n = MIN(conv->units, conv->n_units - group * conv->units);
+        int64_t n_panels = conv->panels.n_panels, n = group_at(conv, group + 1) - group_at(conv, group);
         int64_t begin = chunk * n_panels / conv->n_chunks, end = (chunk + 1) * n_panels / conv->n_chunks;
         Place first = place_of(conv, group);
         while (begin < end && first.unit < n && !work->stops) {

@@ -62,11 +62,26 @@ static inline int64_t panels_after(int64_t n_rows, int64_t width)
         return MAX(PANELS_AFTER_BYTES / bytes, (int64_t)PANELS_AFTER_LEAST);
 }
 
+// A product is cut into groups of rows, for all panels, and each group into chunks of panels.
+typedef struct PanelsCut {
+        int64_t n_groups, n_chunks;
+} PanelsCut;
+
 // Pieces that the panels are cut into, so that all threads have work where the groups are few.
 static inline int64_t panels_chunks(int64_t n_panels, int64_t n_groups, int n_threads)
 {
         int64_t enough = 4 * (int64_t)n_threads;
         return n_threads > 1 && n_groups < enough ? MIN(n_panels, enough) : 1;
+}
+
+// Threads take groups where inputs and results are larger than the weights: a thread then finds in
+// its cache what it wrote before. `n_units`: tiles of rows; `n_groups`: as many as the cache wants.
+static inline PanelsCut panels_cut(int64_t n_units, int64_t n_groups, int64_t n_panels, int n_threads,
+                                   bool few_weights)
+{
+        if (n_threads > 1 && few_weights && n_units >= 4 * (int64_t)n_threads)
+                return (PanelsCut){ (n_groups + n_threads - 1) / n_threads * n_threads, 1 };
+        return (PanelsCut){ n_groups, panels_chunks(n_panels, n_groups, n_threads) };
 }
 
 // Where panel `panel` of all weights begins.

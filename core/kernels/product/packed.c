@@ -16,8 +16,8 @@ struct PackedMatmul {
         PointAfter after;
         int64_t n_rows, a_step, out_step;
         int n_threads;
-        int64_t most;                      // rows of a tile
-        int64_t group, n_groups, n_chunks; // rows of a group; groups; pieces that the panels are cut into
+        int64_t most;                        // rows of a tile
+        int64_t n_tiles, n_groups, n_chunks; // of rows; groups of them; pieces of the panels
         bool dense;
         char name[32];
 };
@@ -63,9 +63,14 @@ static void divide(PackedMatmul *packed)
                 rows = most_bytes / (int64_t)sizeof(float) / deep;
         if (packed->after.loop != NULL)
                 rows = MIN(rows, PANELS_AFTER_ROWS);
-        packed->group = MAX(rows / packed->most, (int64_t)1) * packed->most;
-        packed->n_groups = (packed->n_rows + packed->group - 1) / packed->group;
-        packed->n_chunks = panels_chunks(packed->panels.n_panels, packed->n_groups, packed->n_threads);
+        int64_t tiles = MAX(rows / packed->most, (int64_t)1), n_columns = packed->panels.n_columns;
+        packed->n_tiles = (packed->n_rows + packed->most - 1) / packed->most;
+        PanelsCut cut = panels_cut(packed->n_tiles, (packed->n_tiles + tiles - 1) / tiles,
+                                   packed->panels.n_panels, packed->n_threads,
+                                   packed->n_rows * (packed->panels.n_k + n_columns) >
+                                           packed->panels.n_k * n_columns);
+        packed->n_groups = cut.n_groups;
+        packed->n_chunks = cut.n_chunks;
 }
 
 static void plan(const DnnlMatmul *matmul, PackedMatmul *packed)
@@ -122,17 +127,24 @@ const char *packed_matmul_name(const PackedMatmul *matmul)
         return matmul->name;
 }
 
-// One thread lays out a group at a time, several ones all rows before they multiply.
+// Threads that share a group lay out all rows before they multiply, others a group at a time.
 static bool lays_out_all(const PackedMatmul *matmul)
 {
         return matmul->n_chunks > 1;
+}
+
+// The first row of a group.
+static int64_t group_begin(const PackedMatmul *matmul, int64_t group)
+{
+        return MIN(group * matmul->n_tiles / matmul->n_groups * matmul->most, matmul->n_rows);
 }
 
 size_t packed_matmul_scratch(const PackedMatmul *matmul)
 {
         if (!matmul->dense)
                 return 0;
-        return (size_t)(matmul->n_threads > 1 ? matmul->n_rows : MIN(matmul->group, matmul->n_rows)) *
+        int64_t most = (matmul->n_tiles + matmul->n_groups - 1) / matmul->n_groups * matmul->most;
+        return (size_t)(matmul->n_threads > 1 ? matmul->n_rows : MIN(most, matmul->n_rows)) *
                (size_t)matmul->panels.n_k * sizeof(float);
 }
 
@@ -153,8 +165,8 @@ typedef struct Group {
 static Group group_at(const MatmulRun *run, int64_t index)
 {
         const PackedMatmul *matmul = run->matmul;
-        Group group = { .begin = index * matmul->group };
-        group.n_rows = MIN(matmul->n_rows - group.begin, matmul->group);
+        Group group = { .begin = group_begin(matmul, index) };
+        group.n_rows = group_begin(matmul, index + 1) - group.begin;
         group.n_parts = (group.n_rows + matmul->most - 1) / matmul->most;
         group.part_rows = group.n_rows / group.n_parts;
         group.longer_parts = group.n_rows % group.n_parts;
@@ -181,28 +193,33 @@ static void follow(const MatmulRun *run, const Group *group, int64_t *first, int
 }
 
 // ---- dense tiles ----
-static void lay_out_group(const MatmulRun *run, const Group *group, Work *work)
+// Parts from `part` on, before `last`.
+static void lay_out(const MatmulRun *run, const Group *group, int64_t part, int64_t last, Work *work)
 {
         const PackedMatmul *matmul = run->matmul;
         const Panels *panels = &matmul->panels;
-        for (int64_t block = 0; block < panels->n_blocks; block++) {
-                int64_t k = panels_block_at(panels, block), n = panels_block_at(panels, block + 1) - k;
-                for (int64_t part = 0; part < group->n_parts && !work_stops(work, matmul->most * n); part++) {
-                        int64_t first = part_at(group, part);
+        for (; part < last && !work_stops(work, matmul->most * panels->n_k); part++) {
+                int64_t first = part_at(group, part), n_rows = part_at(group, part + 1) - first;
+                for (int64_t block = 0; block < panels->n_blocks; block++) {
+                        int64_t k = panels_block_at(panels, block),
+                                n = panels_block_at(panels, block + 1) - k;
                         panels->isa->dense_rows(run->a + (group->begin + first) * matmul->a_step + k,
-                                                matmul->a_step, (int)(part_at(group, part + 1) - first), n,
+                                                matmul->a_step, (int)n_rows, n,
                                                 group->dense + k * group->n_rows + first * n);
                 }
         }
 }
 
-static void lay_out_groups(void *argument, int64_t begin, int64_t end)
+// Groups in `n_threads` pieces each.
+static void lay_out_pieces(void *argument, int64_t begin, int64_t end)
 {
         const MatmulRun *run = argument;
         Work work = { .ctx = run->ctx };
-        for (int64_t index = begin; index < end && !work.stops; index++) {
-                Group group = group_at(run, index);
-                lay_out_group(run, &group, &work);
+        int64_t n = run->matmul->n_threads;
+        for (int64_t piece = begin; piece < end && !work.stops; piece++) {
+                Group group = group_at(run, piece / n);
+                lay_out(run, &group, piece % n * group.n_parts / n, (piece % n + 1) * group.n_parts / n,
+                        &work);
         }
 }
 
@@ -245,7 +262,7 @@ static void run_dense_piece(void *argument, int64_t begin, int64_t end)
                 int64_t chunk = piece % matmul->n_chunks, first = chunk * n_panels / matmul->n_chunks,
                         last = (chunk + 1) * n_panels / matmul->n_chunks, done = first;
                 if (!lays_out_all(matmul))
-                        lay_out_group(run, &group, &work);
+                        lay_out(run, &group, 0, group.n_parts, &work);
                 for (int64_t block = 0; block < n_blocks; block++)
                         for (int64_t panel = first; panel < last && !work.stops; panel++) {
                                 run_dense_panel(run, &group, block, panel, &work, &tile);
@@ -328,7 +345,7 @@ Status packed_matmul_run(const PackedMatmul *matmul, const RunContext *ctx, cons
                 .ctx = ctx, .matmul = matmul, .a = a, .residual = residual, .out = out, .scratch = scratch
         };
         if (matmul->dense && lays_out_all(matmul))
-                TRY(parallel_for(ctx, matmul->n_groups, 1, lay_out_groups, &run));
+                TRY(parallel_for(ctx, matmul->n_groups * matmul->n_threads, 1, lay_out_pieces, &run));
         TRY(parallel_for(ctx, matmul->n_groups * matmul->n_chunks, 1,
                          matmul->dense ? run_dense_piece : run_piece, &run));
         return run_poll(ctx);

@@ -114,7 +114,7 @@ typedef struct RecurrentRun {
         int64_t n;          // G H
         size_t bytes;       // of an element
         const void *weight; // panels [G H / columns][P][columns]; NULL: not packed
-        void *rows;         // scratch: a panel of rows of the state
+        void *rows;         // scratch: panels of rows of the state
         void *product;      // scratch: [batch][G H]
         void *raw;          // scratch: [batch][H], before the projection
 } RecurrentRun;
@@ -135,24 +135,32 @@ static void keep_row(const RecurrentRun *run, int64_t i, int64_t j, int64_t widt
                              bias == NULL ? NULL : bias + (size_t)j * run->bytes);
 }
 
-// As `product` of the state with the packed weights. One or two rows go one by one.
-static Status packed_product(const RecurrentRun *run, const char *state)
+// Columns of the packed product, `step` at once, for all rows. One or two rows go one by one.
+typedef struct PackedRows {
+        const RecurrentRun *run;
+        const char *state;
+        int64_t step, rows;
+} PackedRows;
+
+static void packed_pieces(void *argument, int64_t begin, int64_t end)
 {
+        const PackedRows *packed = argument;
+        const RecurrentRun *run = packed->run;
         const GemmTile *tile = run->tile;
         int64_t columns = tile->columns, k = run->task->states, batch = run->task->batch;
-        int64_t step = batch <= 2 ? ROW_PANELS * columns : columns, rows = batch <= 2 ? 1 : tile->rows;
         _Alignas(64) char out[GEMM_MAX_TILE * sizeof(double)];
         Work work = { .ctx = run->ctx };
-        for (int64_t i = 0; i < batch; i += rows) {
-                const char *from = state + (size_t)(i * k) * run->bytes;
-                int n_rows = (int)MIN(batch - i, rows);
-                if (rows > 1)
-                        tile->pack_a(from, k, 1, n_rows, k, run->rows);
-                for (int64_t j = 0; j < run->n && !work_stops(&work, k * step * n_rows / 16); j += step) {
-                        int64_t width = MIN(run->n - j, step);
+        for (int64_t i = 0; i < batch; i += packed->rows) {
+                const char *from = packed->state + (size_t)(i * k) * run->bytes,
+                           *laid = (const char *)run->rows + (size_t)(i * k) * run->bytes;
+                int n_rows = (int)MIN(batch - i, packed->rows);
+                for (int64_t j = begin * packed->step; j < MIN(end * packed->step, run->n) &&
+                                                       !work_stops(&work, k * packed->step * n_rows / 16);
+                     j += packed->step) {
+                        int64_t width = MIN(run->n - j, packed->step);
                         const char *panels = (const char *)run->weight + (size_t)(j * k) * run->bytes;
-                        if (rows > 1)
-                                tile->product(n_rows, k, run->rows, panels, out);
+                        if (packed->rows > 1)
+                                tile->product(n_rows, k, laid, panels, out);
                         else
                                 tile->row_product((int)((width + columns - 1) / columns), k, from, panels,
                                                   out);
@@ -160,6 +168,25 @@ static Status packed_product(const RecurrentRun *run, const char *state)
                                 keep_row(run, i + r, j, width, out + (size_t)(r * columns) * run->bytes);
                 }
         }
+}
+
+// As `product` of the state with the packed weights.
+static Status packed_product(const RecurrentRun *run, const char *state)
+{
+        enum { LEAST_WORK = 50000 }; // multiplications of a thread
+        const GemmTile *tile = run->tile;
+        int64_t k = run->task->states, batch = run->task->batch;
+        PackedRows packed = { run, state, tile->columns, tile->rows };
+        if (batch <= 2) {
+                packed.step *= ROW_PANELS;
+                packed.rows = 1;
+        }
+        if (packed.rows > 1)
+                tile->pack_a(state, k, 1, batch, k, run->rows);
+        int64_t n = (run->n + packed.step - 1) / packed.step;
+        TRY(parallel_for(run->ctx, n,
+                         run_share(run->ctx, n, LEAST_WORK / MAX(k * packed.step * batch, (int64_t)1)),
+                         packed_pieces, &packed));
         return run_poll(run->ctx);
 }
 
@@ -230,13 +257,13 @@ Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels)
                               (PackMaker){ make_panels, (void *)(uintptr_t)weight }, out_panels);
 }
 
-// Room for a panel of rows of the state, and the weight's panels, made now where there are none.
+// Room for panels of the state's rows, and the weight's panels, made now where there are none.
 static Status find_panels(RecurrentRun *run, Scratch *panels, Scratch *rows)
 {
         const Recurrent *task = run->task;
         if (task->packed == NULL && task->steps < PACK_STEPS)
                 return STATUS_OK;
-        TRY(scratch_init(rows, run->ctx, run->tile->rows * task->states, run->bytes));
+        TRY(scratch_init(rows, run->ctx, (task->batch + run->tile->rows) * task->states, run->bytes));
         run->rows = rows->data;
         run->weight = task->packed;
         if (task->packed != NULL)

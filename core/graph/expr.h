@@ -26,8 +26,8 @@ const char *expr_single_symbol(const Expr *expr);
 // The first symbol that `knows` does not, or function that cannot be computed; NULL: there is none.
 const char *expr_unknown(const Expr *expr, bool (*knows)(const void *context, const char *symbol),
                          const void *context);
-// Solves expr(symbol) == value for its single symbol, where expr is linear in it: EXPR_UNSOLVED means
-// that it is not, or that numbers are too large; EXPR_IMPOSSIBLE that no whole number solves it.
+// Solves expr(symbol) == value for its single symbol, where expr is linear in it. EXPR_UNSOLVED: it
+// is not, or numbers are too large; EXPR_IMPOSSIBLE: no whole number solves it.
 typedef enum ExprSolution { EXPR_SOLVED, EXPR_IMPOSSIBLE, EXPR_UNSOLVED } ExprSolution;
 ExprSolution expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value);
 // Infix spelling as PyTorch's str(sympy) gives for sums and products of symbols: "2*s39", "s17 +

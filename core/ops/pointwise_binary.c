@@ -94,7 +94,8 @@ static double real_value(Value number)
                                               : number.b;
 }
 
-// Exponents with another formula in PyTorch, the first ones of bfloat16, too: results differ in signs of zero and at infinity.
+// Exponents with another formula in PyTorch, the first ones of bfloat16, too: results differ in
+// signs of zero and at infinity.
 static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
 {
         enum { ROOTS = 2 };

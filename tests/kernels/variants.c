@@ -178,8 +178,8 @@ static int64_t recurrent_case(Sample *sample, Dtype dtype, void *out)
         _cleanup_(storage_unrefp) Storage *panels = NULL;
         cr_assert_eq(recurrent_pack(&weight, &panels), STATUS_OK);
         cr_assert_eq(recurrent_run(NULL, &task), STATUS_OK);
-        // Weights that are packed before the run give the same bits as those that are packed in it, with
-        // several threads, too.
+        // Weights that are packed before the run give the same bits as those that are packed in it,
+        // with several threads, too.
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = 3;

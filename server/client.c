@@ -308,11 +308,12 @@ static Status tls_failure(gnutls_session_t session, int result)
         gnutls_datum_t words = { NULL, 0 };
         if (result != GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
                 return fail(STATUS_IO, "no TLS: %s", gnutls_strerror(result));
-        gnutls_certificate_verification_status_print(gnutls_session_get_verify_cert_status(session),
-                                                     GNUTLS_CRT_X509, &words, 0);
+        unsigned why = gnutls_session_get_verify_cert_status(session);
+        gnutls_certificate_verification_status_print(why, GNUTLS_CRT_X509, &words, 0);
         Status status =
-                fail(STATUS_IO, "the server's certificate is not trusted: %s(--ca FILE names its authority)",
-                     words.data == NULL ? "" : (const char *)words.data);
+                fail(STATUS_IO, "the server's certificate is not trusted: %s%s",
+                     words.data == NULL ? "" : (const char *)words.data,
+                     (why & GNUTLS_CERT_SIGNER_NOT_FOUND) == 0 ? "" : "(--ca FILE names its authority)");
         gnutls_free(words.data);
         return status;
 }

@@ -10,13 +10,14 @@
 #include "api/formats/profile_text.h"
 #include "api/run/codec.h"
 #include "api/formats/tensor_json.h"
+#include "core/base/json.h"
 #include "core/engine/describe.h"
 #include "server/command_line.h"
 #include "server/preload.h"
 
 // ---- run ----
 typedef struct RunArguments {
-        const char *model, *output;
+        const char *model, *weights, *output;
         bool profile;
         Text body;
 } RunArguments;
@@ -36,6 +37,21 @@ static Status add_npy(const char *path, Text *body)
         return STATUS_OK;
 }
 
+// The value alone: in the whole body nothing would say which input is wrong.
+static Status check_json(const char *text, size_t n_name, const char *value)
+{
+        _cleanup_(arena_deinit) Arena arena = { 0 };
+        _cleanup_(json_closep) JsonReader *reader = NULL;
+        Status status = json_open(value, strlen(value), JSON_MAX_DEPTH, 0, &arena, &reader);
+        if (status == STATUS_OK)
+                status = json_skip(reader);
+        if (status == STATUS_OK)
+                status = json_finish(reader);
+        if (status != STATUS_OK)
+                failure_append(" (--input %.*s)", (int)MIN(n_name, 64), text);
+        return status;
+}
+
 Status command_add_input(const char *text, bool first, Text *body)
 {
         const char *equals = strchr(text, '=');
@@ -47,7 +63,7 @@ Status command_add_input(const char *text, bool first, Text *body)
         if (equals[1] == '@')
                 return add_npy(equals + 2, body);
         text_add(body, equals + 1);
-        return STATUS_OK;
+        return check_json(text, (size_t)(equals - text), equals + 1);
 }
 
 static Status read_arguments(int argc, char **argv, RunArguments *out)
@@ -63,6 +79,8 @@ static Status read_arguments(int argc, char **argv, RunArguments *out)
                         first = false;
                 } else if ((value = flag_value("-o", argc, argv, &at)) != NULL) {
                         out->output = value;
+                } else if ((value = flag_value("--weights", argc, argv, &at)) != NULL) {
+                        out->weights = value;
                 } else if (argv[at][0] != '-' && out->model == NULL) {
                         out->model = argv[at];
                 } else {
@@ -105,7 +123,7 @@ static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
         ApiCall call = { .route = NULL };
         RunTask *task = &run->task;
         task->received_ns = clock_ns();
-        TRY(file_decode(arguments->model, NULL, true, &run->task.graph));
+        TRY(file_decode(arguments->model, arguments->weights, true, &run->task.graph));
         size_t n = arguments->body.n;
         char *body = text_take(&arguments->body);
         if (body == NULL)
@@ -153,9 +171,19 @@ int command_run(int argc, char **argv)
 int command_check(int argc, char **argv)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
-        if (argc != 1)
+        const char *file = NULL, *weights = NULL;
+        for (int at = 0; at < argc; at++) {
+                const char *value = flag_value("--weights", argc, argv, &at);
+                if (value != NULL)
+                        weights = value;
+                else if (file == NULL && argv[at][0] != '-')
+                        file = argv[at];
+                else
+                        return command_usage("check");
+        }
+        if (file == NULL)
                 return command_usage("check");
-        Status status = file_decode(argv[0], NULL, true, &graph);
+        Status status = file_decode(file, weights, true, &graph);
         if (status != STATUS_OK)
                 return command_report(status);
         printf("ok: %u nodes, %zu bytes of weights; everything it needs is there\n", graph->n_nodes,

@@ -119,8 +119,11 @@ Status listen_open(const ListenAddress *address, int *out_fd)
         if (!ok) {
                 if (fd >= 0)
                         close(fd);
-                return fail(STATUS_USAGE, "cannot listen on %s%s%s: %s", address->host,
-                            address->is_file ? "" : ":", address->port, strerror(error));
+                return fail(STATUS_USAGE, "cannot listen on %s%s%s: %s%s", address->host,
+                            address->is_file ? "" : ":", address->port, strerror(error),
+                            error == EADDRINUSE && !address->is_file
+                                    ? "; --listen HOST:PORT names another place, port 0 a free one"
+                                    : "");
         }
         *out_fd = fd;
         return STATUS_OK;

@@ -41,12 +41,27 @@ Status file_read(const char *path, Storage **out_bytes)
         return STATUS_OK;
 }
 
-Status bytes_decode(Storage *bytes, const char *model, bool strict, Graph **out_graph)
+static Status add_weights(const char *path, Upload *upload)
+{
+        Storage *bytes = NULL;
+        if (path == NULL)
+                return STATUS_OK;
+        if (strcmp(upload->format, "fx") != 0)
+                return fail(STATUS_USAGE, "--weights %s: a .pt2 file has its own; FX JSON takes others",
+                            path);
+        TRY(file_read(path, &bytes));
+        upload->parts[upload->n_parts++] = (UploadPart){ .name = "weights", .bytes = bytes };
+        return STATUS_OK;
+}
+
+static Status decode(Storage *bytes, const char *weights, const char *model, bool strict, Graph **out_graph)
 {
         Upload upload = { .n_parts = 0 };
         TRY(upload_split(bytes, "", &upload));
         _cleanup_(graph_unrefp) Graph *graph = NULL;
-        Status status = upload_decode(upload.parts, upload.n_parts, model, strict, &graph);
+        Status status = add_weights(weights, &upload);
+        if (status == STATUS_OK)
+                status = upload_decode(upload.parts, upload.n_parts, model, strict, &graph);
         if (status == STATUS_OK && strict)
                 status = engine_check(graph);
         upload_deinit(&upload);
@@ -55,9 +70,14 @@ Status bytes_decode(Storage *bytes, const char *model, bool strict, Graph **out_
         return STATUS_OK;
 }
 
-Status file_decode(const char *path, const char *model, bool strict, Graph **out_graph)
+Status bytes_decode(Storage *bytes, const char *model, bool strict, Graph **out_graph)
+{
+        return decode(bytes, NULL, model, strict, out_graph);
+}
+
+Status file_decode(const char *path, const char *weights, bool strict, Graph **out_graph)
 {
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
         TRY(file_read(path, &bytes));
-        return bytes_decode(bytes, model, strict, out_graph);
+        return decode(bytes, weights, NULL, strict, out_graph);
 }

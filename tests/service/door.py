@@ -135,6 +135,9 @@ def commands_over_https(binary):
         server.start()
         expect(ask("list")[0], 1, "a certificate that nobody signed")
         expect("is not trusted" in ask("list")[2], True, "the words for that")
+        expect("--ca FILE" in ask("list")[2], True, "what helps against that")
+        told = ask("list", "--url", f"https://127.0.0.1:{server.port}", "--ca", cert)[2]
+        expect("does not match" in told and "--ca" not in told, True, f"another name: {told}")
         expect(ask(f"push {MODELS}/digits.pt2", "--ca", cert)[0], 0, "an upload")
         expect("digits" in ask("list", "--ca", cert)[1], True, "the list")
         expect(json.loads(ask("call digits", "--ca", cert)[1])["outputs"][0]["shape"][1], 10,

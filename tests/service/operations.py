@@ -629,7 +629,8 @@ def check_view(binary):
 
 
 def check_demo(binary):
-    """`fxserve demo` prints requests with the answers that they have, and ends with its server."""
+    """`fxserve demo` prints requests with the answers that they have, and ends with its server. What
+    would listen there, too, says what to do."""
     process = start_command(binary, "demo", "--listen", "127.0.0.1:0")
     try:
         text = ""
@@ -646,6 +647,11 @@ def check_demo(binary):
                                   capture_output=True, text=True, timeout=60)
             if done.returncode != 0 or (at < 2 and done.stdout.split("\n")[0] != first_line):
                 raise Failed(f"{command}: {done.stdout!r}, shown was {first_line!r}")
+        place = re.search(r"127\.0\.0\.1:\d+", asked[0][0])[0]
+        other = subprocess.run([os.path.abspath(binary), "serve", "--data", "none", "--listen", place],
+                               check=False, capture_output=True, text=True, timeout=60)
+        if other.returncode != 2 or "in use; --listen HOST:PORT names another place" not in other.stderr:
+            raise Failed(f"a second server: exit code {other.returncode}, {other.stderr}")
         process.send_signal(signal.SIGINT)
         if process.wait(30) != 0:
             raise Failed(f"exit code {process.returncode}: {process.stderr.read()}")

@@ -179,7 +179,7 @@ static bool is_of_word(char c)
 static bool has_word(const char *text, const char *word)
 {
         size_t n = strlen(word);
-        for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+        for (const char *at = text; n > 0 && (at = strstr(at, word)) != NULL; at++)
                 if (!is_of_word(at[n]) && (at == text || !is_of_word(at[-1])))
                         return true;
         return false;

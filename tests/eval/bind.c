@@ -401,6 +401,7 @@ Test(bind, guards_are_checked_before_any_run_for_what_they_speak_of)
                 { "L['x'].stride()[0] > 1", "nothing that the graph takes is x.stride()[0]" },
                 { "L['x'] > 1", "nothing that the graph takes is x" },
                 { "s1 > 1", "nothing that the graph takes is s1" },
+                { "L[''] > 1", "nothing that the graph takes is " },
                 { "u0 > 1", "nothing that the graph takes is u0" },
                 { "L['n'] > 1 or unheard_of(L['n']) == 2", "nothing that the graph takes is unheard_of" },
                 { "(L['n'] ^ 1) == 7", "guard (L['n'] ^ 1) == 7 cannot be checked" },

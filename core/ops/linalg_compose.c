@@ -2,6 +2,7 @@
 // linalg_compose.c: operators on matrices that are made of factorisations and products.
 #include <float.h>
 #include <math.h>
+#include "core/ops/arguments.h"
 #include "core/ops/complex_forms.h"
 #include "core/ops/linalg.h"
 
@@ -181,29 +182,71 @@ static double given_atol(Compose *c)
         return compose_has(c, "atol") ? compose_double(c, "atol") : 0;
 }
 
-static double given_rtol(Compose *c, const TensorMeta *a)
+static double default_rtol(const TensorMeta *a)
 {
         const bool is_double = a->dtype == DTYPE_F64 || a->dtype == DTYPE_C128;
+        return (double)MAX(a->size[a->rank - 1], a->size[a->rank - 2]) *
+               (is_double ? DBL_EPSILON : (double)FLT_EPSILON);
+}
+
+static double given_rtol(Compose *c, const TensorMeta *a)
+{
         if (compose_has(c, "rtol"))
                 return compose_double(c, "rtol");
-        return given_atol(c) > 0 ? 0
-                                 : (double)MAX(a->size[a->rank - 1], a->size[a->rank - 2]) *
-                                           (is_double ? DBL_EPSILON : (double)FLT_EPSILON);
+        return given_atol(c) > 0 ? 0 : default_rtol(a);
 }
 
-// Below max(atol, rtol * largest) a singular value counts as 0.
+static bool by_tensors(Compose *c)
+{
+        return NAMED(c, "atol").kind == VALUE_TENSOR || NAMED(c, "rtol").kind == VALUE_TENSOR;
+}
+
+static Value one_double(Compose *c, double number)
+{
+        return OP(c, "aten::full", compose_ints(c, NULL, 0), value_float(number), value_dtype(DTYPE_F64));
+}
+
+static Value tensor_rtol(Compose *c, const TensorMeta *a)
+{
+        if (compose_has(c, "rtol"))
+                return NAMED(c, "rtol");
+        Value usual = one_double(c, default_rtol(a));
+        if (!compose_has(c, "atol"))
+                return usual;
+        return OP(c, "aten::where.ScalarSelf", OP(c, "aten::gt.Scalar", NAMED(c, "atol"), value_int(0)),
+                  value_float(0), usual);
+}
+
+// Below max(atol, rtol * largest) a singular value counts as 0. Numbers make a limit of float64, as
+// in PyTorch; tensors are promoted as any others.
 static Value threshold(Compose *c, Value values, const TensorMeta *a)
 {
-        double atol = given_atol(c), rtol = given_rtol(c, a);
         Value largest = OP(c, "aten::amax", values, INTS(c, -1), value_bool(true));
-        Value share = OP(c, "aten::mul.Scalar", largest, value_float(rtol));
-        return OP(c, "aten::clamp_min", share, value_float(atol));
+        if (!by_tensors(c)) {
+                Value share = OP(c, "aten::mul.Scalar", compose_cast(c, largest, DTYPE_F64),
+                                 value_float(given_rtol(c, a)));
+                return OP(c, "aten::clamp_min", share, value_float(given_atol(c)));
+        }
+        Value atol = compose_has(c, "atol") ? NAMED(c, "atol") : one_double(c, 0);
+        Value share = OP(c, "aten::mul.Tensor", OP(c, "aten::unsqueeze", tensor_rtol(c, a), value_int(-1)),
+                         largest);
+        return OP(c, "aten::maximum", OP(c, "aten::unsqueeze", atol, value_int(-1)), share);
 }
 
-static Status spectral_check(Compose *c, const char *name)
+static Status tolerance_check(Compose *c, const char *argument, const char *name)
 {
-        const TensorMeta *a = compose_meta(c, NAMED(c, "self"));
+        const Value given = NAMED(c, argument);
+        if (given.kind == VALUE_TENSOR && dtype_info[given.tensor->meta.dtype].kind == DTYPE_KIND_COMPLEX)
+                return fail(STATUS_DTYPE, "%s: %s tensor of complex type is not supported. Got %s", name,
+                            argument, dtype_words(given.tensor->meta.dtype));
+        return STATUS_OK;
+}
+
+static Status spectral_check(Compose *c, const TensorMeta *a, const char *name)
+{
         TRY(linalg_matrix(a, name));
+        TRY(tolerance_check(c, "atol", name));
+        TRY(tolerance_check(c, "rtol", name));
         return compose_bool(c, "hermitian") && meta_numel(a) != 0 ? linalg_square(a, "linalg.eigh")
                                                                   : STATUS_OK;
 }
@@ -216,8 +259,11 @@ static Value complex_pinv(Compose *c, Value self, const TensorMeta *a)
         const bool hermitian = compose_bool(c, "hermitian");
         Value twice = hermitian ? complex_hermitian(c, self, false)
                                 : complex_doubled(c, OP(c, "aten::real", self), OP(c, "aten::imag", self));
-        Value inverse = OP(c, "aten::linalg_pinv.atol_rtol_float", twice, value_float(given_atol(c)),
-                           value_float(given_rtol(c, a)), value_bool(hermitian));
+        Value inverse =
+                by_tensors(c) ? OP(c, "aten::linalg_pinv.atol_rtol_tensor", twice, NAMED(c, "atol"),
+                                   tensor_rtol(c, a), value_bool(hermitian))
+                              : OP(c, "aten::linalg_pinv.atol_rtol_float", twice, value_float(given_atol(c)),
+                                   value_float(given_rtol(c, a)), value_bool(hermitian));
         Value left = OP(c, "aten::slice.Tensor", inverse, across, first, m);
         return OP(c, "aten::complex", OP(c, "aten::slice.Tensor", left, down, first, n),
                   OP(c, "aten::slice.Tensor", left, down, n, value_int(INT64_MAX)));
@@ -239,8 +285,8 @@ static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
         Compose c;
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self");
-        TRY(spectral_check(&c, "linalg.pinv"));
         const TensorMeta *a = compose_meta(&c, self);
+        TRY(spectral_check(&c, a, "torch.linalg.pinv"));
         if (dtype_is_int(a->dtype) || a->dtype == DTYPE_BOOL || (DTYPES_HALFS >> a->dtype & 1) != 0)
                 return fail(
                         STATUS_DTYPE,
@@ -269,9 +315,9 @@ static Status matrix_rank_expand(Emitter *emitter, const OpCall *call, Value *ou
 {
         Compose c;
         compose_begin(&c, emitter, call);
-        Value self = NAMED(&c, "self");
-        TRY(spectral_check(&c, "torch.linalg.matrix_rank"));
+        Value self = call->args[SELF];
         const TensorMeta *a = compose_meta(&c, self);
+        TRY(spectral_check(&c, a, "torch.linalg.matrix_rank"));
         if (!compose_has(&c, "rtol") && (dtype_is_int(a->dtype) || DTYPES_HALFS >> a->dtype & 1))
                 return fail(STATUS_DTYPE, "This function doesn't handle types other than float and double");
         if (dtype_is_int(a->dtype) && meta_numel(a) != 0)
@@ -342,6 +388,12 @@ const OpDef linalg_compose_ops[] = {
              pinv),
         MADE("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
              "hermitian=False) -> Tensor",
+             matrix_rank),
+        MADE("linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool "
+             "hermitian=False) -> Tensor",
+             pinv),
+        MADE("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, "
+             "bool hermitian=False) -> Tensor",
              matrix_rank),
         MADE("linalg_multi_dot(Tensor[] tensors) -> Tensor", multi_dot),
 };

@@ -245,6 +245,27 @@ static Status pinv_by_rcond_expand(Emitter *emitter, const OpCall *call, Value *
                            out);
 }
 
+static Status rank_by_tol_tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value zero = OP(&c, "aten::full", compose_ints(&c, NULL, 0), value_float(0), value_dtype(DTYPE_F64));
+        return compose_end(&c,
+                           OP(&c, "aten::linalg_matrix_rank.atol_rtol_tensor", NAMED(&c, "input"),
+                              NAMED(&c, "tol"), zero, NAMED(&c, "hermitian")),
+                           out);
+}
+
+static Status pinv_by_rcond_tensor_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        return compose_end(&c,
+                           OP(&c, "aten::linalg_pinv.atol_rtol_tensor", NAMED(&c, "self"), value_none(),
+                              NAMED(&c, "rcond"), NAMED(&c, "hermitian")),
+                           out);
+}
+
 #define MADE(schema, name, traits_)                                                                          \
         {                                                                                                    \
                 "aten::" schema, 0, .expand = name##_expand, .traits = traits_                               \
@@ -269,5 +290,9 @@ const OpDef linalg_names_ops[] = {
              TRAIT_FRESH),
         MADE("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor", rank_by_tol,
              TRAIT_FRESH),
+        MADE("linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
+             pinv_by_rcond_tensor, TRAIT_FRESH),
+        MADE("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
+             rank_by_tol_tensor, TRAIT_FRESH),
 };
 OP_FILE(linalg_names_ops);

@@ -382,6 +382,9 @@ def spectra():
             yield f"aten.{name}.atol_rtol_float", [a], {"hermitian": True}
             yield f"aten.{name}.atol_rtol_float", [a], {"hermitian": True, "atol": 2.5}
             yield f"aten.{name}.default", [a, 0.1, True], {}
+            if a is singular:
+                yield f"aten.{name}.atol_rtol_tensor", [a], {}
+                yield f"aten.{name}.atol_rtol_tensor", [a], {"rtol": torch.tensor([0.01, 0.9])}
 
 
 def factored(a, b, wide):

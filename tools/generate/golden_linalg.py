@@ -169,6 +169,30 @@ def of_nothing():
         yield "linalg_lstsq.default", [torch.ones(a), torch.ones(b), 1e-4], {"driver": "gelsy"}
 
 
+def tolerances():
+    """As torch.export writes calls without a tolerance, and with tensors; limits that float32 would
+    round up to a singular value."""
+    flat = ramp(4, 1) @ ramp(1, 4, start=0.3)
+    ladder = torch.diag(torch.tensor([3.0, 0.3, 0.1]))
+    limits, whole = torch.tensor([0.01, 0.1, 2.0]), torch.tensor(1)
+    for name in ("linalg_pinv.atol_rtol_tensor", "linalg_matrix_rank.atol_rtol_tensor"):
+        for a in (flat, ramp(2, 3, 4, dtype=f64), torch.zeros(2, 0, 3)):
+            yield name, [a]
+        for options in ({"rtol": limits}, {"atol": limits}, {"atol": limits[0], "rtol": limits.double()},
+                        {"rtol": whole}, {"atol": whole}, {"atol": torch.tensor(0.0)}):
+            yield name, [ladder], options
+        yield name, [-flat - flat.t()], {"hermitian": True, "rtol": limits[1:].double()}
+    for rtol in (0.1, 1 / 30):
+        yield "linalg_matrix_rank.atol_rtol_float", [ladder], {"rtol": rtol}
+        yield "linalg_pinv.atol_rtol_float", [ladder], {"rtol": rtol}
+    yield "linalg_pinv.rcond_tensor", [ladder, limits]
+    yield "linalg_matrix_rank.tol_tensor", [ladder, limits]
+    yield "linalg_matrix_rank.tol_tensor", [ramp(3, 3), whole, True]
+    for a in (ramp(2, 3, 3), ramp(3, 4, dtype=f64), torch.zeros(2, 0, 3)):
+        yield "linalg_matrix_rank.tol_tensor", [a, torch.tensor(0.5)]
+        yield "linalg_matrix_rank.tol_tensor", [a, limits[1:].double()]
+
+
 def linalg_cases():
-    for part in (factored, triangles, spectra, checked, solved, of_other_dtypes, of_nothing):
+    for part in (factored, triangles, spectra, checked, solved, of_other_dtypes, of_nothing, tolerances):
         yield from part()

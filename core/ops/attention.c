@@ -17,7 +17,7 @@ typedef struct SdpaArgs {
         int rank; // of the result
         int64_t out_size[MAX_RANK];
         int64_t n_keys, depth;
-        int64_t repeat; // query heads per key head (enable_gqa)
+        int64_t repeat, value_repeat; // query heads per head of key and of value (enable_gqa)
         bool nan_rows;
         bool bf16; // products of bfloat16
 } SdpaArgs;
@@ -99,16 +99,20 @@ static void split_heads(TensorMeta *meta, int64_t repeat, bool is_query)
         meta->size[head + 1] = repeat;
 }
 
-static Status group_heads(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v, int64_t *out_repeat)
+static Status group_heads(const TensorMeta *q, const TensorMeta *k, const TensorMeta *v, SdpaArgs *args)
 {
         if (q->rank < 3 || k->rank < 3 || v->rank < 3)
                 return fail(STATUS_SHAPE, "enable_gqa needs a dimension of heads: query, key and value of at "
                                           "least 3 dimensions");
-        int64_t heads = q->size[q->rank - 3], key_heads = k->size[k->rank - 3];
-        if (key_heads != v->size[v->rank - 3] || key_heads == 0 || heads % key_heads != 0)
+        int64_t heads = q->size[q->rank - 3], key_heads = k->size[k->rank - 3],
+                value_heads = v->size[v->rank - 3];
+        if (heads == key_heads && heads == value_heads)
+                return STATUS_OK;
+        if (key_heads == 0 || value_heads == 0 || heads % key_heads != 0 || heads % value_heads != 0)
                 return fail(STATUS_SHAPE,
                             "Number of heads in key and value must divide the number of heads in query");
-        *out_repeat = heads / key_heads;
+        args->repeat = heads / key_heads;
+        args->value_repeat = heads / value_heads;
         return STATUS_OK;
 }
 
@@ -134,15 +138,15 @@ static Status spread_mask(TensorMeta *mask, const SdpaArgs *args)
         return STATUS_OK;
 }
 
-// Sizes of the batch and of the result; args->repeat is set.
+// Sizes of the batch and of the result; args->repeat and its like are set.
 static Status set_sizes(const Operands *operands, SdpaArgs *args)
 {
         const TensorMeta *q = operands->q, *k = operands->k, *v = operands->v;
         TensorMeta batch = { .rank = 0 }, key_batch = *k, value_batch = *v;
-        if (args->repeat > 1) {
+        if (args->repeat > 1)
                 key_batch.size[k->rank - 3] *= args->repeat;
-                value_batch.size[v->rank - 3] *= args->repeat;
-        }
+        if (args->value_repeat > 1)
+                value_batch.size[v->rank - 3] *= args->value_repeat;
         args->n_keys = k->size[k->rank - 2];
         args->depth = q->size[q->rank - 1];
         TRY(broadcast_batch(&batch, q));
@@ -171,13 +175,15 @@ static Status sdpa_args(const OpCall *call, SdpaArgs *out)
 {
         Operands operands = operands_of(call);
         TRY(check_operands(&operands));
-        SdpaArgs args = { .causal = arg_bool(call, ATTENTION_IS_CAUSAL, false), .repeat = 1 };
+        SdpaArgs args = { .causal = arg_bool(call, ATTENTION_IS_CAUSAL, false),
+                          .repeat = 1,
+                          .value_repeat = 1 };
         int64_t depth = operands.q->size[operands.q->rank - 1];
         args.scale = depth == 0 ? 1 : 1 / sqrt((double)depth);
         if (!arg_is_none(call, ATTENTION_SCALE))
                 TRY(arg_double(call, ATTENTION_SCALE, &args.scale));
         if (arg_bool(call, ATTENTION_ENABLE_GQA, false))
-                TRY(group_heads(operands.q, operands.k, operands.v, &args.repeat));
+                TRY(group_heads(operands.q, operands.k, operands.v, &args));
         TRY(set_sizes(&operands, &args));
         *out = args;
         return STATUS_OK;
@@ -398,7 +404,7 @@ static TensorMeta turned(const TensorMeta *meta)
 static Status fused_args(const OpCall *call, SdpaArgs *out)
 {
         Operands operands = operands_of(call);
-        SdpaArgs args = { .repeat = 1, .nan_rows = true };
+        SdpaArgs args = { .repeat = 1, .value_repeat = 1, .nan_rows = true };
         if (operands.k->rank < 2)
                 return fail(STATUS_SHAPE, "%s: the key is no matrix", call->schema->name);
         TensorMeta key = turned(operands.k);
@@ -483,7 +489,13 @@ static Cost fused_cost(const OpCall *call)
         return fused_args(call, &args) == STATUS_OK ? cost_of(call, &args) : (Cost){ 0 };
 }
 
-// ---- with dropout: PyTorch's CPU kernels have none, it takes single operators ----
+// ---- with dropout, or other heads in key than in value: PyTorch takes single operators ----
+static Value repeated_heads(Compose *c, Value x, int64_t repeat)
+{
+        return repeat == 1 ? x
+                           : OP(c, "aten::repeat_interleave.self_int", x, value_int(repeat), value_int(-3));
+}
+
 // The mask as numbers to add, of the scores' dtype.
 static Value added_mask(Compose *c, const TensorMeta *query, const TensorMeta *key, Dtype dtype)
 {
@@ -507,7 +519,7 @@ static Value added_mask(Compose *c, const TensorMeta *query, const TensorMeta *k
                   value_float(-INFINITY));
 }
 
-static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
+static Status single_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         SdpaArgs args;
         TRY(sdpa_args(call, &args));
@@ -517,10 +529,8 @@ static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
               v = compose_wide(&c, NAMED(&c, "value"));
         const TensorMeta *meta = arg_meta(call, ATTENTION_QUERY);
         Value mask = added_mask(&c, meta, arg_meta(call, ATTENTION_KEY), dtype_compute(meta->dtype));
-        if (args.repeat > 1) {
-                k = OP(&c, "aten::repeat_interleave.self_int", k, value_int(args.repeat), value_int(-3));
-                v = OP(&c, "aten::repeat_interleave.self_int", v, value_int(args.repeat), value_int(-3));
-        }
+        k = repeated_heads(&c, k, args.repeat);
+        v = repeated_heads(&c, v, args.value_repeat);
         const double root = sqrt(fabs(args.scale));
         q = OP(&c, "aten::mul.Scalar", q, value_float(args.scale < 0 ? -root : root));
         k = OP(&c, "aten::mul.Scalar", k, value_float(root));
@@ -529,16 +539,20 @@ static Status dropout_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (mask.kind != VALUE_NONE)
                 scores = OP(&c, "aten::add.Tensor", scores, mask);
         Value weights = OP(&c, "aten::_safe_softmax", scores, value_int(-1));
-        weights = OP(&c, "aten::dropout", weights, NAMED(&c, "dropout_p"), value_bool(true));
+        if (compose_double(&c, "dropout_p") > 0)
+                weights = OP(&c, "aten::dropout", weights, NAMED(&c, "dropout_p"), value_bool(true));
         Value result = OP(&c, "aten::matmul", weights, v);
         return compose_end(&c, compose_cast(&c, result, meta->dtype), out);
 }
 
 static OpExpand sdpa_form(const OpCall *call)
 {
+        const TensorMeta *k = arg_meta(call, ATTENTION_KEY), *v = arg_meta(call, ATTENTION_VALUE);
+        const bool unequal = k->rank > 2 && v->rank > 2 && k->size[k->rank - 3] != v->size[v->rank - 3] &&
+                             arg_bool(call, ATTENTION_ENABLE_GQA, false);
         double dropout = 0;
         (void)arg_double(call, ATTENTION_DROPOUT_P, &dropout);
-        return dropout > 0 ? dropout_expand : NULL;
+        return unequal || dropout > 0 ? single_expand : NULL;
 }
 
 const OpDef attention_ops[] = {

@@ -4,7 +4,7 @@
 // PyTorch's are; two-dimensional ones keep channels_last.
 #include "core/kernels/pool/pool.h"
 #include "core/ops/arguments.h"
-#include "core/ops/emitter.h"
+#include "core/ops/compose.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -386,10 +386,45 @@ static const PoolRow max_1d = { POOL_MAX, 1, false, false }, max_2d = { POOL_MAX
                      adaptive_max_1d = { POOL_ADAPTIVE_MAX, 1, true, false },
                      adaptive_max_2d = { POOL_ADAPTIVE_MAX, 2, true, true },
                      adaptive_max_3d = { POOL_ADAPTIVE_MAX, 3, true, false };
+// PyTorch pools to one element by a mean, which takes any number of leading dimensions and empty
+// images.
+static Status mean_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        static const int64_t last[] = { -1, -2, -3 };
+        const PoolRow *row = call->op->row;
+        Compose c;
+        compose_begin(&c, emitter, call);
+        return compose_end(&c,
+                           OP(&c, "aten::mean.dim", NAMED(&c, "self"), compose_ints(&c, last, row->spatial),
+                              value_bool(true)),
+                           out);
+}
+
+static OpExpand mean_form(const OpCall *call)
+{
+        const PoolRow *row = call->op->row;
+        const TensorMeta *input = arg_meta(call, SELF);
+        int64_t size[16];
+        int n;
+        if (arg_ints(call, ADAPTIVE_POOL_OUTPUT_SIZE, 16, size, &n) != STATUS_OK || n != row->spatial)
+                return NULL;
+        for (int i = 0; i < n; i++)
+                if (size[i] != 1)
+                        return NULL;
+        const bool usual = input->rank == row->spatial + 1 || input->rank == row->spatial + 2;
+        return usual && meta_numel(input) != 0 ? NULL : mean_expand;
+}
+
 #define POOL_OP(schema, dtypes, row_, traits_)                                                               \
         {                                                                                                    \
                 schema, dtypes, .infer = pool_infer, .run = pool_run, .cost = pool_cost, .row = &(row_),     \
                                 .traits = TRAIT_FRESH | (traits_)                                            \
+        }
+
+#define POOL_OR_MEAN(schema, row_, traits_)                                                                  \
+        {                                                                                                    \
+                schema, DTYPES_FLOATS, .infer = pool_infer, .run = pool_run, .form = mean_form,              \
+                                       .cost = pool_cost, .row = &(row_), .traits = TRAIT_FRESH | (traits_)  \
         }
 
 const OpDef pool_ops[] = {
@@ -441,12 +476,12 @@ const OpDef pool_ops[] = {
                 AVERAGE_DTYPES & ~DTYPES_HALFS, average_3d, 0),
         POOL_OP("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", DTYPES_FLOATS,
                 adaptive_average_1d, 0),
-        POOL_OP("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS,
-                adaptive_average_2d, TRAIT_LAYOUT),
+        POOL_OR_MEAN("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+                     adaptive_average_2d, TRAIT_LAYOUT),
         POOL_OP("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", DTYPES_FLOATS,
                 adaptive_average_2d, TRAIT_LAYOUT),
-        POOL_OP("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS,
-                adaptive_average_3d, 0),
+        POOL_OR_MEAN("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
+                     adaptive_average_3d, 0),
         POOL_OP("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", DTYPES_FLOATS,
                 adaptive_average_3d, 0),
         POOL_OP("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",

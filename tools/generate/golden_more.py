@@ -6,7 +6,7 @@ from golden_hand import bf16, f16, f32, f64, i8, i32, i64, inf, ints, nan, ramp,
 
 
 def more_cases():
-    for part in (bits, fakes, copies, products, norms, empty_matrices, hermitian, functions):
+    for part in (bits, fakes, copies, products, norms, empty_matrices, hermitian, functions, other_ranks):
         yield from part()
 
 
@@ -119,3 +119,21 @@ def functions():
         yield "special_xlogy.self_scalar", [nan, right]
     for left, right in ((i8, u8), (i32, f16), (f32, torch.complex64), (f64, torch.complex64), (i64, i64)):
         yield "promote_types.default", [left, right]
+
+
+def other_ranks():
+    """Pools to one element are means of any number of dimensions; heads of values need not be as many
+    as those of keys."""
+    for shape in ((3, 4), (1, 2, 3, 2, 3), (0, 2, 3, 3), (2, 0, 3)):
+        yield "adaptive_avg_pool2d.default", [ramp(*shape), [1, 1]]
+    for shape in ((2, 3, 4), (2, 1, 2, 3, 2, 3), (1, 2, 0, 3)):
+        yield "adaptive_avg_pool3d.default", [ramp(*shape), [1, 1, 1]]
+    for keys, values, dtype in ((2, 3, f32), (6, 3, f32), (1, 6, bf16)):
+        k, v = ramp(1, keys, 3, 4, dtype=dtype), ramp(1, values, 3, 2, dtype=dtype, step=0.43)
+        yield ("scaled_dot_product_attention.default", [ramp(1, 6, 2, 4, dtype=dtype), k, v],
+               {"enable_gqa": True})
+    mask = t([[True, False, True], [False] * 3])
+    yield ("scaled_dot_product_attention.default",
+           [ramp(1, 6, 2, 4), ramp(1, 2, 3, 4), ramp(1, 1, 3, 4, step=0.43), mask], {"enable_gqa": True})
+    x = ramp(1, 0, 2, 4)
+    yield "scaled_dot_product_attention.default", [x, x, x], {"enable_gqa": True}

@@ -113,16 +113,11 @@ Status json_read_float(JsonReader *reader, double *out_value)
 {
         if (json_peek(reader) == JSON_STRING) {
                 const char *text;
-                TRY(json_read_string(reader, &text, NULL));
-                if (strcmp(text, "Infinity") == 0)
-                        *out_value = INFINITY;
-                else if (strcmp(text, "-Infinity") == 0)
-                        *out_value = -INFINITY;
-                else if (strcmp(text, "NaN") == 0)
-                        *out_value = NAN;
-                else
-                        return fail(STATUS_MALFORMED, "\"%s\" is not a number", text);
-                return STATUS_OK;
+                size_t n;
+                TRY(json_read_string(reader, &text, &n));
+                return number_word(text, n, out_value)
+                               ? STATUS_OK
+                               : fail(STATUS_MALFORMED, "\"%s\" is not a number", text);
         }
         NumberKind kind;
         int64_t whole;

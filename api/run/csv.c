@@ -87,6 +87,16 @@ static bool read_special(const char *at, size_t n, double *out)
         return false;
 }
 
+static Status check_range(const Cells *cells, double number, const char *at, const char *end)
+{
+        if (cells->dtype == DTYPE_I64 || isfinite(cells->dtype == DTYPE_F32 ? (double)(float)number : number))
+                return STATUS_OK;
+        return fail(STATUS_VALUE,
+                    "line %lld, column %lld of the CSV: %.*s is too large for %s; write %s if that is meant",
+                    (long long)cells->row, (long long)cells->column, (int)MIN(end - at, 60), at,
+                    dtype_info[cells->dtype].name, number < 0 ? "-inf" : "inf");
+}
+
 static Status take_cell(Cells *cells, const char *at, const char *end)
 {
         NumberKind kind = NUMBER_FLOAT;
@@ -96,13 +106,15 @@ static Status take_cell(Cells *cells, const char *at, const char *end)
                 at++;
         while (at < end && is_blank(end[-1]))
                 end--;
-        if (!read_special(at, (size_t)(end - at), &number) &&
-            number_scan(at, end, &kind, &integer, &number) != end)
+        const bool special = read_special(at, (size_t)(end - at), &number);
+        if (!special && number_scan(at, end, &kind, &integer, &number) != end)
                 return fail_cell(cells, at, end);
         if (cells->dtype == DTYPE_I64 && kind != NUMBER_INT)
                 return fail(STATUS_DTYPE, "line %lld, column %lld of the CSV: the input is of int64",
                             (long long)cells->row, (long long)cells->column);
         float single = (float)number;
+        if (!special)
+                TRY(check_range(cells, number, at, end));
         if (cells->dtype == DTYPE_F32)
                 memcpy(cells->to, &single, sizeof(single));
         else if (cells->dtype == DTYPE_F64)

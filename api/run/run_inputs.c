@@ -54,38 +54,6 @@ const char *run_argument_name(const RunCall *run, uint32_t index)
         return name == NULL ? "?" : name;
 }
 
-static Status read_scalar(JsonReader *reader, Value *out)
-{
-        NumberKind kind;
-        int64_t integer;
-        double number;
-        const char *text;
-        size_t n;
-        bool yes;
-        switch (json_peek(reader)) {
-        case JSON_NULL:
-                TRY(json_read_null(reader));
-                *out = value_none();
-                return STATUS_OK;
-        case JSON_TRUE:
-        case JSON_FALSE:
-                TRY(json_read_bool(reader, &yes));
-                *out = value_bool(yes);
-                return STATUS_OK;
-        case JSON_STRING:
-                TRY(json_read_string(reader, &text, &n));
-                return value_str_new(text, n, out);
-        case JSON_NUMBER:
-                TRY(json_read_number(reader, &kind, &integer, &number));
-                *out = kind == NUMBER_INT ? value_int(integer) : value_float(number);
-                return STATUS_OK;
-        default:
-                return fail(STATUS_INPUT,
-                            "a plain value (number, text, true, false or null) is expected, not %s",
-                            json_peek(reader) == JSON_ARRAY ? "a list" : "an object");
-        }
-}
-
 static Status read_tensor(JsonReader *reader, const Input *input, RunCall *run, Value *out)
 {
         Tensor *tensor = NULL;
@@ -117,7 +85,7 @@ static Status read_kind(JsonReader *reader, const Input *input, RunCall *run, Va
         const char *target = input->placeholder->target;
         JsonType type = json_peek(reader);
         if (input->kind == INPUT_LITERAL)
-                return read_scalar(reader, out);
+                return run_read_scalar(reader, input, out);
         if (input->value_kind == VALUE_INT) {
                 int64_t number;
                 TRY(run_read_whole(reader, &number));
@@ -125,15 +93,16 @@ static Status read_kind(JsonReader *reader, const Input *input, RunCall *run, Va
                 return STATUS_OK;
         }
         if (takes_number(input) && type != JSON_OBJECT && type != JSON_ARRAY) {
-                TRY(read_scalar(reader, out));
+                TRY(run_read_scalar(reader, input, out));
                 fit_number(input, out);
                 return STATUS_OK;
         }
         if (target[0] == '*' && target[1] != '*')
                 return read_sequence(reader, input, run, out);
-        if (input->value_kind != VALUE_TENSOR && (type == JSON_NULL || type == JSON_STRING))
-                return read_scalar(reader, out);
-        return read_tensor(reader, input, run, out);
+        if (input->value_kind == VALUE_TENSOR || (type != JSON_NULL && type != JSON_STRING))
+                return read_tensor(reader, input, run, out);
+        TRY(run_read_scalar(reader, input, out));
+        return out->kind == VALUE_FLOAT ? run_wrap_number(run, out->f, out) : STATUS_OK;
 }
 
 enum { MAX_STARRED = 1024 };

@@ -35,6 +35,10 @@ Status run_check_lists(const char *text, size_t n);
 // Text that is no JSON value is the reader's to report, before anything is said about what belongs
 // there.
 Status run_check_value(JsonReader *reader);
+// A plain value, with "NaN" and its like as floats.
+Status run_read_scalar(JsonReader *reader, const Input *input, Value *out);
+// As a number is taken where nothing is declared: a tensor of float32 without dimensions.
+Status run_wrap_number(RunCall *run, double number, Value *out);
 // Reads the value of "inputs" into the task's inputs.
 Status run_read_inputs(JsonReader *reader, RunCall *run);
 // Reads the next value for what is called `name`: an argument of forward or a flat input.

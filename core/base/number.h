@@ -17,6 +17,10 @@ typedef enum NumberKind { NUMBER_NONE, NUMBER_INT, NUMBER_FLOAT } NumberKind;
 const char *number_scan(const char *text, const char *end, NumberKind *out_kind, int64_t *out_int,
                         double *out_double);
 
+// Floats that JSON has no literals for stand as texts: "NaN", "Infinity", "-Infinity". False: none
+// of them.
+bool number_word(const char *text, size_t n, double *out_double);
+
 // Shortest decimal text: plain from 0.0001 up to below 1e16, else with an exponent (1e-5, 1.5e20;
 // Python writes 1e-05, 1.5e+20); integral values keep ".0" (1.0). A float's text reads back both as
 // strtof and as (float)strtod. Not finite: "NaN", "Infinity", "-Infinity" WITHOUT quotes. May write

@@ -9,6 +9,10 @@
 // 3. Otherwise the number is within 2^-60 of the middle between two doubles. It is compared with
 //    that middle in whole numbers (number_exact.c).
 #include "core/base/number.h"
+
+#include <math.h>
+#include <string.h>
+#include "core/base/memory.h"
 #include "core/base/number_exact.h"
 #include "core/base/number_powers.h"
 #include "core/base/number_scan.h"
@@ -279,4 +283,20 @@ const char *number_scan(const char *text, const char *end, NumberKind *out_kind,
         *out_double = negative ? -value : value;
         *out_kind = whole && n_digits <= 19 && fits_int(w, negative, out_int) ? NUMBER_INT : NUMBER_FLOAT;
         return at;
+}
+
+bool number_word(const char *text, size_t n, double *out_double)
+{
+        static const struct {
+                const char *text;
+                double value;
+        } words[] = { { "NaN", (double)NAN },
+                      { "Infinity", (double)INFINITY },
+                      { "-Infinity", -(double)INFINITY } };
+        for (size_t i = 0; i < ARRAY_LENGTH(words); i++)
+                if (strlen(words[i].text) == n && memcmp(text, words[i].text, n) == 0) {
+                        *out_double = words[i].value;
+                        return true;
+                }
+        return false;
 }

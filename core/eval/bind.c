@@ -5,6 +5,7 @@
 #include "core/eval/bind.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/eval/guards.h"
@@ -193,8 +194,8 @@ static bool same_literal(Value a, Value b)
 {
         if (a.kind == VALUE_INT && b.kind == VALUE_INT)
                 return a.i == b.i;
-        if (is_real(a) && is_real(b))
-                return real_of(a) == real_of(b);
+        if (is_real(a) && is_real(b)) // PyTorch's guard of a NaN is math.isnan
+                return real_of(a) == real_of(b) || (isnan(real_of(a)) && isnan(real_of(b)));
         if (a.kind != b.kind)
                 return false;
         switch (a.kind) {

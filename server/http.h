@@ -48,8 +48,9 @@ void http_leave(Http *http);
 // After http_leave: accepts what has arrived and nothing new, then calls options->idle once
 // everything is answered and closed.
 void http_drain(Http *http);
-// Cancels all runs; options->idle is called as soon as no request is left.
-void http_cancel_all(Http *http);
+// Cancels all runs; options->idle is called as soon as no request is left. False: none was under
+// way.
+bool http_cancel_all(Http *http);
 // After drain: closes connections and the daemon, starts closing the loop's handles; call http_free
 // when the loop has ended.
 void http_stop(Http *http);

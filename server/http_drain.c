@@ -205,7 +205,7 @@ void http_drain(Http *http)
         refuse_handshakes(http->options.listen_fd);
 }
 
-void http_cancel_all(Http *http)
+bool http_cancel_all(Http *http)
 {
         http->forced = true;
         for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next) {
@@ -214,6 +214,7 @@ void http_cancel_all(Http *http)
                 else if (exchange->conn != NULL) // a body is still coming in, or a reply going out
                         shutdown(exchange->conn->fd, SHUT_RDWR);
         }
+        return http->exchanges != NULL;
 }
 
 void drain_start(Http *http)

@@ -57,7 +57,8 @@ typedef struct Server {
         Models *models;
         Memory *memory;
         Phase phase;
-        bool forced; // requests under way were told to stop, if there were any
+        bool forced;  // requests under way were told to stop, if there were any
+        bool gave_up; // told to end twice, or such requests there were: exit code 1
 } Server;
 
 // A build frees large constants, so memory is given back soon after it. `workers` is NULL only
@@ -230,17 +231,19 @@ static void abandon(uv_timer_t *timer)
         _exit(1);
 }
 
-static void cancel_all(Server *server)
+static bool cancel_all(Server *server)
 {
         server->forced = true;
         uv_timer_start(&server->phase_timer, abandon, GRACE_MS, 0);
-        http_cancel_all(server->http);
+        return http_cancel_all(server->http);
 }
 
 static void on_drain_timeout(uv_timer_t *timer)
 {
-        log_line("drain time is over: cancelling what still runs");
-        cancel_all(timer->data);
+        Server *server = timer->data;
+        server->gave_up = cancel_all(server);
+        if (server->gave_up)
+                log_line("drain time is over: cancelling what still runs");
 }
 
 static void drain(Server *server)
@@ -265,7 +268,8 @@ static void on_stop_signal(uv_signal_t *handle, int number)
                 log_line("told to stop again: cancelling what still runs");
                 if (server->phase == LEAVING)
                         drain(server);
-                cancel_all(server);
+                (void)cancel_all(server);
+                server->gave_up = true;
                 return;
         }
         log_line("stopping: running requests finish first");
@@ -473,5 +477,5 @@ int server_main(const Options *options)
         uv_loop_close(&server.loop);
         log_line("stopped");
         log_stop();
-        return server.forced ? 1 : 0;
+        return server.gave_up ? 1 : 0;
 }

@@ -400,8 +400,16 @@ def until(server, name, value):
 
 def drained(binary):
     """A run that takes seconds is cancelled when --drain-s is over; one that is over before is
-    answered."""
+    answered. A connection without a request is nothing to wait for, with 0 seconds either."""
     slow = b'{"inputs": {"x": [[0.001]]}}'
+    server = Server(binary, ["--data", "none", "--quiet", "--drain-s", "0"]).start()
+    try:
+        with server.connect(60) as connection:
+            connection.request("GET", "/livez")
+            if (reply := connection.reply()).status != 200 or (problems := server.stop(0)):
+                return f"--drain-s 0: {reply.short()}, {problems}"
+    finally:
+        server.clean_up()
     for seconds, lasting, status, least, most in (("30", 1, 200, 0, 30), ("1", 20, 499, 1, 15)):
         server = Server(binary,
                         ["--data", "none", "--workers", "1", "--no-warm-up", "--drain-s", seconds]).start()

@@ -134,7 +134,8 @@ static size_t graph_bytes_object(const void *object)
         const Graph *graph = object;
         // Graph.labels, made by the first eager run
         size_t labels_bytes = graph->n_nodes * (sizeof(Node) + NAMES);
-        return (graph->derived ? 0 : graph->weights_bytes) + graph_footprint(graph) + labels_bytes;
+        return (graph->derived ? 0 : graph->weights_bytes) + graph_footprint(graph) + labels_bytes +
+               guards_footprint(&graph->signature);
 }
 
 void engine_say(Engine *engine, const char *format, ...)
@@ -266,17 +267,21 @@ Engine *engine_close(Engine *engine)
 
 Status engine_check(const Graph *graph)
 {
-        // far more than it takes; a graph that is not finished by then is accepted
+        // far more than it takes; a graph whose nodes are not all looked at by then is accepted
         enum { CHECK_MS = 2000 };
         CheckReport report = { .n_rows = 0 };
         RunContext poll;
-        TRY(guards_check(&graph->signature));
-        if (graph->signature.in_tree == NULL)
-                return STATUS_OK;
         run_context_init(&poll);
         poll.deadline_ns = clock_ns() + (int64_t)CHECK_MS * 1000000;
+        Status status = guards_check(graph, &poll);
+        if (status == STATUS_DEADLINE)
+                return fail(STATUS_TOO_LARGE, "the export's guards take more than %d ms to be checked",
+                            CHECK_MS);
+        TRY(status);
+        if (graph->signature.in_tree == NULL)
+                return STATUS_OK;
         arena_init(&report.arena, 0);
-        Status status = check_graph(graph, &poll, &report);
+        status = check_graph(graph, &poll, &report);
         if (status == STATUS_OK)
                 status = check_report_status(&report, graph);
         check_report_deinit(&report);

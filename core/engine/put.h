@@ -64,8 +64,9 @@ typedef struct OwnedUse {
 void engine_owned(Engine *engine, const char *owner, const char *name, const StoreVersion *content,
                   OwnedUse *out_use);
 // At upload, of a decoded graph: STATUS_UNSUPPORTED with the full list of unsupported nodes, as far
-// as the sizes that the exporter recorded show them. Bounded in time and memory; graphs that exceed
-// the bounds pass.
+// as the sizes that the exporter recorded show them, or with a guard that cannot be checked.
+// Bounded in time and memory: graphs whose nodes exceed the bounds pass, guards that do are
+// refused.
 Status engine_check(const Graph *graph);
 
 // A graph that was made from others: it is stored as a result of its own, whose weights are the

@@ -388,8 +388,7 @@ static Status bind_all(Binding *binding)
         }
         TRY(check_shapes(binding));
         TRY(check_ranges(binding));
-        return guards_hold(&graph->signature, binding->user, (GuardSymbols){ lookup_symbol, binding },
-                           &binding->arena);
+        return guards_hold(graph, binding->user, (GuardSymbols){ lookup_symbol, binding });
 }
 
 Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)

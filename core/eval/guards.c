@@ -1,219 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// guards.c: what a guard speaks of is a path from the name of an argument, through containers, to a
-// leaf: `pair[0].size()[1]`, `d['n']`.
+// guards.c: guards are parsed, and their symbols resolved, once per graph. Threads that come at
+// once make equal ones, and one of them stays.
 #include "core/eval/guards.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/eval/bind.h"
+#include "core/base/limits.h"
+#include "core/eval/guard_path.h"
 
-typedef struct GuardPath {
-        const char *at;
-        const Tree *tree; // NULL once an input without a tree is reached
-        uint32_t leaf;    // of the flat user inputs
-} GuardPath;
+typedef struct Guards {
+        Arena arena;
+        Expr **exprs;     // as many as the signature has guards
+        StringMap places; // symbol -> GuardPlace
+} Guards;
 
-// The argument of that name: its tree, or the flat input.
-static bool argument_named(const Signature *signature, const char *wanted, size_t n, GuardPath *path)
+static void guards_free(void *object)
 {
-        const Tree *trees[2] = { NULL, NULL };
-        if (signature->in_tree != NULL && signature->in_tree->n == 2) {
-                trees[0] = signature->in_tree->children[0];
-                trees[1] = signature->in_tree->children[1];
-        }
-        for (uint32_t i = 0; trees[0] != NULL && i < signature->n_arguments; i++) {
-                const char *name = signature->argument_names[i];
-                if (strlen(name) != n || memcmp(name, wanted, n) != 0)
-                        continue;
-                uint32_t n_positional = trees[0]->n;
-                if (i >= n_positional + trees[1]->n)
-                        return false;
-                path->tree = i < n_positional ? trees[0]->children[i] : trees[1]->children[i - n_positional];
-                path->leaf = path->tree->first_leaf;
-                return true;
-        }
-        for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
-                const Input *input = &signature->inputs[i];
-                if (input->kind == INPUT_STATE)
-                        continue;
-                if (strlen(bind_name(input)) == n && memcmp(bind_name(input), wanted, n) == 0) {
-                        path->tree = NULL;
-                        path->leaf = at;
-                        return true;
-                }
-                at++;
-        }
-        return false;
+        Guards *guards = object;
+        if (guards == NULL)
+                return;
+        string_map_deinit(&guards->places);
+        arena_deinit(&guards->arena);
+        free(guards);
 }
 
-// What stands between brackets, as Python prints it: a number or a string. Strings lose their
-// quotes and the escapes of quotes, backslashes and line ends.
-typedef struct GuardItem {
-        char text[128];
-        bool is_number;
-} GuardItem;
-
-// Takes "[...]"; false: it is not closed, or too long.
-static bool take_item(const char **at, GuardItem *out)
+static void guards_freep(Guards **guards)
 {
-        const char *from = *at + 1;
-        char quote = *from == '\'' || *from == '"' ? *from++ : '\0';
-        size_t n = 0;
-        out->is_number = quote == '\0';
-        for (; *from != '\0' && *from != (quote == '\0' ? ']' : quote); from++) {
-                char c = *from;
-                if (c == '\\') {
-                        c = *++from;
-                        c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
-                }
-                if (c == '\0' || n + 1 == sizeof(out->text))
-                        return false;
-                out->text[n++] = c;
-        }
-        out->text[n] = '\0';
-        from += quote != '\0' && *from == quote;
-        if (*from != ']')
-                return false;
-        *at = from + 1;
-        return true;
+        guards_free(*guards);
 }
 
-// `x`; `a[0]` of forward(*a), whose argument is a_0; `k['x']` of forward(**k), whose argument is x.
-static bool find_argument(const Signature *signature, GuardPath *path)
-{
-        size_t n = strcspn(path->at, ".[");
-        const char *after = path->at + n;
-        GuardItem item;
-        char name[200];
-        if (argument_named(signature, path->at, n, path)) {
-                path->at = after;
-                return true;
-        }
-        if (*after != '[' || !take_item(&after, &item))
-                return false;
-        if (item.is_number)
-                snprintf(name, sizeof(name), "%.*s_%s", (int)MIN(n, (size_t)64), path->at, item.text);
-        else
-                snprintf(name, sizeof(name), "%s", item.text);
-        if (!argument_named(signature, name, strlen(name), path))
-                return false;
-        path->at = after;
-        return true;
-}
+typedef struct GuardsMaker {
+        Guards *guards;
+        GuardPaths paths;
+} GuardsMaker;
 
-static bool enter_child(GuardPath *path, uint32_t index)
+static Status resolve(void *context, const char *symbol)
 {
-        if (index >= path->tree->n)
-                return false;
-        path->tree = path->tree->children[index];
-        path->leaf = path->tree->first_leaf;
-        return true;
-}
-
-static bool enter_key(GuardPath *path, const char *key, size_t n)
-{
-        const Tree *tree = path->tree;
-        uint32_t i = 0;
-        while (tree->keys != NULL && i < tree->n &&
-               (strlen(tree->keys[i]) != n || memcmp(tree->keys[i], key, n) != 0))
-                i++;
-        return tree->keys != NULL && enter_child(path, i);
-}
-
-// "[0]", "['key']" or ".field" into the container.
-static bool enter_item(GuardPath *path)
-{
-        const Tree *tree = path->tree;
-        GuardItem item;
-        if (tree == NULL || tree->kind == TREE_LEAF)
-                return false;
-        if (*path->at == '.') {
-                const char *field = path->at + 1;
-                size_t n = strcspn(field, ".[");
-                path->at = field + n;
-                return enter_key(path, field, n);
-        }
-        if (!take_item(&path->at, &item))
-                return false;
-        if (!item.is_number || tree->kind == TREE_DICT)
-                return enter_key(path, item.text, strlen(item.text));
-        char *end;
-        unsigned long number = strtoul(item.text, &end, 10);
-        return end != item.text && *end == '\0' && number < tree->n && enter_child(path, (uint32_t)number);
-}
-
-// To the leaf that the path leads to; false: to none.
-static bool follow(const Signature *signature, GuardPath *path)
-{
-        if (!find_argument(signature, path))
-                return false;
-        while (*path->at == '[' ||
-               (*path->at == '.' && path->tree != NULL && path->tree->kind != TREE_LEAF)) {
-                if (!enter_item(path))
-                        return false;
-        }
-        return path->tree == NULL || path->tree->kind == TREE_LEAF;
-}
-
-// ".size()[1]"; false: it is something else.
-static bool read_dimension(const char *text, int *out)
-{
-        int end = 0;
-        return sscanf(text, ".size()[%d]%n", out, &end) == 1 && text[end] == '\0' && *out >= 0;
-}
-
-// ---- at upload ----
-static bool has_dimension(const Input *input, int dim)
-{
-        return input->value_kind == VALUE_NONE ||
-               (input->value_kind == VALUE_TENSOR && dim < input->spec.rank);
-}
-
-static bool is_of_word(char c)
-{
-        return isalnum((unsigned char)c) || c == '_';
-}
-
-static bool has_word(const char *text, const char *word)
-{
-        size_t n = strlen(word);
-        for (const char *at = text; n > 0 && (at = strstr(at, word)) != NULL; at++)
-                if (!is_of_word(at[n]) && (at == text || !is_of_word(at[-1])))
-                        return true;
-        return false;
-}
-
-// A symbol of the shapes.
-static bool is_declared(const Signature *signature, const char *symbol)
-{
-        for (uint32_t i = 0; i < signature->n_inputs; i++) {
-                const TensorSpec *spec = &signature->inputs[i].spec;
-                int n = MAX(spec->rank, signature->inputs[i].value_kind == VALUE_INT ? 1 : 0);
-                for (int d = 0; d < n; d++)
-                        if (spec->size[d].expr != NULL && has_word(spec->size[d].expr, symbol))
-                                return true;
-        }
-        return false;
-}
-
-// Whether an input will give the symbol a number.
-static bool leads_somewhere(const void *context, const char *symbol)
-{
-        const Signature *signature = context;
-        GuardPath path = { .at = symbol };
-        int dim;
-        if (!follow(signature, &path))
-                return is_declared(signature, symbol);
-        for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
-                const Input *input = &signature->inputs[i];
-                if (input->kind == INPUT_STATE || at++ != path.leaf)
-                        continue;
-                return *path.at == '\0' ? input->value_kind != VALUE_TENSOR
-                                        : read_dimension(path.at, &dim) && has_dimension(input, dim);
-        }
-        return false;
+        GuardsMaker *maker = context;
+        Guards *guards = maker->guards;
+        if (string_map_get(&guards->places, symbol) != NULL)
+                return STATUS_OK;
+        GuardPlace *place = arena_alloc(&guards->arena, sizeof(*place));
+        if (place == NULL)
+                return fail_memory();
+        TRY(guard_paths_find(&maker->paths, symbol, place));
+        return string_map_set(&guards->places, symbol, place, NULL);
 }
 
 static Status fail_guard(const char *guard, const char *why)
@@ -223,35 +56,162 @@ static Status fail_guard(const char *guard, const char *why)
         return fail(STATUS_UNSUPPORTED, "the export's guard %.300s cannot be checked: %s", guard, reason);
 }
 
-static Status check_guard(const Signature *signature, const char *guard, Arena *arena)
+static Status make_one(GuardsMaker *maker, const char *guard, Expr **out_expr)
 {
-        Expr *expr;
-        Status status = expr_parse(guard, arena, &expr);
+        enum { STEPS_PER_BYTE = 16 };
+        Guards *guards = maker->guards;
+        Status status = expr_parse(guard, &guards->arena, out_expr);
         if (status == STATUS_MALFORMED)
                 return fail_guard(guard, failure_current()->message);
         TRY(status);
-        const char *unknown = expr_unknown(expr, leads_somewhere, signature);
-        if (unknown == NULL)
-                return STATUS_OK;
-        char why[200];
-        snprintf(why, sizeof(why), "nothing that the graph takes is %.150s", unknown);
-        return fail_guard(guard, why);
+        TRY(guard_paths_spend(&maker->paths, STEPS_PER_BYTE * (int64_t)strlen(guard)));
+        return expr_visit_symbols(*out_expr, resolve, maker);
 }
 
-Status guards_check(const Signature *signature)
+static Status check_length(const Signature *signature)
 {
-        Status status = STATUS_OK;
-        Arena arena;
-        arena_init(&arena, 0);
+        size_t sum = 0;
+        for (uint32_t i = 0; i < signature->n_guards; i++)
+                sum += strlen(signature->guards[i]) + 1;
+        return sum <= (size_t)limits.max_guards
+                       ? STATUS_OK
+                       : fail(STATUS_TOO_LARGE,
+                              "the export's guards have %zu bytes; the limit is %lld (max_guards in GET /v1)",
+                              sum, (long long)limits.max_guards);
+}
+
+static Status make(Guards *guards, const Signature *signature, const RunContext *poll)
+{
+        GuardsMaker maker = { .guards = guards };
+        Status status = guard_paths_init(&maker.paths, signature, poll);
+        arena_init(&guards->arena, 0);
+        guards->exprs = arena_array(&guards->arena, signature->n_guards, sizeof(Expr *));
+        if (status == STATUS_OK && guards->exprs == NULL)
+                status = fail_memory();
         for (uint32_t i = 0; i < signature->n_guards && status == STATUS_OK; i++)
-                status = check_guard(signature, signature->guards[i], &arena);
-        arena_deinit(&arena);
+                status = make_one(&maker, signature->guards[i], &guards->exprs[i]);
+        guard_paths_deinit(&maker.paths);
+        return status;
+}
+
+static Status guards_of(const Graph *graph, const RunContext *poll, const Guards **out_guards)
+{
+        Graph *owner = (Graph *)graph;
+        void *there = atomic_load(&owner->guards);
+        if (there == NULL) {
+                _cleanup_(guards_freep) Guards *fresh = calloc(1, sizeof(*fresh));
+                if (fresh == NULL)
+                        return fail_memory();
+                TRY(check_length(&graph->signature));
+                TRY(make(fresh, &graph->signature, poll));
+                if (atomic_compare_exchange_strong(&owner->guards, &there, fresh)) {
+                        owner->free_guards = guards_free;
+                        there = take_ptr(fresh);
+                }
+        }
+        *out_guards = there;
+        return STATUS_OK;
+}
+
+size_t guards_footprint(const Signature *signature)
+{
+        enum { EACH = 64, PER_BYTE = 48 }; // a symbol or an operator of one byte takes about as much
+        size_t sum = 0;
+        for (uint32_t i = 0; i < signature->n_guards; i++)
+                sum += EACH + PER_BYTE * strlen(signature->guards[i]);
+        return sum;
+}
+
+// ---- at upload ----
+static bool is_of_word(char c)
+{
+        return isalnum((unsigned char)c) || c == '_';
+}
+
+// What symbols are checked against: the inputs, and the words of the shapes.
+typedef struct GuardsCheck {
+        const Guards *guards;
+        StringMap words;
+        Arena arena; // their texts
+} GuardsCheck;
+
+static Status add_words(GuardsCheck *check, const char *expr)
+{
+        for (const char *at = expr; *at != '\0';) {
+                size_t n = 0;
+                while (is_of_word(at[n]))
+                        n++;
+                if (n > 0 && string_map_get_n(&check->words, at, n) == NULL) {
+                        char *word = arena_text(&check->arena, at, n);
+                        if (word == NULL)
+                                return fail_memory();
+                        TRY(string_map_set(&check->words, word, word, NULL));
+                }
+                at += n + (n == 0);
+        }
+        return STATUS_OK;
+}
+
+static Status read_shapes(GuardsCheck *check, const Signature *signature, const RunContext *poll)
+{
+        for (uint32_t i = 0; i < signature->n_inputs; i++) {
+                const TensorSpec *spec = &signature->inputs[i].spec;
+                int n = MAX(spec->rank, signature->inputs[i].value_kind == VALUE_INT ? 1 : 0);
+                for (int d = 0; d < n; d++)
+                        if (spec->size[d].expr != NULL)
+                                TRY(add_words(check, spec->size[d].expr));
+                if (i % 1024 == 0)
+                        TRY(run_poll(poll));
+        }
+        return STATUS_OK;
+}
+
+// Whether an input will give the symbol a number.
+static bool leads_somewhere(const void *context, const char *symbol)
+{
+        const GuardsCheck *check = context;
+        const GuardPlace *place = string_map_get(&check->guards->places, symbol);
+        const Input *input = place->input;
+        if (input == NULL)
+                return string_map_get(&check->words, symbol) != NULL;
+        if (place->dim == GUARD_WHOLE)
+                return input->value_kind != VALUE_TENSOR;
+        return place->dim >= 0 && (input->value_kind == VALUE_NONE ||
+                                   (input->value_kind == VALUE_TENSOR && place->dim < input->spec.rank));
+}
+
+static Status check_all(GuardsCheck *check, const Signature *signature, const RunContext *poll)
+{
+        TRY(read_shapes(check, signature, poll));
+        for (uint32_t i = 0; i < signature->n_guards; i++) {
+                const char *unknown = expr_unknown(check->guards->exprs[i], leads_somewhere, check);
+                if (unknown != NULL) {
+                        char why[200];
+                        snprintf(why, sizeof(why), "nothing that the graph takes is %.150s", unknown);
+                        return fail_guard(signature->guards[i], why);
+                }
+                if (i % 1024 == 0)
+                        TRY(run_poll(poll));
+        }
+        return STATUS_OK;
+}
+
+Status guards_check(const Graph *graph, const RunContext *poll)
+{
+        GuardsCheck check = { .guards = NULL };
+        if (graph->signature.n_guards == 0)
+                return STATUS_OK;
+        TRY(guards_of(graph, poll, &check.guards));
+        arena_init(&check.arena, 0);
+        Status status = check_all(&check, &graph->signature, poll);
+        string_map_deinit(&check.words);
+        arena_deinit(&check.arena);
         return status;
 }
 
 // ---- in a run ----
 typedef struct GuardInputs {
-        const Signature *signature;
+        const Guards *guards;
         ValueSpan user;
         GuardSymbols symbols;
 } GuardInputs;
@@ -268,18 +228,15 @@ static bool number_of(Value value, ExprNumber *out)
 static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
 {
         const GuardInputs *inputs = context;
-        GuardPath path = { .at = symbol };
-        int dim;
-        if (!follow(inputs->signature, &path))
+        const GuardPlace *place = string_map_get(&inputs->guards->places, symbol);
+        if (place->input == NULL)
                 return inputs->symbols.lookup(inputs->symbols.context, symbol, out);
-        if (path.leaf >= inputs->user.n)
-                return false;
-        Value value = inputs->user.items[path.leaf];
-        if (*path.at == '\0')
+        Value value = inputs->user.items[place->leaf];
+        if (place->dim == GUARD_WHOLE)
                 return number_of(value, out);
-        if (value.kind != VALUE_TENSOR || !read_dimension(path.at, &dim) || dim >= value.tensor->meta.rank)
+        if (value.kind != VALUE_TENSOR || place->dim < 0 || place->dim >= value.tensor->meta.rank)
                 return false;
-        *out = (ExprNumber){ .i = value.tensor->meta.size[dim] };
+        *out = (ExprNumber){ .i = value.tensor->meta.size[place->dim] };
         return true;
 }
 
@@ -301,15 +258,17 @@ static void shown_guard(const char *guard, char *out, size_t cap)
         out[n] = '\0';
 }
 
-Status guards_hold(const Signature *signature, ValueSpan user, GuardSymbols symbols, Arena *arena)
+Status guards_hold(const Graph *graph, ValueSpan user, GuardSymbols symbols)
 {
-        GuardInputs inputs = { signature, user, symbols };
+        const Signature *signature = &graph->signature;
+        GuardInputs inputs = { NULL, user, symbols };
+        if (signature->n_guards == 0)
+                return STATUS_OK;
+        TRY(guards_of(graph, NULL, &inputs.guards));
         for (uint32_t i = 0; i < signature->n_guards; i++) {
-                Expr *expr;
                 ExprNumber value = { 0 };
                 bool known = false;
-                TRY(expr_parse(signature->guards[i], arena, &expr));
-                TRY(expr_eval(expr, lookup_guard, &inputs, &value, &known));
+                TRY(expr_eval(inputs.guards->exprs[i], lookup_guard, &inputs, &value, &known));
                 if (!known || (value.is_float ? value.f != 0 : value.i != 0))
                         continue;
                 char shown[FAILURE_DETAIL_MAX];

@@ -26,6 +26,9 @@ const char *expr_single_symbol(const Expr *expr);
 // The first symbol that `knows` does not, or function that cannot be computed; NULL: there is none.
 const char *expr_unknown(const Expr *expr, bool (*knows)(const void *context, const char *symbol),
                          const void *context);
+// Calls visit on each symbol, with repeats. Stops at the first failure.
+Status expr_visit_symbols(const Expr *expr, Status (*visit)(void *context, const char *symbol),
+                          void *context);
 // Solves expr(symbol) == value for its single symbol, where expr is linear in it. EXPR_UNSOLVED: it
 // is not, or numbers are too large; EXPR_IMPOSSIBLE: no whole number solves it.
 typedef enum ExprSolution { EXPR_SOLVED, EXPR_IMPOSSIBLE, EXPR_UNSOLVED } ExprSolution;

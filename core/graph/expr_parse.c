@@ -529,3 +529,11 @@ const char *expr_unknown(const Expr *expr, bool (*knows)(const void *context, co
         }
         return NULL;
 }
+
+Status expr_visit_symbols(const Expr *expr, Status (*visit)(void *context, const char *symbol), void *context)
+{
+        for (uint32_t i = 0; i < expr->n_ops; i++)
+                if (expr->ops[i].code == EXPR_SYMBOL)
+                        TRY(visit(context, expr->ops[i].text));
+        return STATUS_OK;
+}

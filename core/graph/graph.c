@@ -71,6 +71,8 @@ Graph *graph_unref(Graph *graph)
         if (graph->free_labels != NULL)
                 graph->free_labels(atomic_load(&graph->labels));
         free(atomic_load(&graph->state_numbers));
+        if (graph->free_guards != NULL)
+                graph->free_guards(atomic_load(&graph->guards));
         arena_deinit(&graph->arena);
         free(graph);
         return NULL;

@@ -230,6 +230,10 @@ struct Graph {
         // numbers of its state by storage (core/eval/state.c), made when they are first asked for;
         // one block, freed with the graph
         _Atomic(void *) state_numbers;
+        // parsed guards (core/eval/guards.c), made by the check at upload or the first
+        // run; freed with the graph
+        _Atomic(void *) guards;
+        void (*free_guards)(void *guards);
         RuleTrace *rules; // of a graph that was derived by rules, one entry per rule
         uint32_t n_rules;
         InlinedCall *inlined; // of a graph that was derived with "leaf"; in the arena

@@ -322,6 +322,7 @@ Test(bind, guards_reach_whatever_python_calls_an_input)
         Value two = tensor(SIZES(2)), three = tensor(SIZES(3));
         for (int i = 0; i < 4; i++) {
                 signature->n_guards = 0;
+                forget_guards(sample.graph);
                 add_guard(wanted[i]);
                 expect_ok(VALUES(two, two, two, two));
                 Value out[8];
@@ -379,11 +380,10 @@ Test(bind, a_guard_about_what_is_not_known_holds)
 // What guards_check says of one guard; NULL: it can be checked.
 static const char *checked(const char *guard)
 {
-        const char *one[] = { guard };
-        Signature signature = sample.graph->signature;
-        signature.guards = one;
-        signature.n_guards = 1;
-        Status status = guards_check(&signature);
+        sample.graph->signature.n_guards = 0;
+        forget_guards(sample.graph);
+        add_guard(guard);
+        Status status = guards_check(sample.graph, NULL);
         cr_assert(status == STATUS_OK || status == STATUS_UNSUPPORTED);
         return status == STATUS_OK ? NULL : failure_current()->message;
 }

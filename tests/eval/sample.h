@@ -48,6 +48,14 @@ static inline void sample_close(Sample *sample)
         cr_assert_eq(atomic_load(&sample->budget.used), 0, "bytes of the run are left over");
 }
 
+// Guards of a graph that changed: those that were parsed are made again.
+static inline void forget_guards(Graph *graph)
+{
+        void *guards = atomic_exchange(&graph->guards, NULL);
+        if (guards != NULL)
+                graph->free_guards(guards);
+}
+
 static inline Value keep(Sample *sample, Value value)
 {
         cr_assert_lt(sample->n_kept, ARRAY_LENGTH(sample->kept));

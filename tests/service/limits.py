@@ -208,6 +208,16 @@ def rules(n, called):
     return json.dumps({"inputs": {"x": [1.0]}, "overrides": made})
 
 
+def guarded(more):
+    """A graph whose guards have 1 MiB, each with the byte at its end, and so many bytes more."""
+    guards = ["1 > 0".ljust(1023)] * 1024
+    guards[0] += " " * more
+    leaves = {"tuple": ["*"]}
+    signature = {"inputs": [{"kind": "user", "type": "Tensor"}], "outputs": [{"kind": "user"}],
+                 "in_tree": {"tuple": [leaves, {"dict": {}}]}, "out_tree": leaves, "guards": guards}
+    return fx(X, out({"$tuple": ["%x"]}), signature=signature)
+
+
 def fixed_rows():
     """(limit, request that is taken, its status, request that is refused, status, code, word); what
     makes a request is called when it is sent."""
@@ -247,6 +257,8 @@ def fixed_rows():
     yield ("max_inflate_ratio", lambda: graph("w", with_member("weight_0", ratio, ratio // 100 + 10)), 201,
            lambda: graph("w", with_member("weight_0", ratio, ratio // 100 - 200)), 413, "too_large",
            "100 times")
+    yield ("max_guards", lambda: graph("g", guarded(0)), 201, lambda: graph("g", guarded(1)), 413,
+           "too_large", "1048576")
     body, zipped = padded('{"inputs": {"x": [1.0]}}', 100000).encode(), [("Content-Encoding", "gzip")]
     yield ("max_inflate_ratio", lambda: run("m", gzip_body(body, 1000), zipped), 200,
            lambda: run("m", gzip_body(body, 999), zipped), 413, "too_large", "100 times")

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// guards_check and guards_hold: what they cost, and that they stop.
+#include "core/eval/guards.h"
+#include "core/base/clock.h"
+#include "core/base/limits.h"
+#include "core/eval/bind.h"
+#include "tests/eval/sample.h"
+
+static Sample sample;
+
+static void open_sample(void)
+{
+        sample_open(&sample);
+}
+
+static void close_sample(void)
+{
+        sample_close(&sample);
+}
+
+TestSuite(guards, .init = open_sample, .fini = close_sample);
+
+static char *text(const char *format, ...)
+{
+        char line[1000];
+        va_list args;
+        va_start(args, format);
+        vsnprintf(line, sizeof(line), format, args);
+        va_end(args);
+        return arena_text(&sample.graph->arena, line, strlen(line));
+}
+
+// forward(d): a dict of `n` tensors, with keys `format` of a number.
+static void takes_dict(uint32_t n, const char *format)
+{
+        Arena *arena = &sample.graph->arena;
+        Signature *signature = &sample.graph->signature;
+        const char **names = arena_array(arena, 1, sizeof(char *));
+        const char **keys = arena_array(arena, n, sizeof(char *));
+        Tree *trees = arena_array(arena, n + 4, sizeof(Tree));
+        Tree **leaves = arena_array(arena, n, sizeof(Tree *)),
+             **others = arena_array(arena, 3, sizeof(Tree *));
+        signature->inputs = arena_array(arena, n, sizeof(Input));
+        signature->n_inputs = n;
+        for (uint32_t i = 0; i < n; i++) {
+                Input *input = &signature->inputs[i];
+                *input = (Input){ .kind = INPUT_USER, .value_kind = VALUE_TENSOR };
+                input->placeholder = add_input(&sample, text("x_%u", i));
+                input->spec = (TensorSpec){ .dtype = DTYPE_F32, .rank = 1, .size = { { .expr = "s0" } } };
+                keys[i] = text(format, i);
+                leaves[i] = &trees[i + 4];
+                *leaves[i] = (Tree){ .kind = TREE_LEAF, .first_leaf = i, .n_leaves = 1 };
+        }
+        names[0] = "d";
+        others[0] = &trees[1];
+        others[1] = &trees[2];
+        others[2] = &trees[3];
+        trees[0] = (Tree){ .kind = TREE_TUPLE, .n = 2, .children = others };
+        trees[1] = (Tree){ .kind = TREE_TUPLE, .n = 1, .children = &others[2] };
+        trees[2] = (Tree){ .kind = TREE_DICT };
+        trees[3] = (Tree){ .kind = TREE_DICT, .n = n, .keys = keys, .children = leaves };
+        signature->in_tree = trees;
+        signature->argument_names = names;
+        signature->n_arguments = 1;
+}
+
+static void has_guards(uint32_t n, const char *format)
+{
+        Signature *signature = &sample.graph->signature;
+        signature->guards = arena_array(&sample.graph->arena, n, sizeof(char *));
+        for (signature->n_guards = 0; signature->n_guards < n; signature->n_guards++)
+                signature->guards[signature->n_guards] =
+                        text(format, signature->n_inputs - 1 - signature->n_guards % signature->n_inputs);
+}
+
+Test(guards, many_guards_of_many_inputs_are_checked)
+{
+        takes_dict(1000, "key_%u");
+        has_guards(10000, "L['d']['key_%u'].size()[0] > 1");
+        must(guards_check(sample.graph, NULL));
+}
+
+// Every guard leads through all keys of the dict.
+Test(guards, guards_of_too_many_inputs_are_refused)
+{
+        takes_dict(50000, "key_%u");
+        has_guards(30000, "L['d']['key_%u'].size()[0] > 1");
+        cr_assert_eq(guards_check(sample.graph, NULL), STATUS_TOO_LARGE);
+        cr_assert_str_eq(failure_current()->message,
+                         "the export's guards speak of too many inputs to be checked");
+}
+
+Test(guards, a_check_stops_at_its_deadline_and_when_it_is_cancelled)
+{
+        RunContext poll;
+        run_context_init(&poll);
+        takes_dict(20000, "key_%u");
+        has_guards(1000, "L['d']['key_%u'].size()[0] > 1");
+        must(guards_check(sample.graph, &poll));
+        forget_guards(sample.graph);
+        poll.deadline_ns = clock_ns() - 1;
+        cr_assert_eq(guards_check(sample.graph, &poll), STATUS_DEADLINE);
+        cr_assert_null(atomic_load(&sample.graph->guards), "it ran to its end");
+        poll.deadline_ns = 0;
+        atomic_store(&poll.cancelled, 1);
+        cr_assert_eq(guards_check(sample.graph, &poll), STATUS_CANCELLED);
+        cr_assert_null(atomic_load(&sample.graph->guards), "it ran to its end");
+}
+
+Test(guards, their_text_has_a_limit)
+{
+        limits.max_guards = 2 * (strlen("L['d']['key_0'].size()[0] > 1") + 1);
+        takes_dict(2, "key_%u");
+        has_guards(2, "L['d']['key_%u'].size()[0] > 1");
+        must(guards_check(sample.graph, NULL));
+        forget_guards(sample.graph);
+        limits.max_guards--;
+        cr_assert_eq(guards_check(sample.graph, NULL), STATUS_TOO_LARGE);
+        limits.max_guards = 1 << 20;
+}
+
+// The guards are taken away behind the check: runs do not read the texts again.
+Test(guards, runs_use_the_guards_that_the_check_parsed)
+{
+        takes_dict(1, "key_%u");
+        has_guards(1, "L['d']['key_%u'].size()[0] > 2");
+        must(guards_check(sample.graph, NULL));
+        sample.graph->signature.guards[0] = "no longer a guard";
+        Value two = F32(&sample, SIZES(2), NULL), three = F32(&sample, SIZES(3), NULL), out;
+        cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ &two, 1 }, &out), STATUS_GUARD);
+        must(bind_inputs(sample.graph, (ValueSpan){ &three, 1 }, &out));
+        keep(&sample, out);
+}
+
+Test(guards, keys_may_be_long)
+{
+        char key[310], guard[400];
+        memset(key, 'k', 300);
+        snprintf(key + 300, sizeof(key) - 300, "_%%u");
+        snprintf(guard, sizeof(guard), "L['d']['%s'].size()[0] > 2", key);
+        takes_dict(2, key);
+        has_guards(2, guard);
+        must(guards_check(sample.graph, NULL));
+        Value two = F32(&sample, SIZES(2), NULL), three = F32(&sample, SIZES(3), NULL), out[2];
+        cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ (Value[]){ two, two }, 2 }, out), STATUS_GUARD);
+        must(bind_inputs(sample.graph, (ValueSpan){ (Value[]){ three, three }, 2 }, out));
+        keep(&sample, out[0]);
+        keep(&sample, out[1]);
+}

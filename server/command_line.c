@@ -67,7 +67,13 @@ const Command commands[] = {
         { "run",
           "MODEL --input x='[[1,2]]' [--input y=@y.npy] [--weights W.safetensors] [-o out.npy] "
           "[--profile]",
-          "run a file without a server", "", command_run, true },
+          "run a file without a server",
+          "\n  --input NAME=JSON|@FILE.npy   one per input"
+          "\n  --weights FILE                of FX JSON, as safetensors"
+          "\n  -o FILE                       the outputs as a file: .npz, .safetensors, .json, else .npy "
+          "(one output)"
+          "\n  --profile                     print where the time went\n",
+          command_run, true },
         { "check", "FILE [--weights W.safetensors]", "say what would not run; exit 1", "", command_check,
           true },
         { "print", "FILE [--form graph|code|readable|tabular|dot|json]",

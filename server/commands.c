@@ -118,6 +118,22 @@ static Status write_reply(const char *path, const ApiReply *reply)
         return status;
 }
 
+// By the ending of the file's name; without one of these it is .npy.
+static const Codec *codec_of_file(const char *path)
+{
+        static const struct {
+                const char *ending;
+                const Codec *codec;
+        } rows[] = { { ".npz", &npz_codec },
+                     { ".safetensors", &safetensors_codec },
+                     { ".json", &json_codec } };
+        const char *dot = path == NULL ? ".json" : strrchr(path, '.');
+        for (size_t i = 0; dot != NULL && i < ARRAY_LENGTH(rows); i++)
+                if (strcmp(dot, rows[i].ending) == 0)
+                        return rows[i].codec;
+        return &npy_codec;
+}
+
 static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
 {
         ApiCall call = { .route = NULL };
@@ -137,11 +153,14 @@ static Status run_model(RunArguments *arguments, RunCall *run, ApiReply *reply)
         api_call_deinit(&call);
         TRY(status);
         task->ctx.n_threads = 1;
-        run->replies = arguments->output == NULL ? &json_codec : &npy_codec;
+        run->replies = codec_of_file(arguments->output);
         TRY(run_bind(run));
         TRY(run_execute(run, NULL));
         snprintf(task->profile->id, sizeof(task->profile->id), "local");
-        TRY(run_encode(run, reply));
+        status = run_encode(run, reply);
+        if (status == STATUS_NOT_ACCEPTABLE)
+                failure_append(" (-o FILE.npz, FILE.safetensors and FILE.json hold all)");
+        TRY(status);
         return write_reply(arguments->output, reply);
 }
 

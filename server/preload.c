@@ -162,6 +162,7 @@ Status preload_parts(Engine *engine, const char *name, const PreloadParts *parts
         Status status = read_parts(parts, &upload);
         if (status == STATUS_OK) {
                 engine_collect(engine, upload.parts, upload.n_parts, upload.pieces);
+                upload_mark_local(&upload);
                 status = put(engine, name, &upload, parts, out_version, out_created);
         }
         upload_deinit(&upload);

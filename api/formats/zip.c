@@ -43,6 +43,7 @@ struct Zip {
         uint32_t n_entries;
         char *names; // all names, each NUL-terminated
         StringMap by_name;
+        size_t n_inflated;
 };
 
 // Where the central directory lies and what it claims to hold.
@@ -426,7 +427,7 @@ static Status read_directory(Zip *zip, const Directory *directory, Extent *exten
 {
         ByteSpan area = { zip->bytes.data + directory->offset, directory->n_bytes };
         char *names = zip->names;
-        size_t at = 0, inflated = 0;
+        size_t at = 0;
         for (size_t i = 0; i < directory->n_entries; i++) {
                 Header header;
                 TRY(read_central(area, &at, &header));
@@ -441,11 +442,8 @@ static Status read_directory(Zip *zip, const Directory *directory, Extent *exten
                                      .n_bytes = (size_t)header.n_bytes };
                 TRY(locate(zip->bytes, directory, &header, entry, &extents[i]));
                 extents[i].index = zip->n_entries++;
-                if (entry->deflated &&
-                    (!add_size(inflated, entry->n_bytes, &inflated) || inflated > (size_t)limits.max_upload))
-                        return fail(STATUS_TOO_LARGE,
-                                    "the archive would inflate to more than %lld bytes (--max-upload)",
-                                    (long long)limits.max_upload);
+                if (entry->deflated && !add_size(zip->n_inflated, entry->n_bytes, &zip->n_inflated))
+                        zip->n_inflated = SIZE_MAX;
                 void *earlier = string_map_get(&zip->by_name, names);
                 if (earlier != NULL)
                         return fail(STATUS_MALFORMED, "member \"%s\" stands in the archive twice", names);
@@ -491,6 +489,11 @@ Zip *zip_free(Zip *zip)
 uint32_t zip_count(const Zip *zip)
 {
         return zip->n_entries;
+}
+
+size_t zip_inflated(const Zip *zip)
+{
+        return zip->n_inflated;
 }
 
 const ZipEntry *zip_entry(const Zip *zip, uint32_t index)

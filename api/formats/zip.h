@@ -5,8 +5,8 @@
 // Refused when opening: members that overlap each other or the directory, duplicate names,
 // encryption, links, names that are absolute or hold "..", ".", "//", a backslash or control
 // characters, several disks, bytes before the first or after the last part, and any size beyond the
-// file, limits.max_archive_entries, limits.max_inflate_ratio or limits.max_upload. Failures are
-// STATUS_MALFORMED or STATUS_TOO_LARGE and name the member.
+// file, limits.max_archive_entries or limits.max_inflate_ratio. Failures are STATUS_MALFORMED or
+// STATUS_TOO_LARGE and name the member.
 #pragma once
 #include "core/base/map.h"
 #include "core/base/span.h"
@@ -36,6 +36,8 @@ Zip *zip_free(Zip *zip); // NULL-safe, returns NULL
 DEFINE_CLEANUP(Zip, zip_free)
 
 uint32_t zip_count(const Zip *zip);
+// What the deflated members inflate to, all together; SIZE_MAX: more than fits.
+size_t zip_inflated(const Zip *zip);
 // Member `index` < zip_count, in the order of the central directory. Directories (names ending in
 // "/") are listed too.
 const ZipEntry *zip_entry(const Zip *zip, uint32_t index);

@@ -60,6 +60,7 @@ static Status decode(Storage *bytes, const char *weights, const char *model, boo
         TRY(upload_split(bytes, "", &upload));
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         Status status = add_weights(weights, &upload);
+        upload_mark_local(&upload);
         if (status == STATUS_OK)
                 status = upload_decode(upload.parts, upload.n_parts, model, strict, &graph);
         if (status == STATUS_OK && strict)

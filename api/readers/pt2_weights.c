@@ -74,6 +74,28 @@ static Status inflate_piece(Pt2Weights *weights, const ZipEntry *entry, Storage 
         return STATUS_OK;
 }
 
+// Deflated weights in memory. Files of this machine may take what memory there is; many small
+// members of theirs may not grow beyond the factor that holds for each large one.
+static Status count_inflated(Pt2Weights *weights, const ZipEntry *entry)
+{
+        const bool is_upload = pieces_of_upload(weights->pieces);
+        size_t most = (size_t)limits.max_inflated, grown;
+        if (!is_upload && weights->archive_storage != NULL &&
+            !__builtin_mul_overflow(weights->archive_storage->n_bytes, (size_t)limits.max_inflate_ratio,
+                                    &grown))
+                most = MAX(most, grown);
+        if (!is_upload && limits.max_memory > 0)
+                most = MIN(most, (size_t)limits.max_memory);
+        if (add_size(weights->n_inflated, entry->n_bytes, &weights->n_inflated) &&
+            weights->n_inflated <= most)
+                return STATUS_OK;
+        return fail(STATUS_TOO_LARGE,
+                    "the deflated weights of the archive inflate to more than %zu bytes (%s); save it "
+                    "uncompressed",
+                    most,
+                    is_upload ? "max_inflated in GET /v1" : "max_inflate_ratio in GET /v1, --max-memory");
+}
+
 static Status read_member(Pt2Weights *weights, const ZipEntry *entry, Storage **out_storage)
 {
         Storage *piece = pieces_find(weights->pieces, entry->offset, entry->packed_bytes);
@@ -84,13 +106,8 @@ static Status read_member(Pt2Weights *weights, const ZipEntry *entry, Storage **
         if (entry->deflated && entry->n_bytes >= PIECE_MIN_BYTES && entry->packed_bytes > 0 &&
             pieces_collect(weights->pieces))
                 return inflate_piece(weights, entry, out_storage);
-        if (entry->deflated && (!add_size(weights->n_inflated, entry->n_bytes, &weights->n_inflated) ||
-                                weights->n_inflated > (size_t)limits.max_inflated))
-                return fail(STATUS_TOO_LARGE,
-                            "the deflated weights of the archive inflate to more than %lld bytes "
-                            "(max_inflated in GET /v1); save it "
-                            "uncompressed",
-                            (long long)limits.max_inflated);
+        if (entry->deflated)
+                TRY(count_inflated(weights, entry));
         _cleanup_(zip_content_deinit) ZipContent content = { 0 };
         TRY(zip_read(weights->zip, entry, SIZE_MAX, &content));
         return storage_of(weights, entry, &content, out_storage);

@@ -11,6 +11,7 @@
 #include "api/readers/recognise.h"
 #include "api/formats/safetensors.h"
 #include "api/formats/safetensors_write.h"
+#include "api/formats/zip.h"
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 
@@ -178,6 +179,27 @@ Status upload_split(Storage *body, const char *content_type, Upload *out_upload)
         return STATUS_OK;
 }
 
+Status upload_check_inflated(const Upload *upload)
+{
+        _cleanup_(zip_freep) Zip *zip = NULL;
+        if (strcmp(upload->format, "pt2") != 0)
+                return STATUS_OK;
+        TRY(zip_open(span_of(upload->parts[0].bytes), &zip));
+        return zip_inflated(zip) <= (size_t)limits.max_upload
+                       ? STATUS_OK
+                       : fail(STATUS_TOO_LARGE,
+                              "the archive would inflate to more than %lld bytes (--max-upload)",
+                              (long long)limits.max_upload);
+}
+
+void upload_mark_local(Upload *upload)
+{
+        for (uint32_t i = 0; i < upload->n_parts; i++) {
+                upload->pieces[i].local = true;
+                upload->parts[i].pieces = &upload->pieces[i];
+        }
+}
+
 // ---- decoding ----
 static Status visit_state(void *context, Status (*visit)(void *visitor, const char *path, Tensor *tensor),
                           void *visitor)
@@ -191,9 +213,7 @@ static Status visit_state(void *context, Status (*visit)(void *visitor, const ch
 // State inside JSON is decoded into memory, so JSON has a lower limit than files.
 static Status check_json_size(const UploadPart *graph)
 {
-        // stored uploads were checked when they were taken in
-        bool is_upload = graph->pieces == NULL || graph->pieces->collect;
-        if (!is_upload || graph->bytes->n_bytes <= (size_t)limits.max_upload_in_memory)
+        if (!pieces_of_upload(graph->pieces) || graph->bytes->n_bytes <= (size_t)limits.max_upload_in_memory)
                 return STATUS_OK;
         return fail(STATUS_TOO_LARGE,
                     "FX JSON of %zu bytes; the limit is %lld (--max-upload-in-memory). Send the weights "

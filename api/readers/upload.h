@@ -23,6 +23,11 @@ void upload_deinit(Upload *upload);
 // Splits a body by content (and multipart by its content type) and recognises it. Wrong files fail
 // with STATUS_WRONG_FILE; the message says what to send instead.
 Status upload_split(Storage *body, const char *content_type, Upload *out_upload);
+// Before it is decoded, of an upload over HTTP: STATUS_TOO_LARGE if its archive inflates to more
+// than --max-upload.
+Status upload_check_inflated(const Upload *upload);
+// The parts are files of this machine. After engine_collect, if that is called.
+void upload_mark_local(Upload *upload);
 // Reads, resolves and checks: STATUS_UNSUPPORTED / MISSING_STATE / UNKNOWN_CONFIG with the full
 // list when `strict`. Not strict (printing): resolves as much as possible.
 Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,

@@ -267,7 +267,9 @@ Status put_graph(const Answer *answer)
         if (upload.parts[0].bytes == answer->call->body)
                 upload.parts[0].digest = answer->call->body_digest;
         engine_collect(answer->context->engine, upload.parts, upload.n_parts, upload.pieces);
-        Status status = store_upload(answer, &upload);
+        Status status = upload_check_inflated(&upload);
+        if (status == STATUS_OK)
+                status = store_upload(answer, &upload);
         upload_deinit(&upload);
         return status;
 }

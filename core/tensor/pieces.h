@@ -19,6 +19,7 @@ typedef struct Pieces {
         Piece *items; // given ones: ascending
         uint32_t n, capacity;
         bool collect;
+        bool local; // the file is one of this machine, no upload
         // While collecting: writable bytes that cost no memory (for what must be inflated). NULL:
         // storage_new.
         Status (*new_bytes)(void *context, size_t n_bytes, Storage **out_storage);
@@ -31,6 +32,12 @@ Storage *pieces_find(const Pieces *pieces, size_t offset, size_t n);
 static inline bool pieces_collect(const Pieces *pieces)
 {
         return pieces != NULL && pieces->collect;
+}
+// Whether limits of uploads hold. They do not for files of this machine, nor for stored uploads,
+// which were checked when they were taken in. No pieces (NULL): an upload that is not stored.
+static inline bool pieces_of_upload(const Pieces *pieces)
+{
+        return pieces == NULL || (pieces->collect && !pieces->local);
 }
 // Whether `n` bytes at `data`, which are the file's at `offset`, can be used where they are (or
 // will be).

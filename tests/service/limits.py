@@ -312,6 +312,9 @@ def flag_rows():
            pairs[0][1], 413, "too_large", "inflated (--max-upload-in-memory;")
     yield ("max_run_body", ["--max-run-body", "1000"], {"m": relu}, pairs[1][0], 200, pairs[1][1], 413,
            "too_large", "inflated (--max-run-body;")
+    below, above = (graph("w", with_member("weight_0", n, 20000)) for n in (1000000, 1000001))
+    yield ("max_upload", ["--max-upload", "1000000"], {}, below, 201, above, 413, "too_large",
+           "inflate to more than 1000000 bytes (--max-upload)")
     yield ("max_graph_json", ["--max-graph-json", "900"], {}, graph("m", padded(relu, 900)), 201,
            graph("m", padded(relu, 901)), 413, "too_large", "(--max-graph-json)")
     yield ("max_body_budget", ["--max-body-budget", "1000"], {"m": relu}, run("m", padded(one, 1000)), 200,

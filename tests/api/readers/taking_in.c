@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "api/readers/upload.h"
+#include "core/base/limits.h"
 #include "core/engine/plan.h"
 #include "core/ops/op.h"
 #include "core/targets/targets.h"
@@ -211,4 +212,31 @@ Test(taking_in, weights_of_a_form_lie_wherever_the_form_puts_them)
                 check_body("a form", &body, "multipart/form-data; boundary=b");
                 text_deinit(&body);
         }
+}
+
+Test(taking_in, limits_of_inflated_uploads_do_not_hold_for_files_of_this_machine)
+{
+        Text archive = { 0 }, body = { 0 };
+        Upload upload = { .n_parts = 0 };
+        Graph *graph = NULL;
+        read_file("digits.pt2", &archive);
+        zip_again(&archive, true, &body);
+        Storage *bytes = in_memory(&body);
+        cr_assert_eq(upload_split(bytes, "", &upload), STATUS_OK);
+        limits.max_upload = (int64_t)body.n;
+        limits.max_inflated = 10000;
+        cr_expect_eq(upload_check_inflated(&upload), STATUS_TOO_LARGE);
+        cr_expect_eq(upload_decode(upload.parts, 1, NULL, true, &graph), STATUS_TOO_LARGE);
+        cr_expect_not_null(strstr(failure_current()->message, "(max_inflated in GET /v1)"));
+        upload_mark_local(&upload);
+        cr_assert_eq(upload_decode(upload.parts, 1, NULL, true, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
+        graph_unref(graph);
+        limits.max_memory = 10000;
+        cr_expect_eq(upload_decode(upload.parts, 1, NULL, true, &graph), STATUS_TOO_LARGE);
+        cr_expect_not_null(strstr(failure_current()->message, "10000 bytes"));
+        upload_deinit(&upload);
+        storage_unref(bytes);
+        text_deinit(&body);
+        text_deinit(&archive);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/kernels/reduce/columns.h"
 #include "core/kernels/reduce/reduce.h"
 #include "core/kernels/reduce/reduce_scan.h"
 #include "tests/kernels/sample.h"
@@ -186,6 +187,79 @@ Test(reduce, sums_of_a_million_floats_stay_exact_to_a_few_ulp)
         float got;
         cr_assert_eq(reduce_floats(&plan, REDUCE_SUM, 0, in, &got, NULL), STATUS_OK);
         cr_assert(fabs((double)got - want) / want < 5e-7, "%.9g instead of %.9g", (double)got, want);
+}
+
+// Random numbers, with zeros of both signs, infinities and NaN among them now and then.
+static void fill_oddly(Sample *sample, Dtype dtype, void *data, int64_t n)
+{
+        static const double odd[] = { -0.0, 0, INFINITY, -INFINITY, NAN };
+        int kinds = (int)sample_int(sample, 0, 5);
+        sample_fill(sample, dtype, data, n);
+        for (int64_t i = 0; i < n && dtype != DTYPE_I64 && kinds > 0; i += sample_int(sample, 1, 9)) {
+                double value = odd[sample_int(sample, 0, kinds - 1)];
+                if (dtype == DTYPE_F32)
+                        ((float *)data)[i] = (float)value;
+                else
+                        ((double *)data)[i] = value;
+        }
+}
+
+// [outer][n][inner] along n, and the same numbers as [outer][inner][n].
+static void check_columns(Sample *sample, Dtype dtype, ReduceKind kind)
+{
+        int64_t outer = sample_int(sample, 1, 3),
+                n = sample_int(sample, 1, sample_int(sample, 0, 1) != 0 ? 40 : 1700),
+                inner = sample_int(sample, 4, sample_int(sample, 0, 1) != 0 ? 12 : 300),
+                all = outer * n * inner;
+        size_t item = dtype_info[dtype].bytes, bytes = (size_t)(outer * inner) * item;
+        char *in = guarded_new((size_t)all * item), *turned = guarded_new((size_t)all * item),
+             *got = guarded_new(bytes), *want = guarded_new(bytes);
+        fill_oddly(sample, dtype, in, all);
+        for (int64_t o = 0; o < outer; o++)
+                for (int64_t i = 0; i < n * inner; i++)
+                        memcpy(turned + (size_t)((o * inner + i % inner) * n + i / inner) * item,
+                               in + (size_t)(o * n * inner + i) * item, item);
+        TensorMeta meta;
+        RowPlan columns, rows;
+        meta_init(&meta, dtype, 3, (int64_t[]){ outer, n, inner });
+        row_plan(&columns, &meta, 2, false);
+        meta_init(&meta, dtype, 3, (int64_t[]){ outer, inner, n });
+        row_plan(&rows, &meta, 4, false);
+        Reduction reduction = {
+                .dtype = dtype, .kind = kind, .rounding = DTYPE_NONE, .data = in, .out = got
+        };
+        cr_assert(n == 1 || columns_fit(&columns, &reduction));
+        cr_assert(n == 1 || !columns_fit(&rows, &reduction));
+        cr_assert_eq(reduce_run(NULL, &columns, &reduction), STATUS_OK);
+        reduction.data = turned;
+        reduction.out = want;
+        cr_assert_eq(reduce_run(NULL, &rows, &reduction), STATUS_OK);
+        for (int64_t i = 0; i < outer * inner; i++) {
+                double a = compute_as_f64(dtype, got, i), b = compute_as_f64(dtype, want, i);
+                bool same = memcmp(got + (size_t)i * item, want + (size_t)i * item, item) == 0;
+                cr_assert(same || (isnan(a) && isnan(b)), "kind %d of %ld elements: %.17g instead of %.17g",
+                          (int)kind, (long)n, a, b);
+        }
+        guarded_check(in, (size_t)all * item);
+        guarded_check(turned, (size_t)all * item);
+        guarded_check(got, bytes);
+        guarded_check(want, bytes);
+}
+
+Test(reduce, neighbouring_columns_have_the_bits_of_rows)
+{
+        Sample sample = { 44 };
+        FOR_EACH_ISA(isa)
+        {
+                for (int round = 0; round < 30; round++) {
+                        for (ReduceKind kind = REDUCE_SUM; kind <= REDUCE_MIN; kind++) {
+                                check_columns(&sample, DTYPE_F32, kind);
+                                check_columns(&sample, DTYPE_F64, kind);
+                                if (kind != REDUCE_MEAN)
+                                        check_columns(&sample, DTYPE_I64, kind);
+                        }
+                }
+        }
 }
 
 Test(reduce, the_first_extreme_wins_and_nan_is_the_extreme)

@@ -18,6 +18,7 @@
 #include "core/kernels/product/narrow.h"
 #include "core/kernels/product/narrow_tile.h"
 #include "core/kernels/product/recurrent.h"
+#include "core/kernels/reduce/columns.h"
 #include "tests/kernels/sample.h"
 
 enum { MAX_OUT = 1 << 17 };
@@ -67,6 +68,27 @@ static int64_t softmax_case(Sample *sample, Dtype dtype, void *out)
         cr_assert_eq(softmax_run(NULL, &(Softmax){ kind, dtype, outer, n, inner }, in, out), STATUS_OK);
         let_go(in, outer * n * inner);
         return outer * n * inner;
+}
+
+static int64_t column_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t n = sample_int(sample, 1, 1100), inner = sample_int(sample, 4, 300);
+        size_t bytes = (size_t)(n * inner) * dtype_info[dtype].bytes;
+        void *in = guarded_new(bytes);
+        sample_fill(sample, dtype, in, n * inner);
+        TensorMeta meta;
+        RowPlan plan;
+        meta_init(&meta, dtype, 2, (int64_t[]){ n, inner });
+        row_plan(&plan, &meta, 1, false);
+        ReduceKind kind = (ReduceKind)sample_int(sample, REDUCE_SUM, REDUCE_MIN);
+        Reduction reduction = { .dtype = dtype,
+                                .kind = kind == REDUCE_MEAN && dtype == DTYPE_I64 ? REDUCE_SUM : kind,
+                                .rounding = DTYPE_NONE,
+                                .data = in,
+                                .out = out };
+        cr_assert_eq(reduce_run(NULL, &plan, &reduction), STATUS_OK);
+        guarded_check(in, bytes);
+        return inner;
 }
 
 // Rows, then planes, then channels that stand last, in one array each behind the other.
@@ -508,6 +530,7 @@ static const Check checks[] = {
         { &gemm_family, gemm_case, ISA_AVX512, 300 },
         { &softmax_family, softmax_case, ISA_PORTABLE, 0 },
         { &norm_family, norm_case, ISA_PORTABLE, 0 },
+        { &column_family, column_case, ISA_PORTABLE, 0 },
         { &pool_last_family, pool_case, ISA_PORTABLE, 0 },
         { &direct_family, direct_case, ISA_AVX2, 360 },
         { &depthwise_family, depthwise_case, ISA_AVX2, 40 },

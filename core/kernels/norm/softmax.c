@@ -148,6 +148,17 @@ double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out)
         return rows->exp(work, n, in, max, out);
 }
 
+double softmax_sum_row_f32(Work *work, int64_t n, const float *in, float *out_max)
+{
+        const SoftmaxRows *rows = rows_in_use();
+        float max = rows->max(work, n, in), exps[CHUNK];
+        double sum = 0;
+        for (int64_t at = 0; at < n && isfinite(max) && !work->stops; at += CHUNK)
+                sum += rows->exp(work, MIN(n - at, (int64_t)CHUNK), in + at, max, exps);
+        *out_max = max;
+        return sum;
+}
+
 Status softmax_run(const RunContext *ctx, const Softmax *softmax, const void *in, void *out)
 {
         int64_t outer = softmax->outer, n = softmax->n, inner = softmax->inner;

@@ -27,3 +27,5 @@ void softmax_row_f32(SoftmaxKind kind, Work *work, int64_t n, const float *in, f
 void softmax_row_f64(SoftmaxKind kind, Work *work, int64_t n, const double *in, double *out);
 // out = exp(in - max), not divided by the returned sum; all zeros (sum 0) for a row of -inf.
 double softmax_exp_row_f32(Work *work, int64_t n, const float *in, float *out);
+// The sum of exp(in - max), if the maximum is finite.
+double softmax_sum_row_f32(Work *work, int64_t n, const float *in, float *out_max);

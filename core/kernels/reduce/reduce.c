@@ -5,11 +5,13 @@
 // differences), norms and products accumulate in double. Rows are never split, so results do not
 // depend on threads.
 #include "core/kernels/reduce/reduce.h"
+#include "core/kernels/norm/softmax.h"
+#include "core/kernels/reduce/columns.h"
 #include <math.h>
 #include <string.h>
 #include "core/tensor/half.h"
 
-enum { LANES = 16, CHUNK = 512, GATHER_BYTES = 262144, GATHER_ROWS = 16, ROW_STEPS = 16 };
+enum { LANES = REDUCE_LANES, CHUNK = REDUCE_CHUNK, GATHER_BYTES = 262144, GATHER_ROWS = 16, ROW_STEPS = 16 };
 
 // ---- plans ----
 // Joins dimensions that are one run in memory.
@@ -77,16 +79,6 @@ typedef struct RowVisit {
         _Atomic int failed;
 } RowVisit;
 
-static int64_t offset_of(int n, const int64_t *size, const int64_t *stride, int64_t index)
-{
-        int64_t offset = 0;
-        for (int d = n - 1; d >= 0; d--) {
-                offset += index % size[d] * stride[d];
-                index /= size[d];
-        }
-        return offset;
-}
-
 // Elements `step` apart of several rows that are gathered together, each row into row_length
 // elements.
 typedef struct Run {
@@ -119,7 +111,7 @@ static void gather(const RowVisit *visit, Work *work, const char *const *base, i
                     .n = plan->reduce_size[inner],
                     .step = plan->reduce_stride[inner] };
         for (; run.at < plan->row_length && !work->stops; run.at += run.n) {
-                run.offset = offset_of(inner, plan->reduce_size, plan->reduce_stride, run.at / run.n);
+                run.offset = row_offset(inner, plan->reduce_size, plan->reduce_stride, run.at / run.n);
                 if (visit->item_bytes == 4)
                         gather_run(&run, work, out, 4);
                 else
@@ -146,7 +138,7 @@ static void visit_rows(void *argument, int64_t begin, int64_t end)
                 const char *base[GATHER_ROWS];
                 for (int64_t r = 0; r < n; r++)
                         base[r] = visit->data +
-                                  offset_of(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) *
+                                  row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) *
                                           (int64_t)visit->item_bytes;
                 if (!contiguous)
                         gather(visit, &work, base, n, scratch.data);
@@ -175,9 +167,14 @@ Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes,
         int64_t grain = MAX(state.tile, 65536 / MAX((int64_t)1, plan->row_length));
         TRY(parallel_for(ctx, plan->n_rows, grain, visit_rows, &state));
         if (atomic_load(&state.failed))
-                return fail(STATUS_TOO_LARGE, "a reduction has no working memory left; send smaller inputs "
-                                              "or start the server with a larger --max-run-memory");
+                return fail_no_scratch();
         return run_poll(ctx);
+}
+
+Status fail_no_scratch(void)
+{
+        return fail(STATUS_TOO_LARGE, "a reduction has no working memory left; send smaller inputs or start "
+                                      "the server with a larger --max-run-memory");
 }
 
 // ---- rows ----
@@ -227,10 +224,26 @@ static void count_i64(const void *context, Work *work, int64_t index, int64_t n,
                                                                      : count == n;
 }
 
+// As logsumexp_f32, with softmax's exponentials where it can: several at once.
+static void logsumexp_fast_f32(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+{
+        const Reduction *task = context;
+        float max = NAN;
+        double sum = task->rounding == DTYPE_F16 || task->rounding == DTYPE_BF16
+                             ? 0
+                             : softmax_sum_row_f32(work, n, row, &max);
+        if (isfinite(max))
+                ((float *)task->out)[index] = (float)(log(sum) + (double)max);
+        else
+                logsumexp_f32(context, work, index, n, row);
+}
+
 static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)
 {
-        static const RowFunction f32[] = { sum_f32,   sum_f32,   prod_f32,      max_f32,  min_f32, count_f32,
-                                           count_f32, count_f32, logsumexp_f32, norm_f32, var_f32, var_f32 };
+        static const RowFunction f32[] = { sum_f32,   sum_f32,   prod_f32,
+                                           max_f32,   min_f32,   count_f32,
+                                           count_f32, count_f32, logsumexp_fast_f32,
+                                           norm_f32,  var_f32,   var_f32 };
         static const RowFunction f64[] = { sum_f64,   sum_f64,   prod_f64,      max_f64,  min_f64, count_f64,
                                            count_f64, count_f64, logsumexp_f64, norm_f64, var_f64, var_f64 };
         static const RowFunction i64[] = { sum_i64,   NULL,      prod_i64, max_i64, min_i64, count_i64,
@@ -244,6 +257,8 @@ static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)
 
 Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
 {
+        if (columns_fit(plan, reduction))
+                return columns_run(ctx, plan, reduction);
         RowFunction visit = row_function(reduction->dtype, reduction->kind, reduction->extra != NULL);
         if (visit == NULL)
                 return fail(STATUS_INTERNAL, "this reduction is not made for integers");

@@ -12,6 +12,19 @@ typedef struct RowPlan {
         int64_t n_rows, row_length;
 } RowPlan;
 
+enum { REDUCE_LANES = 16, REDUCE_CHUNK = 512 }; // of a row's sum, see reduce.c
+
+// Where element `index` of these dimensions lies, in elements.
+static inline int64_t row_offset(int n, const int64_t *size, const int64_t *stride, int64_t index)
+{
+        int64_t offset = 0;
+        for (int d = n - 1; d >= 0; d--) {
+                offset += index % size[d] * stride[d];
+                index /= size[d];
+        }
+        return offset;
+}
+
 // `mask`: bit d set = dimension d is reduced. `ordered`: elements of a row keep their row-major
 // order (arg reductions, scans, sorts); otherwise the order of memory is taken.
 void row_plan(RowPlan *plan, const TensorMeta *meta, uint32_t mask, bool ordered);
@@ -22,6 +35,8 @@ typedef void (*RowFunction)(const void *context, Work *work, int64_t index, int6
 // Visits all rows of `data` (elements of 4 or 8 bytes). Rows of length 0 are visited too.
 Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data,
                   RowFunction visit, const void *context);
+// The failure of a reduction whose scratch does not fit into the run's budget.
+Status fail_no_scratch(void);
 
 typedef enum ReduceKind {
         REDUCE_SUM,

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// columns.c: a tile of columns goes through the rows of memory once. Where reduce.c keeps a lane, a
+// chunk's sum or a level of the tree as one number, here it is one number for each column.
+#include "core/kernels/reduce/columns.h"
+#include <string.h>
+
+enum { TILE_BYTES = 1024, TILE_LEAST = 4, MAX_LEVELS = 32 };
+enum { REST = REDUCE_LANES, TOTAL, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
+
+typedef void (*ColumnStep)(void *into, const void *from, int64_t n);
+typedef struct ColumnSteps {
+        ColumnStep add, multiply, larger, smaller; // NaN wins
+        void (*divide)(void *into, int64_t by, int64_t n);
+} ColumnSteps;
+
+#define COL_TARGET
+#define COL_NAN(x) ((x) != (x))
+#define COL_T      float
+#define COL_ADDED  float
+#define COL(x)     x##_columns_f32
+#include "core/kernels/reduce/columns.inc"
+#if defined(__x86_64__)
+#undef COL
+#undef COL_TARGET
+#define COL(x)     x##_columns_avx2
+#define COL_TARGET TARGET_AVX2
+#include "core/kernels/reduce/columns.inc"
+#undef COL
+#undef COL_TARGET
+#define COL(x)     x##_columns_avx512
+#define COL_TARGET TARGET_AVX512
+#include "core/kernels/reduce/columns.inc"
+#undef COL_TARGET
+#define COL_TARGET
+#endif
+#undef COL
+#undef COL_T
+#undef COL_ADDED
+#define COL_T     double
+#define COL_ADDED double
+#define COL(x)    x##_columns_f64
+#include "core/kernels/reduce/columns.inc"
+#undef COL
+#undef COL_T
+#undef COL_ADDED
+#undef COL_NAN
+#define COL_NAN(x) 0
+#define COL_T      int64_t
+#define COL_ADDED  uint64_t // sums wrap
+#define COL(x)     x##_columns_i64
+#include "core/kernels/reduce/columns.inc"
+
+static const KernelVariant column_variants[] = {
+        { DTYPE_F32, ISA_PORTABLE, &steps_columns_f32 },
+#if defined(__x86_64__)
+        { DTYPE_F32, ISA_AVX2, &steps_columns_avx2 },    { DTYPE_F32, ISA_AVX512, &steps_columns_avx512 },
+#endif
+        { DTYPE_F64, ISA_PORTABLE, &steps_columns_f64 }, { DTYPE_I64, ISA_PORTABLE, &steps_columns_i64 },
+};
+const KernelFamily column_family = { "columns", ARRAY_LENGTH(column_variants), column_variants };
+
+typedef struct ColumnTask {
+        const RunContext *ctx;
+        const RowPlan *plan;
+        const Reduction *reduction;
+        const ColumnSteps *steps;
+        size_t item_bytes;
+        int64_t inner, n_tiles, tile; // contiguous columns, their tiles, columns of a tile
+        _Atomic int failed;
+} ColumnTask;
+
+// The columns of one tile. A strip is one number for each of them.
+typedef struct Tile {
+        const ColumnTask *task;
+        Work work;
+        const char *data;
+        char *strips;
+        int64_t n; // columns
+} Tile;
+
+static char *strip(const Tile *tile, int which)
+{
+        return tile->strips + which * TILE_BYTES;
+}
+
+static const char *row_of(const Tile *tile, int64_t i)
+{
+        const RowPlan *plan = tile->task->plan;
+        int64_t offset = plan->n_reduce == 1
+                                 ? i * plan->reduce_stride[0]
+                                 : row_offset(plan->n_reduce, plan->reduce_size, plan->reduce_stride, i);
+        return tile->data + offset * (int64_t)tile->task->item_bytes;
+}
+
+// One row into a strip, whose first one it is or not.
+static void take_row(Tile *tile, ColumnStep step, int which, int64_t i, bool first)
+{
+        if (first)
+                memcpy(strip(tile, which), row_of(tile, i), (size_t)tile->n * tile->task->item_bytes);
+        else
+                step(strip(tile, which), row_of(tile, i), tile->n);
+}
+
+// Rows begin .. begin + n: whole groups into the lanes, what is left over into REST.
+static void take_rows(Tile *tile, ColumnStep step, int64_t begin, int64_t n)
+{
+        int64_t at = 0, whole = n - n % REDUCE_LANES;
+        for (; at < whole && !work_stops(&tile->work, REDUCE_LANES * tile->n); at += REDUCE_LANES) {
+                for (int lane = 0; lane < REDUCE_LANES; lane++)
+                        take_row(tile, step, lane, begin + at + lane, at == 0);
+        }
+        for (at = whole; at < n && !work_stops(&tile->work, tile->n); at++)
+                take_row(tile, step, REST, begin + at, at == whole);
+}
+
+// As chunk_sum of reduce_rows.inc. Returns the strip that holds the sums.
+static int sum_chunk(Tile *tile, int64_t begin, int64_t n)
+{
+        ColumnStep add = tile->task->steps->add;
+        take_rows(tile, add, begin, n);
+        if (n < REDUCE_LANES)
+                return REST;
+        for (int width = REDUCE_LANES / 2; width > 0; width /= 2) {
+                for (int i = 0; i < width; i++)
+                        add(strip(tile, i), strip(tile, i + width), tile->n);
+        }
+        if (n % REDUCE_LANES != 0)
+                add(strip(tile, 0), strip(tile, REST), tile->n);
+        return 0;
+}
+
+// As row_sum there: a binary counter of partial sums. Adding to zeros at the end makes a -0 a 0, as
+// rows do, which begin with zeros everywhere.
+static void sum_rows(Tile *tile)
+{
+        ColumnStep add = tile->task->steps->add;
+        int64_t n = tile->task->plan->row_length;
+        size_t bytes = (size_t)tile->n * tile->task->item_bytes;
+        uint64_t filled = 0;
+        for (int64_t at = 0; at < n && !tile->work.stops; at += REDUCE_CHUNK) {
+                int sum = sum_chunk(tile, at, MIN(n - at, (int64_t)REDUCE_CHUNK)), k = 0;
+                for (; (filled >> k & 1) != 0; k++)
+                        add(strip(tile, sum), strip(tile, LEVELS + k), tile->n);
+                filled = (filled >> k | 1) << k;
+                memcpy(strip(tile, LEVELS + k), strip(tile, sum), bytes);
+        }
+        memset(strip(tile, TOTAL), 0, bytes);
+        for (int k = 0; k < MAX_LEVELS; k++) {
+                if ((filled >> k & 1) != 0)
+                        add(strip(tile, TOTAL), strip(tile, LEVELS + k), tile->n);
+        }
+        if (tile->task->reduction->kind == REDUCE_MEAN)
+                tile->task->steps->divide(strip(tile, TOTAL), n, tile->n);
+}
+
+// As the other row functions: lanes over the whole row, then what is left over, then the lanes.
+static void fold_rows(Tile *tile, ColumnStep step)
+{
+        int64_t n = tile->task->plan->row_length;
+        size_t bytes = (size_t)tile->n * tile->task->item_bytes;
+        take_rows(tile, step, 0, n);
+        int from = n % REDUCE_LANES != 0 ? REST : 0;
+        memcpy(strip(tile, TOTAL), strip(tile, from), bytes);
+        for (int lane = from == REST ? 0 : 1; lane < REDUCE_LANES && n >= REDUCE_LANES; lane++)
+                step(strip(tile, TOTAL), strip(tile, lane), tile->n);
+}
+
+static void reduce_tile(Tile *tile, int64_t index)
+{
+        const ColumnTask *task = tile->task;
+        const RowPlan *plan = task->plan;
+        ReduceKind kind = task->reduction->kind;
+        int64_t first = index / task->n_tiles * task->inner + index % task->n_tiles * task->tile;
+        tile->n = MIN(task->tile, task->inner - index % task->n_tiles * task->tile);
+        tile->data = (const char *)task->reduction->data +
+                     row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, first) *
+                             (int64_t)task->item_bytes;
+        if (kind == REDUCE_SUM || kind == REDUCE_MEAN)
+                sum_rows(tile);
+        else
+                fold_rows(tile, kind == REDUCE_PROD  ? task->steps->multiply
+                                : kind == REDUCE_MAX ? task->steps->larger
+                                                     : task->steps->smaller);
+        memcpy((char *)task->reduction->out + (size_t)first * task->item_bytes, strip(tile, TOTAL),
+               (size_t)tile->n * task->item_bytes);
+}
+
+static void reduce_tiles(void *argument, int64_t begin, int64_t end)
+{
+        ColumnTask *task = argument;
+        Scratch scratch;
+        if (scratch_init(&scratch, task->ctx, N_STRIPS, TILE_BYTES) != STATUS_OK) {
+                atomic_store(&task->failed, 1);
+                return;
+        }
+        Tile tile = { .task = task, .work = { .ctx = task->ctx }, .strips = scratch.data };
+        for (int64_t i = begin; i < end && !tile.work.stops; i++)
+                reduce_tile(&tile, i);
+        scratch_deinit(&scratch);
+}
+
+bool columns_fit(const RowPlan *plan, const Reduction *reduction)
+{
+        bool made = reduction->kind == REDUCE_SUM || reduction->kind == REDUCE_MEAN ||
+                    reduction->kind == REDUCE_PROD || reduction->kind == REDUCE_MAX ||
+                    reduction->kind == REDUCE_MIN;
+        int last = plan->n_keep - 1;
+        return made && reduction->extra == NULL && last >= 0 && plan->keep_stride[last] == 1 &&
+               plan->keep_size[last] >= TILE_LEAST && plan->n_reduce > 0 && plan->row_length > 0 &&
+               plan->row_length >> MAX_LEVELS == 0;
+}
+
+Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
+{
+        size_t item_bytes = dtype_info[reduction->dtype].bytes;
+        ColumnTask task = { .ctx = ctx,
+                            .plan = plan,
+                            .reduction = reduction,
+                            .steps = kernel_variant(&column_family, reduction->dtype),
+                            .item_bytes = item_bytes,
+                            .inner = plan->keep_size[plan->n_keep - 1],
+                            .tile = TILE_BYTES / (int64_t)item_bytes };
+        task.n_tiles = (task.inner + task.tile - 1) / task.tile;
+        int64_t cost = saturating_product(plan->row_length, MIN(task.tile, task.inner));
+        TRY(parallel_for(ctx, plan->n_rows / task.inner * task.n_tiles, MAX((int64_t)1, 65536 / cost),
+                         reduce_tiles, &task));
+        if (atomic_load(&task.failed))
+                return fail_no_scratch();
+        return run_poll(ctx);
+}

@@ -530,7 +530,7 @@ static const Check checks[] = {
         { &gemm_family, gemm_case, ISA_AVX512, 300 },
         { &softmax_family, softmax_case, ISA_PORTABLE, 0 },
         { &norm_family, norm_case, ISA_PORTABLE, 0 },
-        { &column_family, column_case, ISA_PORTABLE, 0 },
+        { &reduce_family, column_case, ISA_PORTABLE, 0 },
         { &pool_last_family, pool_case, ISA_PORTABLE, 0 },
         { &direct_family, direct_case, ISA_AVX2, 360 },
         { &depthwise_family, depthwise_case, ISA_AVX2, 40 },

@@ -7,13 +7,8 @@
 enum { TILE_BYTES = 1024, TILE_LEAST = 4, MAX_LEVELS = 32 };
 enum { REST = REDUCE_LANES, TOTAL, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
 
-typedef void (*ColumnStep)(void *into, const void *from, int64_t n);
-typedef struct ColumnSteps {
-        ColumnStep add, multiply, larger, smaller; // NaN wins
-        void (*divide)(void *into, int64_t by, int64_t n);
-} ColumnSteps;
-
 #define COL_TARGET
+#define COL_BYTES  16
 #define COL_NAN(x) ((x) != (x))
 #define COL_T      float
 #define COL_ADDED  float
@@ -22,16 +17,22 @@ typedef struct ColumnSteps {
 #if defined(__x86_64__)
 #undef COL
 #undef COL_TARGET
+#undef COL_BYTES
+#define COL_BYTES  32
 #define COL(x)     x##_columns_avx2
 #define COL_TARGET TARGET_AVX2
 #include "core/kernels/reduce/columns.inc"
 #undef COL
 #undef COL_TARGET
+#undef COL_BYTES
+#define COL_BYTES  64
 #define COL(x)     x##_columns_avx512
 #define COL_TARGET TARGET_AVX512
 #include "core/kernels/reduce/columns.inc"
 #undef COL_TARGET
+#undef COL_BYTES
 #define COL_TARGET
+#define COL_BYTES 16
 #endif
 #undef COL
 #undef COL_T
@@ -50,20 +51,20 @@ typedef struct ColumnSteps {
 #define COL(x)     x##_columns_i64
 #include "core/kernels/reduce/columns.inc"
 
-static const KernelVariant column_variants[] = {
+static const KernelVariant reduce_variants[] = {
         { DTYPE_F32, ISA_PORTABLE, &steps_columns_f32 },
 #if defined(__x86_64__)
         { DTYPE_F32, ISA_AVX2, &steps_columns_avx2 },    { DTYPE_F32, ISA_AVX512, &steps_columns_avx512 },
 #endif
         { DTYPE_F64, ISA_PORTABLE, &steps_columns_f64 }, { DTYPE_I64, ISA_PORTABLE, &steps_columns_i64 },
 };
-const KernelFamily column_family = { "columns", ARRAY_LENGTH(column_variants), column_variants };
+const KernelFamily reduce_family = { "reduce", ARRAY_LENGTH(reduce_variants), reduce_variants };
 
 typedef struct ColumnTask {
         const RunContext *ctx;
         const RowPlan *plan;
         const Reduction *reduction;
-        const ColumnSteps *steps;
+        const ReduceSteps *steps;
         size_t item_bytes;
         int64_t inner, n_tiles, tile; // contiguous columns, their tiles, columns of a tile
         _Atomic int failed;
@@ -93,7 +94,7 @@ static const char *row_of(const Tile *tile, int64_t i)
 }
 
 // One row into a strip, whose first one it is or not.
-static void take_row(Tile *tile, ColumnStep step, int which, int64_t i, bool first)
+static void take_row(Tile *tile, ReduceStep step, int which, int64_t i, bool first)
 {
         if (first)
                 memcpy(strip(tile, which), row_of(tile, i), (size_t)tile->n * tile->task->item_bytes);
@@ -102,7 +103,7 @@ static void take_row(Tile *tile, ColumnStep step, int which, int64_t i, bool fir
 }
 
 // Rows begin .. begin + n: whole groups into the lanes, what is left over into REST.
-static void take_rows(Tile *tile, ColumnStep step, int64_t begin, int64_t n)
+static void take_rows(Tile *tile, ReduceStep step, int64_t begin, int64_t n)
 {
         int64_t at = 0, whole = n - n % REDUCE_LANES;
         for (; at < whole && !work_stops(&tile->work, REDUCE_LANES * tile->n); at += REDUCE_LANES) {
@@ -116,7 +117,7 @@ static void take_rows(Tile *tile, ColumnStep step, int64_t begin, int64_t n)
 // As chunk_sum of reduce_rows.inc. Returns the strip that holds the sums.
 static int sum_chunk(Tile *tile, int64_t begin, int64_t n)
 {
-        ColumnStep add = tile->task->steps->add;
+        ReduceStep add = tile->task->steps->add;
         take_rows(tile, add, begin, n);
         if (n < REDUCE_LANES)
                 return REST;
@@ -133,7 +134,7 @@ static int sum_chunk(Tile *tile, int64_t begin, int64_t n)
 // rows do, which begin with zeros everywhere.
 static void sum_rows(Tile *tile)
 {
-        ColumnStep add = tile->task->steps->add;
+        ReduceStep add = tile->task->steps->add;
         int64_t n = tile->task->plan->row_length;
         size_t bytes = (size_t)tile->n * tile->task->item_bytes;
         uint64_t filled = 0;
@@ -154,7 +155,7 @@ static void sum_rows(Tile *tile)
 }
 
 // As the other row functions: lanes over the whole row, then what is left over, then the lanes.
-static void fold_rows(Tile *tile, ColumnStep step)
+static void fold_rows(Tile *tile, ReduceStep step)
 {
         int64_t n = tile->task->plan->row_length;
         size_t bytes = (size_t)tile->n * tile->task->item_bytes;
@@ -216,7 +217,7 @@ Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *
         ColumnTask task = { .ctx = ctx,
                             .plan = plan,
                             .reduction = reduction,
-                            .steps = kernel_variant(&column_family, reduction->dtype),
+                            .steps = kernel_variant(&reduce_family, reduction->dtype),
                             .item_bytes = item_bytes,
                             .inner = plan->keep_size[plan->n_keep - 1],
                             .tile = TILE_BYTES / (int64_t)item_bytes };

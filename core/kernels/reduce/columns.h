@@ -5,7 +5,14 @@
 #include "core/kernels/isa.h"
 #include "core/kernels/reduce/reduce.h"
 
-extern const KernelFamily column_family;
+typedef void (*ReduceStep)(void *into, const void *from, int64_t n);
+typedef struct ReduceSteps {
+        ReduceStep add, multiply, larger, smaller; // n columns into as many; NaN wins
+        // n elements of a row, whole groups, into its REDUCE_LANES lanes
+        ReduceStep add_lanes, multiply_lanes, larger_lanes, smaller_lanes;
+        void (*divide)(void *into, int64_t by, int64_t n);
+} ReduceSteps;
+extern const KernelFamily reduce_family; // of ReduceSteps
 
 // Whether columns_run takes it: sums, means, products and extremes without an index, of rows whose
 // neighbours are contiguous.

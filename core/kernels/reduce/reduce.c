@@ -186,6 +186,7 @@ static float rounded(Dtype half, double value)
 
 #define RED(x)      x##_f32
 #define RED_T       float
+#define RED_DTYPE   DTYPE_F32
 #define RED_NAN(x)  ((x) != (x))
 #define RED_LOWEST  (-INFINITY)
 #define RED_HIGHEST INFINITY
@@ -193,17 +194,21 @@ static float rounded(Dtype half, double value)
 #include "core/kernels/reduce/reduce_float.inc"
 #undef RED
 #undef RED_T
-#define RED(x) x##_f64
-#define RED_T  double
+#undef RED_DTYPE
+#define RED(x)    x##_f64
+#define RED_DTYPE DTYPE_F64
+#define RED_T     double
 #include "core/kernels/reduce/reduce_rows.inc"
 #include "core/kernels/reduce/reduce_float.inc"
 #undef RED
 #undef RED_T
+#undef RED_DTYPE
 #undef RED_NAN
 #undef RED_LOWEST
 #undef RED_HIGHEST
 #define RED(x)      x##_i64
 #define RED_T       int64_t
+#define RED_DTYPE   DTYPE_I64
 #define RED_NAN(x)  false
 #define RED_LOWEST  INT64_MIN
 #define RED_HIGHEST INT64_MAX

@@ -35,13 +35,16 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = os.path.join(HERE, "peers")
 FLOATS = 150528
-MODEL_FILES = ("mlp.pt2", "mlp.xml", "tiny.xml", "first.xml")
+MODEL_FILES = ("mlp.pt2", "minilm.pt2", "mlp.xml", "minilm.xml", "tiny.xml", "first.xml")
+WORDS = 30522  # of the table that MiniLM looks tokens up in
 CONNECTIONS, LOAD = 32, 0.7
+WARM_SECONDS = 5  # programs of every size of batch are built in that time
 START_SECONDS, REPLY_SECONDS = 120, 60
 SLOW_SECONDS = 10  # for a server that has not answered once until then
 # Environment: packages, and whether it also sees those of `base`.
 ENVIRONMENTS = {
-    "base": ["torch==2.13.0", "numpy", "openvino", "fastapi", "uvicorn", "mosec", "litserve"],
+    "base": ["torch==2.13.0", "numpy", "packaging", "openvino", "fastapi", "uvicorn", "mosec",
+             "litserve"],
     "mlserver": ["mlserver", "uvloop<0.22"], "kserve": ["kserve"], "triton": ["nvidia-pytriton"]}
 # Triton's own interpreter is older than the library of some Pythons that are not Debian's.
 PYTHONS = {"triton": "/usr/bin/python3"} if os.path.exists("/usr/bin/python3") else {}
@@ -68,9 +71,13 @@ FIRST = {"format": "fx/1", "nodes": [
 class Body:
     """The numbers of a row in every form that some server takes: (headers, bytes)."""
 
-    def __init__(self, shape):
-        self.shape = shape
+    def __init__(self, row):
+        self.shape = shape = ROWS[row][0]
         draw = random.Random(1)
+        if row.startswith("MiniLM"):
+            self.values = [float(draw.randrange(WORDS)) for _ in range(math.prod(shape))]
+            self.packed = struct.pack(f"<{len(self.values)}f", *self.values)
+            return
         self.values = [round(draw.uniform(-1, 1), 6) if len(shape) == 1 else draw.uniform(-1, 1)
                        for _ in range(math.prod(shape))]
         self.packed = struct.pack(f"<{len(self.values)}f", *self.values)
@@ -137,9 +144,19 @@ ROWS = {  # shape, number of results, then per server: form and path
         "fxserve": ("json", "/v1/graphs/mlp/run"), "native": ("json", "/mlp"),
         "mosec": ("json", "/inference"), "litserve": ("json", "/predict"),
         "mlserver": ("v2", "/v2/models/mlp-batched/infer"),
-        "triton": ("v2", "/v2/models/mlp-batched/infer")})}
+        "triton": ("v2", "/v2/models/mlp-batched/infer")}),
+    "MiniLM": ((1, 16), 384, {
+        "fxserve": ("json", "/v1/graphs/minilm/run"), "native": ("json", "/minilm"),
+        "fastapi": ("json", "/minilm"), "mosec": ("json", "/inference"), "litserve": ("json", "/predict"),
+        "kserve": ("v2", "/v2/models/minilm/infer"), "mlserver": ("v2", "/v2/models/minilm/infer"),
+        "triton": ("v2", "/v2/models/minilm/infer")}),
+    "MiniLM batched": ((1, 16), 384, {
+        "fxserve": ("json", "/v1/graphs/minilm/run"), "native": ("json", "/minilm"),
+        "mosec": ("json", "/inference"), "litserve": ("json", "/predict"),
+        "mlserver": ("v2", "/v2/models/minilm-batched/infer"),
+        "triton": ("v2", "/v2/models/minilm-batched/infer")})}
 KIND = {"relu-neg-abs": "tiny", "image JSON": "first", "image binary": "npy", "MLP": "mlp",
-        "MLP batched": "mlp-batched"}
+        "MLP batched": "mlp-batched", "MiniLM": "minilm", "MiniLM batched": "minilm-batched"}
 
 
 def free_port():
@@ -270,7 +287,7 @@ class Setup:
     def __init__(self, build, folder):
         self.build, self.folder, self.missing = os.path.abspath(build), folder, {}
         self.environments = os.path.join(folder, "environments")
-        self.bodies = {row: Body(shape) for row, (shape, _, _) in ROWS.items()}
+        self.bodies = {row: Body(row) for row in ROWS}
         os.makedirs(self.environments, exist_ok=True)
         subprocess.run(["ninja", "-C", build, "fxserve"], check=True, stdout=subprocess.DEVNULL)
         for name, packages in ENVIRONMENTS.items():
@@ -322,11 +339,12 @@ class Setup:
 
     def command(self, name, row, port):
         if name.startswith("fxserve"):
-            batch = [] if row == "MLP batched" else ["--max-batch", "1"]
+            batch = [] if row.endswith(" batched") else ["--max-batch", "1"]
             return [os.path.join(self.build, "fxserve"), "serve", "--listen", f"127.0.0.1:{port}", "--data",
                     "none", "--quiet", *batch], None
         if name == "native":
-            return [self.file("native"), str(port), self.folder], None
+            model = "first" if KIND[row] == "npy" else KIND[row].removesuffix("-batched")
+            return [self.file("native"), str(port), self.folder, model], None
         environment = name if name in ENVIRONMENTS else "base"
         return [self.python(environment), os.path.join(PEERS, "servers.py"), name, str(port)], dict(
             os.environ, BENCH_MODEL=KIND[row], OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore",
@@ -337,7 +355,8 @@ class Setup:
         """Uploads the row's graph to fxserve; the others bring theirs."""
         if not name.startswith("fxserve"):
             return
-        graph, body = (("mlp", open(self.file("mlp.pt2"), "rb").read()) if row.startswith("MLP") else
+        model = KIND[row].removesuffix("-batched")
+        graph, body = ((model, open(self.file(f"{model}.pt2"), "rb").read()) if row.startswith("M") else
                        ("tiny", json.dumps(FIGURES.RELU)) if row == "relu-neg-abs" else
                        ("first", json.dumps(FIRST)))
         until = time.time() + START_SECONDS
@@ -430,7 +449,7 @@ def measure_row(row, names, arguments, setup):
             for server in servers:
                 server.pause(signal.SIGCONT)
                 try:
-                    figures = closed_loop(server, arguments.seconds if turn else 1, setup)
+                    figures = closed_loop(server, arguments.seconds if turn else WARM_SECONDS, setup)
                     if turn:
                         figures |= open_loop(server, LOAD * figures["rate"], arguments.seconds, setup)
                         figures["rss"] = server.memory_mb()

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LitServe's server of one model, $BENCH_MODEL: tiny, first, mlp, mlp-batched. Its workers are
-processes that import this file.
+"""LitServe's server of one model, $BENCH_MODEL. Its workers are processes that import this
+file.
 """
-import os
-
 import litserve
 import numpy as np
 
-from servers import arrays
-
-KIND = os.environ["BENCH_MODEL"]
+from servers import KIND, NAME, arrays
 
 
 class Api(litserve.LitAPI):
@@ -23,7 +19,7 @@ class Api(litserve.LitAPI):
         return np.concatenate(inputs)
 
     def predict(self, x):
-        return arrays(KIND.removesuffix("-batched"), x)
+        return arrays(NAME, x)
 
     def unbatch(self, output):
         return list(output[:, None])

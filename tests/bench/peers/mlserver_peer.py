@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MLServer's server of all models; it finds the class of a model by the name of this file."""
+"""MLServer's server; it finds the class of a model by the name of this file."""
 import asyncio
 
 from mlserver import MLServer, ModelSettings, Settings
@@ -7,7 +7,7 @@ from mlserver.codecs import NumpyCodec
 from mlserver.model import MLModel
 from mlserver.types import InferenceResponse, MetadataTensor
 
-from servers import MODELS, arrays
+from servers import NAME, arrays
 
 
 class Peer(MLModel):
@@ -25,9 +25,9 @@ async def start(port, max_batch, wait_ms):
     # what its metadata says, so that tests/oip/conformance.py can ask it, too
     tensors = {key: [MetadataTensor(name=name, datatype="FP32", shape=[-1, 4])]
                for key, name in (("inputs", "x"), ("outputs", "y"))}
-    models = [ModelSettings(name=name, implementation="mlserver_peer.Peer", **tensors) for name in MODELS]
-    models.append(ModelSettings(name="mlp-batched", implementation="mlserver_peer.Peer",
-                                max_batch_size=max_batch, max_batch_time=wait_ms / 1000))
+    models = [ModelSettings(name=NAME, implementation="mlserver_peer.Peer", **tensors),
+              ModelSettings(name=f"{NAME}-batched", implementation="mlserver_peer.Peer",
+                            max_batch_size=max_batch, max_batch_time=wait_ms / 1000)]
     await MLServer(settings).start(models)
 
 

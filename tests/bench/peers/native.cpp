@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model server written for three models and nothing else, as fast as one can be had from parts: h2o
+// A model server written for a few models and nothing else, as fast as one can be had from parts: h2o
 // for HTTP, simdjson to read numbers, std::to_chars to print them, OpenVINO to run. One thread, one
 // loop. It knows the models' shapes, checks little, and says 400 to whatever it cannot read.
 //
-//   native PORT FOLDER     (FOLDER holds tiny.xml, first.xml and mlp.xml, as models.py writes them)
+//   native PORT FOLDER NAME     (FOLDER holds NAME.xml, as models.py writes it)
 //
-// POST /tiny, /first, /mlp: {"inputs": {"x": [...]}} → {"outputs": [{"shape": [...], "data": [...]}]}
-// POST /bytes/first: float32 little-endian → the same. GET /ready.
+// POST /NAME: {"inputs": {"x": [...]}} → {"outputs": [{"shape": [...], "data": [...]}]}
+// POST /bytes/NAME: float32 little-endian → the same. GET /ready.
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -174,16 +174,15 @@ static int listen_on(int port)
 
 int main(int n, char **words)
 {
-        if (n != 3)
-                return fprintf(stderr, "usage: native PORT FOLDER\n"), 2;
+        if (n != 4)
+                return fprintf(stderr, "usage: native PORT FOLDER NAME\n"), 2;
         signal(SIGPIPE, SIG_IGN);
         h2o_config_init(&config);
         h2o_hostconf_t *host = h2o_config_register_host(&config, h2o_iovec_init("default", 7), 65535);
         h2o_pathconf_t *ready = h2o_config_register_path(host, "/ready", 0);
         h2o_create_handler(ready, sizeof(h2o_handler_t))->on_req = say_ready;
-        for (const char *name : { "tiny", "first", "mlp" })
-                add_model(host, words[2], name, false);
-        add_model(host, words[2], "first", true);
+        add_model(host, words[2], words[3], false);
+        add_model(host, words[2], words[3], true);
         h2o_context_init(&context, h2o_evloop_create(), &config);
         accepting.ctx = &context;
         accepting.hosts = config.hosts;

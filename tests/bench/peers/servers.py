@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model servers from PyPI with the models of models.py, each written as its own documents say:
-servers.py NAME PORT, NAME one of SERVERS below. PyTorch runs the models, on one thread.
+servers.py SERVER PORT, SERVER one of SERVERS below. $BENCH_MODEL is one of models.py, `npy` (first,
+with .npy bodies) or MODEL-batched. PyTorch runs it, on one thread.
 """
 import io
 import json
+import os
 import sys
 
 import numpy as np
 import torch
 
-from models import FLOATS, model
+from models import SHAPES, model
 
-MODELS = ("tiny", "first", "mlp")
+KIND = os.environ["BENCH_MODEL"]
+NAME = "first" if KIND == "npy" else KIND.removesuffix("-batched")
 MAX_BATCH, WAIT_MS = 32, 1
 
 
@@ -46,8 +49,7 @@ def fastapi(port):
         np.save(out, arrays(name, np.load(io.BytesIO(await request.body()))))
         return Response(out.getvalue(), media_type="application/octet-stream")
 
-    for name in MODELS:
-        model_of(name)
+    model_of(NAME)
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="error")
 
 
@@ -76,8 +78,7 @@ def kserve(port):
             return InferResponse(response_id="", model_name=self.name, infer_outputs=[out],
                                  use_binary_outputs=payload.use_binary_outputs)
 
-    models = [Peer(name) for name in MODELS]
-    ModelServer(http_port=port, enable_grpc=False, access_log_format="").start(models)
+    ModelServer(http_port=port, enable_grpc=False, access_log_format="").start([Peer(NAME)])
 
 
 def mlserver(port):
@@ -90,27 +91,26 @@ def triton(port):
     from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
     from pytriton.triton import Triton, TritonConfig
 
-    def one(name):
-        def infer(requests):
-            return [{"y": arrays(name, request["x"])} for request in requests]
-        return infer
+    def one(requests):
+        return [{"y": arrays(NAME, request["x"])} for request in requests]
 
     @batch
     def batched(x):
-        return {"y": arrays("mlp", x)}
+        return {"y": arrays(NAME, x)}
+
+    def tensor(name, shape):
+        return Tensor(name=name, dtype=np.float32, shape=shape)
 
     config = TritonConfig(http_address="127.0.0.1", http_port=port, grpc_port=port + 1, metrics_port=port + 2)
     with Triton(config=config) as server:
-        for name, shape, out in (("tiny", (3, 4), (3, 4)), ("first", (FLOATS,), (1000,)),
-                                 ("mlp", (1, 784), (1, 10))):
-            server.bind(model_name=name, infer_func=one(name), config=ModelConfig(batching=False),
-                        inputs=[Tensor(name="x", dtype=np.float32, shape=shape)],
-                        outputs=[Tensor(name="y", dtype=np.float32, shape=out)])
+        shape = SHAPES[NAME]
+        out = arrays(NAME, np.zeros(shape, np.float32)).shape
+        server.bind(model_name=NAME, infer_func=one, config=ModelConfig(batching=False),
+                    inputs=[tensor("x", shape)], outputs=[tensor("y", out)])
         delay = DynamicBatcher(max_queue_delay_microseconds=WAIT_MS * 1000)
-        server.bind(model_name="mlp-batched", infer_func=batched,
+        server.bind(model_name=f"{NAME}-batched", infer_func=batched,
                     config=ModelConfig(max_batch_size=MAX_BATCH, batcher=delay),
-                    inputs=[Tensor(name="x", dtype=np.float32, shape=(784,))],
-                    outputs=[Tensor(name="y", dtype=np.float32, shape=(10,))])
+                    inputs=[tensor("x", shape[1:])], outputs=[tensor("y", out[1:])])
         server.serve()
 
 

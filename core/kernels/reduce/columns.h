@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of neighbouring rows at once, where the elements of a row lie apart and its neighbours'
-// side by side: memory is read in order, and nothing is gathered.
+// Reductions of neighbouring rows at once, where the elements of a row lie apart and those of its
+// neighbours side by side: memory is read in order, and nothing is gathered.
 #pragma once
 #include "core/kernels/isa.h"
 #include "core/kernels/reduce/reduce.h"

@@ -71,6 +71,12 @@ static Status print_times(const Answer *answer, const char *id, Text *out)
                             id, (long long)limits.max_profiles);
         if (strcmp(profile->graph_name, answer->version->name) != 0)
                 return fail(STATUS_VALUE, "profile '%.200s' is of graph '%s'", id, profile->graph_name);
+        if (profile->version != answer->version->stored.version)
+                return fail(STATUS_VALUE,
+                            "profile '%.200s' is of version %lld: "
+                            "GET /v1/graphs/%s/versions/%lld/text?form=dot&profile=...",
+                            id, (long long)profile->version, profile->graph_name,
+                            (long long)profile->version);
         _cleanup_(freep) double *share = new_array(answer->graph->n_nodes, sizeof(double));
         if (share == NULL)
                 return fail_memory();

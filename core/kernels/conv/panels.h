@@ -4,6 +4,7 @@
 #pragma once
 #include "core/kernels/conv/direct_tile.h"
 #include "core/kernels/pack_cache.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
@@ -60,6 +61,37 @@ static inline int64_t panels_after(int64_t n_rows, int64_t width)
 {
         int64_t bytes = n_rows * width * (int64_t)sizeof(float);
         return MAX(PANELS_AFTER_BYTES / bytes, (int64_t)PANELS_AFTER_LEAST);
+}
+
+// What follows the results of a group of rows, panel by panel.
+typedef struct PanelsFollow {
+        const PointAfter *after;
+        float *out; // of the first row
+        int64_t out_step, n_rows, n_columns;
+        int64_t width; // columns of a panel
+        int64_t done;  // results of the panels before this one need nothing more
+} PanelsFollow;
+
+// The panels before `end` are computed. It follows once they are enough, or the last ones.
+static inline void panels_follow(PanelsFollow *results, int64_t end, bool is_last)
+{
+        int64_t column = results->done * results->width;
+        if (results->after->loop == NULL ||
+            (!is_last && end - results->done < panels_after(results->n_rows, results->width)))
+                return;
+        point_after(results->after, results->out + column, results->out_step, results->n_rows,
+                    MIN(end * results->width, results->n_columns) - column);
+        results->done = end;
+}
+
+// Rows of `row_bytes` each that form a group, in tiles of `most` rows.
+static inline int64_t panels_group_tiles(int64_t group_bytes, int64_t row_bytes, int64_t most,
+                                         const PointAfter *after)
+{
+        int64_t rows = group_bytes / row_bytes;
+        if (after->loop != NULL)
+                rows = MIN(rows, (int64_t)PANELS_AFTER_ROWS);
+        return MAX(rows / most, (int64_t)1);
 }
 
 // A product is cut into groups of rows, for all panels, and each group into chunks of panels.

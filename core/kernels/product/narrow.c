@@ -152,10 +152,9 @@ static bool fits(const DnnlMatmul *matmul)
 
 static void divide(NarrowMatmul *matmul)
 {
-        int64_t rows = PANELS_GROUP_BYTES / 4 / matmul->run.n, most = matmul->kind->most_rows;
-        if (matmul->after.loop != NULL)
-                rows = MIN(rows, PANELS_AFTER_ROWS);
-        matmul->group = MAX(rows / most, (int64_t)1) * most;
+        int64_t most = matmul->kind->most_rows;
+        matmul->group =
+                panels_group_tiles(PANELS_GROUP_BYTES, 4 * matmul->run.n, most, &matmul->after) * most;
         matmul->n_groups = (matmul->n_rows + matmul->group - 1) / matmul->group;
         matmul->n_chunks = panels_chunks(matmul->n_panels, matmul->n_groups, matmul->n_threads);
 }
@@ -302,17 +301,17 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
         }
 }
 
-// As follow in packed.c.
-static void follow(const NarrowRun *run, int64_t group, int64_t *first, int64_t end, bool is_last)
+static PanelsFollow follow_of(const NarrowRun *run, int64_t group, int64_t first)
 {
         const NarrowMatmul *matmul = run->matmul;
-        int64_t begin = group * matmul->group, n_rows = MIN(matmul->n_rows - begin, matmul->group),
-                column = *first * matmul->width;
-        if (matmul->after.loop == NULL || (!is_last && end - *first < panels_after(n_rows, matmul->width)))
-                return;
-        point_after(&matmul->after, run->out + begin * matmul->out_step + column, matmul->out_step, n_rows,
-                    MIN(end * matmul->width, matmul->n_columns) - column);
-        *first = end;
+        int64_t begin = group * matmul->group;
+        return (PanelsFollow){ .after = &matmul->after,
+                               .out = run->out + begin * matmul->out_step,
+                               .out_step = matmul->out_step,
+                               .n_rows = MIN(matmul->n_rows - begin, matmul->group),
+                               .n_columns = matmul->n_columns,
+                               .width = matmul->width,
+                               .done = first };
 }
 
 static void run_piece(void *argument, int64_t begin, int64_t end)
@@ -330,10 +329,11 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 int64_t group = piece / matmul->n_chunks, chunk = piece % matmul->n_chunks;
                 int64_t first = chunk * matmul->n_panels / matmul->n_chunks,
-                        last = (chunk + 1) * matmul->n_panels / matmul->n_chunks, done = first;
+                        last = (chunk + 1) * matmul->n_panels / matmul->n_chunks;
+                PanelsFollow results = follow_of(run, group, first);
                 for (int64_t panel = first; panel < last && !work.stops; panel++) {
                         run_panel(run, group, panel, &work, &tile);
-                        follow(run, group, &done, panel + 1, panel + 1 == last);
+                        panels_follow(&results, panel + 1, panel + 1 == last);
                 }
         }
 }

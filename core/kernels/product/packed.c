@@ -58,12 +58,10 @@ static Status pack(const DnnlMatmul *matmul, Panels *panels)
 static void divide(PackedMatmul *packed)
 {
         int64_t n_blocks = packed->dense ? packed->panels.n_blocks : 1,
-                deep = (packed->panels.n_k + n_blocks - 1) / n_blocks,
-                most_bytes = packed->dense ? DENSE_GROUP_BYTES : PANELS_GROUP_BYTES,
-                rows = most_bytes / (int64_t)sizeof(float) / deep;
-        if (packed->after.loop != NULL)
-                rows = MIN(rows, PANELS_AFTER_ROWS);
-        int64_t tiles = MAX(rows / packed->most, (int64_t)1), n_columns = packed->panels.n_columns;
+                deep = (packed->panels.n_k + n_blocks - 1) / n_blocks;
+        int64_t tiles = panels_group_tiles(packed->dense ? DENSE_GROUP_BYTES : PANELS_GROUP_BYTES,
+                                           deep * (int64_t)sizeof(float), packed->most, &packed->after);
+        int64_t n_columns = packed->panels.n_columns;
         packed->n_tiles = (packed->n_rows + packed->most - 1) / packed->most;
         PanelsCut cut = panels_cut(packed->n_tiles, (packed->n_tiles + tiles - 1) / tiles,
                                    packed->panels.n_panels, packed->n_threads,
@@ -180,16 +178,16 @@ static int64_t part_at(const Group *group, int64_t part)
         return part * group->part_rows + MIN(part, group->longer_parts);
 }
 
-// What follows, for panels from `*first` to `end`, once they are enough or the last ones.
-static void follow(const MatmulRun *run, const Group *group, int64_t *first, int64_t end, bool is_last)
+static PanelsFollow follow_of(const MatmulRun *run, const Group *group, int64_t first)
 {
         const PackedMatmul *matmul = run->matmul;
-        int64_t width = panels_width(&matmul->panels), column = *first * width;
-        if (matmul->after.loop == NULL || (!is_last && end - *first < panels_after(group->n_rows, width)))
-                return;
-        point_after(&matmul->after, run->out + group->begin * matmul->out_step + column, matmul->out_step,
-                    group->n_rows, MIN(end * width, matmul->panels.n_columns) - column);
-        *first = end;
+        return (PanelsFollow){ .after = &matmul->after,
+                               .out = run->out + group->begin * matmul->out_step,
+                               .out_step = matmul->out_step,
+                               .n_rows = group->n_rows,
+                               .n_columns = matmul->panels.n_columns,
+                               .width = panels_width(&matmul->panels),
+                               .done = first };
 }
 
 // ---- dense tiles ----
@@ -260,14 +258,15 @@ static void run_dense_piece(void *argument, int64_t begin, int64_t end)
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 Group group = group_at(run, piece / matmul->n_chunks);
                 int64_t chunk = piece % matmul->n_chunks, first = chunk * n_panels / matmul->n_chunks,
-                        last = (chunk + 1) * n_panels / matmul->n_chunks, done = first;
+                        last = (chunk + 1) * n_panels / matmul->n_chunks;
+                PanelsFollow results = follow_of(run, &group, first);
                 if (!lays_out_all(matmul))
                         lay_out(run, &group, 0, group.n_parts, &work);
                 for (int64_t block = 0; block < n_blocks; block++)
                         for (int64_t panel = first; panel < last && !work.stops; panel++) {
                                 run_dense_panel(run, &group, block, panel, &work, &tile);
                                 if (block == n_blocks - 1)
-                                        follow(run, &group, &done, panel + 1, panel + 1 == last);
+                                        panels_follow(&results, panel + 1, panel + 1 == last);
                         }
         }
 }
@@ -327,13 +326,14 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
         for (int64_t piece = begin; piece < end && !work.stops; piece++) {
                 Group rows = group_at(run, piece / matmul->n_chunks);
                 int64_t chunk = piece % matmul->n_chunks, last = (chunk + 1) * n_panels / matmul->n_chunks;
-                int64_t first = chunk * n_panels / matmul->n_chunks, done = first;
+                int64_t first = chunk * n_panels / matmul->n_chunks;
+                PanelsFollow results = follow_of(run, &rows, first);
                 for (int64_t panel = first; panel < last; panel += n) {
                         n = panels_at_once(matmul, rows.n_rows, panel, last);
                         for (int64_t block = 0; block < n_blocks && !work.stops; block++)
                                 run_block(run, &rows, panel, n, block, &work);
                         if (!work.stops)
-                                follow(run, &rows, &done, panel + n, panel + n == last);
+                                panels_follow(&results, panel + n, panel + n == last);
                 }
         }
 }

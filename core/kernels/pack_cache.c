@@ -126,21 +126,22 @@ static bool try_ref(Storage *storage)
 }
 
 // Called under the lock, which is released while waiting. NULL: absent.
-static Storage *find(PackCache *cache, const HashHex *key)
+static Status find(PackCache *cache, const HashHex *key, const RunContext *poll, Storage **out_found)
 {
         PackEntry *entry = *bucket_of(cache, key);
-        while (entry != NULL) {
+        *out_found = NULL;
+        while (entry != NULL && *out_found == NULL) {
                 bool same = memcmp(entry->key.hex, key->hex, sizeof(key->hex)) == 0;
                 if (same && entry->busy) {
-                        pthread_cond_wait(&cache->settled, &cache->mutex);
+                        TRY(run_wait(poll, &cache->settled, &cache->mutex));
                         entry = *bucket_of(cache, key); // the table may have changed while waiting
                 } else if (same && try_ref(entry->shared)) {
-                        return entry->shared;
+                        *out_found = entry->shared;
                 } else {
                         entry = entry->next;
                 }
         }
-        return NULL;
+        return STATUS_OK;
 }
 
 static Status finish(PackEntry *entry, Status status, Storage *made, Storage **out_storage)
@@ -180,8 +181,9 @@ Status pack_cache_get(PackCache *cache, const char *format, const PackSource *so
         if (entry == NULL)
                 return fail_memory();
         pthread_mutex_lock(&cache->mutex);
-        Storage *found = find(cache, &key);
-        if (found == NULL) {
+        Storage *found = NULL;
+        Status status = find(cache, &key, maker.poll, &found);
+        if (status == STATUS_OK && found == NULL) {
                 PackEntry **bucket = bucket_of(cache, &key);
                 refcount_get(&cache->ref);
                 *entry = (PackEntry){ .next = *bucket, .cache = cache, .key = key, .busy = true };
@@ -189,17 +191,18 @@ Status pack_cache_get(PackCache *cache, const char *format, const PackSource *so
                 for (uint32_t i = 0; i < n_sources && i < PACK_SOURCES; i++)
                         entry->sources[i] = storage_ref(storage_root(sources[i].storage));
                 cache->stats.builds++;
-        } else {
+        } else if (status == STATUS_OK) {
                 cache->stats.hits++;
         }
         pthread_mutex_unlock(&cache->mutex);
-        if (found != NULL) {
+        if (status != STATUS_OK || found != NULL) {
                 free(entry);
-                *out_storage = found;
-                return STATUS_OK;
+                if (found != NULL)
+                        *out_storage = found;
+                return status;
         }
         Storage *made = NULL;
-        Status status = maker.make(maker.context, &made);
+        status = maker.make(maker.context, &made);
         for (uint32_t i = 0; i < n_sources; i++)
                 storage_rest(sources[i].storage); // runs read the packed bytes
         return finish(entry, status, made, out_storage);

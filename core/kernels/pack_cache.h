@@ -31,14 +31,15 @@ PackCache *pack_cache_close(PackCache *cache); // NULL-safe; entries still in us
 typedef struct PackMaker {
         Status (*make)(void *context, Storage **out_storage);
         void *context;
+        const RunContext *poll; // can stop the wait for another thread's making; may be NULL
 } PackMaker;
 
 // The key of pack_cache_get for such bytes; also of the source of constants computed from them.
 HashHex pack_cache_key(const char *format, const PackSource *sources, uint32_t n_sources);
 // The packed bytes of 1 to PACK_SOURCES constants, counted: drop with storage_unref. `format`
 // names everything the bytes depend on besides the sources: layout, implementation, threads.
-// Missing bytes are made on this thread; other threads that need them wait. `cache` NULL: makes
-// them for this caller alone. Failures are the maker's and are not kept. Any thread.
+// Missing bytes are made on this thread; other threads that need them wait, and poll. `cache` NULL:
+// makes them for this caller alone. Failures are the maker's and are not kept. Any thread.
 Status pack_cache_get(PackCache *cache, const char *format, const PackSource *sources, uint32_t n_sources,
                       PackMaker maker, Storage **out_storage);
 

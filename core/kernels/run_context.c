@@ -41,6 +41,38 @@ Status run_poll(const RunContext *ctx)
         return STATUS_OK;
 }
 
+// A time to wait until, of the clock that mutexes and conditions know.
+static struct timespec next_poll(void)
+{
+        enum { POLL_NS = 10000000, SECOND_NS = 1000000000 };
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += POLL_NS;
+        until.tv_sec += until.tv_nsec / SECOND_NS;
+        until.tv_nsec %= SECOND_NS;
+        return until;
+}
+
+Status run_lock(const RunContext *ctx, pthread_mutex_t *mutex)
+{
+        for (;;) {
+                struct timespec until = next_poll();
+                if (pthread_mutex_timedlock(mutex, &until) == 0)
+                        return STATUS_OK;
+                TRY(run_poll(ctx));
+        }
+}
+
+Status run_wait(const RunContext *ctx, pthread_cond_t *changed, pthread_mutex_t *mutex)
+{
+        struct timespec until = next_poll();
+        pthread_cond_timedwait(changed, mutex, &until);
+        pthread_mutex_unlock(mutex); // a poll may wait itself
+        Status status = run_poll(ctx);
+        pthread_mutex_lock(mutex);
+        return status;
+}
+
 Status run_check_cost(int64_t flops, int64_t bytes)
 {
         if (flops > limits.max_node_flops)

@@ -3,6 +3,7 @@
 // threads, memory budget, random numbers. It belongs to one run and to the thread that owns the
 // run. Any thread may set `cancelled`.
 #pragma once
+#include <pthread.h>
 #include "core/base/budget.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
@@ -64,6 +65,13 @@ void run_context_within(RunContext *ctx, const RunContext *outer);
 // STATUS_CANCELLED, STATUS_DEADLINE or OK. Cheap enough to call before every node; long kernels
 // call it about once per millisecond. `ctx` may be NULL.
 Status run_poll(const RunContext *ctx);
+
+// Locks a mutex that another thread may hold for long, and polls meanwhile. After a failure it is
+// not locked. `ctx` may be NULL.
+Status run_lock(const RunContext *ctx, pthread_mutex_t *mutex);
+// Waits for `changed` until it is time for a poll, or shorter. The caller holds the lock before and
+// afterwards, not all the time between.
+Status run_wait(const RunContext *ctx, pthread_cond_t *changed, pthread_mutex_t *mutex);
 
 // True when a long loop should stop early. Then run_poll tells why. `ctx` may be NULL.
 static inline bool run_stopping(const RunContext *ctx)

@@ -285,7 +285,7 @@ static Status fold_weight(const Product *product, const double *scale, PassConte
         if (folding.scaling == NULL)
                 return fail_memory();
         Status status = pack_cache_get(has_source ? context->cache : NULL, format, &from, 1,
-                                       (PackMaker){ make_folded, &folding }, out_storage);
+                                       (PackMaker){ make_folded, &folding, context->poll }, out_storage);
         free(folding.scaling);
         if (status == STATUS_OK && !has_source)
                 context->folded_bytes += (*out_storage)->n_bytes;

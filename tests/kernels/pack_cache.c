@@ -8,6 +8,7 @@ typedef struct Maker {
         _Atomic int n_calls;
         bool fails, slow;
         size_t n_bytes;
+        _Atomic bool *until; // it goes on when this is set; NULL: at once
 } Maker;
 
 static Status make(void *context, Storage **out_storage)
@@ -15,6 +16,8 @@ static Status make(void *context, Storage **out_storage)
         Maker *maker = context;
         atomic_fetch_add(&maker->n_calls, 1);
         for (int i = 0; maker->slow && i < 1000; i++)
+                sched_yield();
+        while (maker->until != NULL && !atomic_load(maker->until))
                 sched_yield();
         if (maker->fails)
                 return fail(STATUS_VALUE, "not to be packed");
@@ -41,7 +44,7 @@ static Storage *get(const char *format, const void *data, const TensorMeta *meta
 {
         PackSource source = { place, data, meta };
         Storage *storage = NULL;
-        Status status = pack_cache_get(cache, format, &source, 1, (PackMaker){ make, maker }, &storage);
+        Status status = pack_cache_get(cache, format, &source, 1, (PackMaker){ make, maker, NULL }, &storage);
         cr_assert_eq(status == STATUS_OK, storage != NULL);
         return storage;
 }
@@ -103,11 +106,11 @@ Test(pack_cache, packed_bytes_outlive_the_cache_and_none_is_needed)
         TensorMeta meta = matrix(2, 3);
         PackSource source = { place, weight, &meta };
         cr_assert_eq(pack_cache_open(&other), STATUS_OK);
-        cr_assert_eq(pack_cache_get(other, "tiles", &source, 1, (PackMaker){ make, &maker }, &storage),
+        cr_assert_eq(pack_cache_get(other, "tiles", &source, 1, (PackMaker){ make, &maker, NULL }, &storage),
                      STATUS_OK);
         pack_cache_close(other);
         storage_unref(storage);
-        cr_assert_eq(pack_cache_get(NULL, "tiles", &source, 1, (PackMaker){ make, &maker }, &storage),
+        cr_assert_eq(pack_cache_get(NULL, "tiles", &source, 1, (PackMaker){ make, &maker, NULL }, &storage),
                      STATUS_OK);
         storage_unref(storage);
 }
@@ -140,4 +143,57 @@ Test(pack_cache, threads_that_want_the_same_wait_for_one_maker)
         for (int i = 0; i < N; i++)
                 pthread_join(threads[i], NULL);
         cr_assert_eq(pack_cache_stats(cache).n_entries, 0);
+}
+
+static _Atomic bool may_end;
+static Maker held = { .n_bytes = 64, .until = &may_end };
+
+static void *make_held(void *argument)
+{
+        TensorMeta meta = matrix(2, 3);
+        storage_unref(get("tiles", weight, &meta, &held));
+        return argument;
+}
+
+// A run whose deadline has passed, or that nobody wants any more.
+static Status get_stopped(int64_t deadline_ns, int cancelled)
+{
+        TensorMeta meta = matrix(2, 3);
+        PackSource source = { place, weight, &meta };
+        Storage *storage = NULL;
+        RunContext poll;
+        run_context_init(&poll);
+        poll.deadline_ns = deadline_ns;
+        atomic_store(&poll.cancelled, cancelled);
+        Status status =
+                pack_cache_get(cache, "tiles", &source, 1, (PackMaker){ make, &held, &poll }, &storage);
+        cr_assert_null(storage);
+        return status;
+}
+
+Test(pack_cache, who_waits_for_another_thread_leaves_at_its_deadline)
+{
+        pthread_t thread;
+        cr_assert_eq(pthread_create(&thread, NULL, make_held, NULL), 0);
+        while (atomic_load(&held.n_calls) == 0)
+                sched_yield();
+        cr_assert_eq(get_stopped(1, 0), STATUS_DEADLINE);
+        cr_assert_eq(get_stopped(0, 1), STATUS_CANCELLED);
+        atomic_store(&may_end, true);
+        pthread_join(thread, NULL);
+        cr_assert_eq(held.n_calls, 1);
+        cr_assert_eq(pack_cache_stats(cache).n_entries, 0);
+}
+
+Test(pack_cache, a_lock_that_another_thread_holds_is_given_up_at_the_deadline)
+{
+        pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+        RunContext ctx;
+        run_context_init(&ctx);
+        cr_assert_eq(run_lock(&ctx, &mutex), STATUS_OK);
+        ctx.deadline_ns = 1;
+        cr_assert_eq(run_lock(&ctx, &mutex), STATUS_DEADLINE);
+        pthread_mutex_unlock(&mutex);
+        cr_assert_eq(run_lock(NULL, &mutex), STATUS_OK);
+        pthread_mutex_unlock(&mutex);
 }

@@ -151,7 +151,7 @@ static Status pack(const DnnlConv *conv, Depthwise *depthwise)
                 .conv = conv, .width = depthwise->width, .n_taps = n_taps, .rows = depthwise->row != NULL
         };
         TRY(pack_cache_get(conv->share.storage == NULL ? NULL : conv->share.cache, format, &source, 1,
-                           (PackMaker){ make_weights, &maker }, &depthwise->packed));
+                           (PackMaker){ make_weights, &maker, conv->share.poll }, &depthwise->packed));
         depthwise->weights = (const float *)depthwise->packed->data;
         if (conv->bias_data != NULL)
                 memcpy(depthwise->bias, conv->bias_data, (size_t)channels * sizeof(float));

@@ -65,7 +65,7 @@ Status panels_fill(Panels *panels, const DirectSource *from, const char *format,
         fill.panels = panels;
         fill.poll = from->share.poll;
         TRY(pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, name, &source, 1,
-                           (PackMaker){ make_weights, &fill }, &panels->storage));
+                           (PackMaker){ make_weights, &fill, fill.poll }, &panels->storage));
         panels->weights = (const float *)panels->storage->data;
         return STATUS_OK;
 }

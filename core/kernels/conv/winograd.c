@@ -368,7 +368,7 @@ static Status fallback_conv(Fallback *fallback, const RunContext *ctx, const Dir
         *out_direct = fallback->direct;
         if (atomic_load(&fallback->packed))
                 return STATUS_OK;
-        pthread_mutex_lock(&fallback->mutex);
+        TRY(run_lock(ctx, &fallback->mutex));
         if (!atomic_load(&fallback->packed))
                 status = fallback_pack(fallback, ctx);
         pthread_mutex_unlock(&fallback->mutex);

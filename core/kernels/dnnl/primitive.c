@@ -279,7 +279,7 @@ static Status pack_constant(const Reorder *what, const PackShare *share, Storage
         snprintf(format, sizeof(format), "dnnl %s", hex.hex);
         PackSource source = { .storage = share->storage, .data = what->data };
         return pack_cache_get(share->storage == NULL ? NULL : share->cache, format, &source, 1,
-                              (PackMaker){ reorder, (Reorder *)(uintptr_t)what }, out_packed);
+                              (PackMaker){ reorder, (Reorder *)(uintptr_t)what, share->poll }, out_packed);
 }
 
 static dnnl_alg_kind_t algorithm_of(DnnlActivation activation)

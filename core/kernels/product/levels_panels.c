@@ -91,7 +91,7 @@ Status levels_panels_fill(LevelsPanels *panels, const LevelsFactor *factor)
                  (long)panels->n_columns, factor->format);
         PackSource source = { .storage = factor->share.storage, .data = factor->data };
         return pack_cache_get(factor->share.storage == NULL ? NULL : factor->share.cache, format, &source, 1,
-                              (PackMaker){ make_panels, &making }, &panels->storage);
+                              (PackMaker){ make_panels, &making, factor->share.poll }, &panels->storage);
 }
 
 void levels_panels_use(const LevelsPanels *panels, int64_t panel, LevelsTile *tile)

@@ -136,7 +136,7 @@ static Status pack(const DnnlMatmul *from, NarrowMatmul *matmul)
                  (long)matmul->n_columns, (long)factor.row, (long)factor.column);
         PackSource source = { .storage = from->share.storage, .data = from->b_data };
         return pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, format, &source, 1,
-                              (PackMaker){ make_panels, &factor }, &matmul->storage);
+                              (PackMaker){ make_panels, &factor, factor.poll }, &matmul->storage);
 }
 
 // ---- making ----

@@ -254,7 +254,8 @@ Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels)
                  (long)weight->n, (long)weight->k, tile->columns);
         PackSource source = { .storage = weight->share.storage, .data = weight->data };
         return pack_cache_get(weight->share.storage == NULL ? NULL : weight->share.cache, format, &source, 1,
-                              (PackMaker){ make_panels, (void *)(uintptr_t)weight }, out_panels);
+                              (PackMaker){ make_panels, (void *)(uintptr_t)weight, weight->share.poll },
+                              out_panels);
 }
 
 // Room for panels of the state's rows, and the weight's panels, made now where there are none.

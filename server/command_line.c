@@ -173,6 +173,21 @@ const char *flag_value(const char *flag, int argc, char **argv, int *at)
         return argv[++*at];
 }
 
+const char *file_and_flag(const char *flag, int argc, char **argv, const char **inout_value)
+{
+        const char *file = NULL;
+        for (int at = 0; at < argc; at++) {
+                const char *value = flag_value(flag, argc, argv, &at);
+                if (value != NULL)
+                        *inout_value = value;
+                else if (file == NULL && argv[at][0] != '-')
+                        file = argv[at];
+                else
+                        return NULL;
+        }
+        return file;
+}
+
 int write_text(const Text *text)
 {
         bool ok = text_status(text) == STATUS_OK &&

@@ -30,6 +30,9 @@ int command_report(Status status);
 // The value of `--flag value` or `--flag=value` at *at, which moves on; NULL if the argument is
 // another one.
 const char *flag_value(const char *flag, int argc, char **argv, int *at);
+// Of arguments that are one file and at most that flag: the file; NULL: something else is among
+// them, or no file. *inout_value stays where the flag is not given.
+const char *file_and_flag(const char *flag, int argc, char **argv, const char **inout_value);
 // Edits (insert, drop or replace a character) that turn one word into the other; 64 for longer
 // words.
 int word_distance(const char *a, const char *b);

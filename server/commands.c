@@ -190,16 +190,7 @@ int command_run(int argc, char **argv)
 int command_check(int argc, char **argv)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
-        const char *file = NULL, *weights = NULL;
-        for (int at = 0; at < argc; at++) {
-                const char *value = flag_value("--weights", argc, argv, &at);
-                if (value != NULL)
-                        weights = value;
-                else if (file == NULL && argv[at][0] != '-')
-                        file = argv[at];
-                else
-                        return command_usage("check");
-        }
+        const char *weights = NULL, *file = file_and_flag("--weights", argc, argv, &weights);
         if (file == NULL)
                 return command_usage("check");
         Status status = file_decode(file, weights, true, &graph);
@@ -213,16 +204,7 @@ int command_check(int argc, char **argv)
 int command_print(int argc, char **argv)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
-        const char *file = NULL, *form_name = "graph";
-        for (int at = 0; at < argc; at++) {
-                const char *value = flag_value("--form", argc, argv, &at);
-                if (value != NULL)
-                        form_name = value;
-                else if (file == NULL && argv[at][0] != '-')
-                        file = argv[at];
-                else
-                        return command_usage("print");
-        }
+        const char *form_name = "graph", *file = file_and_flag("--form", argc, argv, &form_name);
         int form = 0;
         while (form < GRAPH_FORM_COUNT && strcmp(form_name, graph_form_names[form]) != 0)
                 form++;

@@ -8,21 +8,13 @@
 
 int command_view(int argc, char **argv)
 {
-        const char *listen = NULL, *file = NULL, *value;
-        for (int at = 0; at < argc; at++) {
-                if ((value = flag_value("--listen", argc, argv, &at)) != NULL)
-                        listen = value;
-                else if (argv[at][0] == '-' || file != NULL)
-                        return command_usage("view");
-                else
-                        file = argv[at];
-        }
+        const char *listen = "127.0.0.1:0", *file = file_and_flag("--listen", argc, argv, &listen);
         if (file == NULL)
                 return command_usage("view");
         ChildServer child;
         char name[65], page[400];
         fflush(stdout);
-        Status status = child_start(listen == NULL ? "127.0.0.1:0" : listen, file, &child);
+        Status status = child_start(listen, file, &child);
         if (status != STATUS_OK)
                 return command_report(status);
         model_name_of(file, name);

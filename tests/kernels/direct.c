@@ -393,6 +393,28 @@ Test(winograd, agrees_with_plain_sums_and_its_errors_stay_small)
         }
 }
 
+// Images larger than the weights: each thread has blocks of its own.
+Test(winograd, has_the_same_bits_on_any_number_of_threads)
+{
+        Sample sample = { 15 };
+        Shape shape = { 2, 32, 32, 45, 61, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+        Case made = make_case(&sample, &shape, true);
+        size_t n = (size_t)meta_numel(&made.conv.out) * sizeof(float);
+        float *one = malloc(n);
+        FOR_EACH_ISA(isa)
+        {
+                for (made.conv.n_threads = 1; made.conv.n_threads <= 5; made.conv.n_threads++) {
+                        memset(made.out, 0xff, n);
+                        run_winograd(&made, 4);
+                        if (made.conv.n_threads == 1)
+                                memcpy(one, made.out, n);
+                        cr_assert_eq(memcmp(one, made.out, n), 0, "%d threads", made.conv.n_threads);
+                }
+        }
+        free(one);
+        free_case(&made);
+}
+
 Test(winograd, keeps_infinity_and_nan_where_they_belong)
 {
         Sample sample = { 16 };

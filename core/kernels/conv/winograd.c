@@ -15,10 +15,10 @@
 #include "core/kernels/conv/winograd.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/kernels/conv/late_direct.h"
 
 enum { MAX_STEP = 4, MAX_SIDE = 6, MAX_PLANES = MAX_SIDE * MAX_SIDE, LANES = 16, BLOCK_BYTES = 768 << 10 };
 
@@ -119,24 +119,15 @@ static Kernels kernels_of(const StepKernels *steps, int step)
         return step == 4 ? steps->four : steps->two;
 }
 
-// The direct convolution of one image. Most inputs never need it: its weights are packed when the
-// first one does.
-typedef struct Fallback {
-        DnnlConv conv;
-        Storage *weight;   // counted: see storage_without_bytes
-        int64_t weight_at; // in bytes
-        DirectConv *direct;
-        pthread_mutex_t mutex; // of packing
-        atomic_bool packed;
-} Fallback;
-
 struct Winograd {
         TensorMeta in, out;
         int step, side, planes;
         int64_t pad[2];
-        int64_t rows, columns, n_tiles, block; // tiles: down and across one image, in all, per block
+        int64_t rows, columns, n_tiles; // tiles: down and across one image, in all
+        int64_t n_blocks, block;        // blocks; tiles of one at most
+        int n_apart;                    // threads with blocks of their own; 1: all share each block
         DirectProducts *products;
-        Fallback *fallback;
+        LateDirect *fallback;
         DirectClamp clamp;
         float *bias;
         float error; // measured by the guard, for inputs of magnitude up to 1
@@ -313,66 +304,20 @@ int winograd_rule(const DnnlConv *conv)
         return n_tiles >= 12 ? 4 : 2;
 }
 
-// ---- the direct convolution ----
-static void fallback_free(Fallback *fallback)
+// Threads take blocks of their own where images are larger than the weights, as panels_cut has it:
+// a thread then finds in its cache what it wrote before, and waits for no other one.
+static void divide(Winograd *winograd, int n_threads)
 {
-        if (fallback == NULL)
-                return;
-        storage_unref(fallback->weight);
-        direct_conv_free(fallback->direct);
-        pthread_mutex_destroy(&fallback->mutex);
-        free(fallback);
-}
-DEFINE_CLEANUP(Fallback, fallback_free)
-
-static Status fallback_new(const DnnlConv *conv, const DirectClamp *clamp, Fallback **out_fallback)
-{
-        _cleanup_(fallback_freep) Fallback *fallback = calloc(1, sizeof(*fallback));
-        if (fallback == NULL)
-                return fail_memory();
-        pthread_mutex_init(&fallback->mutex, NULL);
-        fallback->conv = *conv;
-        fallback->conv.input.size[0] = fallback->conv.out.size[0] = 1;
-        TRY(direct_conv_plan(&fallback->conv, PRECISION_F32, clamp, &fallback->direct));
-        if (fallback->direct == NULL)
-                return STATUS_OK;
-        fallback->conv.bias_data = NULL; // was copied
-        if (conv->share.storage == NULL) {
-                TRY(direct_conv_pack(fallback->direct, &fallback->conv));
-                atomic_init(&fallback->packed, true);
-        } else {
-                TRY(storage_without_bytes(conv->share.storage, &fallback->weight));
-                fallback->weight_at = (const uint8_t *)conv->weight_data - conv->share.storage->data;
-        }
-        *out_fallback = take_ptr(fallback);
-        return STATUS_OK;
-}
-
-// Failures are not kept: the next run tries again.
-static Status fallback_pack(Fallback *fallback, const RunContext *ctx)
-{
-        _cleanup_(storage_unrefp) Storage *bytes = NULL;
-        DnnlConv conv = fallback->conv;
-        TRY(storage_with_bytes(fallback->weight, &bytes));
-        conv.weight_data = bytes->data + fallback->weight_at;
-        conv.share.storage = bytes;
-        conv.share.poll = ctx;
-        TRY(direct_conv_pack(fallback->direct, &conv));
-        atomic_store(&fallback->packed, true);
-        return STATUS_OK;
-}
-
-static Status fallback_conv(Fallback *fallback, const RunContext *ctx, const DirectConv **out_direct)
-{
-        Status status = STATUS_OK;
-        *out_direct = fallback->direct;
-        if (atomic_load(&fallback->packed))
-                return STATUS_OK;
-        TRY(run_lock(ctx, &fallback->mutex));
-        if (!atomic_load(&fallback->packed))
-                status = fallback_pack(fallback, ctx);
-        pthread_mutex_unlock(&fallback->mutex);
-        return status;
+        enum { LEAST_TILES = 28 };
+        int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1], n_tiles = winograd->n_tiles;
+        int64_t most = MAX(BLOCK_BYTES / (int64_t)sizeof(float) / winograd->planes / (n_in + n_out),
+                           (int64_t)LEAST_TILES);
+        bool apart = n_threads > 1 && n_tiles >= LEAST_TILES * (int64_t)n_threads &&
+                     meta_numel(&winograd->in) + meta_numel(&winograd->out) > winograd->planes * n_in * n_out;
+        int64_t n_apart = apart ? n_threads : 1, n_blocks = (n_tiles + most - 1) / most;
+        winograd->n_apart = (int)n_apart;
+        winograd->n_blocks = (n_blocks + n_apart - 1) / n_apart * n_apart;
+        winograd->block = (n_tiles + winograd->n_blocks - 1) / winograd->n_blocks;
 }
 
 static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, const float *planes,
@@ -389,10 +334,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
         winograd->rows = (conv->out.size[2] + step - 1) / step;
         winograd->columns = (conv->out.size[3] + step - 1) / step;
         winograd->n_tiles = conv->out.size[0] * winograd->rows * winograd->columns;
-        int64_t most =
-                MAX(BLOCK_BYTES / (int64_t)sizeof(float) / winograd->planes / (n_in + n_out), (int64_t)28);
-        int64_t n_blocks = (winograd->n_tiles + most - 1) / most;
-        winograd->block = (winograd->n_tiles + n_blocks - 1) / n_blocks;
+        divide(winograd, conv->n_threads);
         winograd->kernels = kernels_of(kernel_variant(&winograd_family, DTYPE_F32), step);
         if (conv->bias_data != NULL) {
                 winograd->bias = new_array((size_t)n_out, sizeof(float));
@@ -400,7 +342,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
                         return fail_memory();
                 memcpy(winograd->bias, conv->bias_data, (size_t)n_out * sizeof(float));
         }
-        TRY(fallback_new(conv, clamp, &winograd->fallback));
+        TRY(late_direct_new(conv, clamp, &winograd->fallback));
         DirectPlanes product = { .n_planes = winograd->planes,
                                  .n_k = n_in,
                                  .n_columns = n_out,
@@ -438,7 +380,7 @@ void winograd_free(Winograd *winograd)
         if (winograd == NULL)
                 return;
         direct_products_free(winograd->products);
-        fallback_free(winograd->fallback);
+        late_direct_free(winograd->fallback);
         free(winograd->bias);
         free(winograd);
 }
@@ -460,11 +402,17 @@ static int64_t n_pixels(const Winograd *winograd)
         return winograd->in.size[2] * winograd->in.size[3];
 }
 
+// Of one block.
+static size_t block_bytes(const Winograd *winograd)
+{
+        return taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
+}
+
 // What a run works in, without the marks of images.
 static size_t work_bytes(const Winograd *winograd)
 {
-        size_t n = taken_bytes(winograd, winograd->in.size[1]) + taken_bytes(winograd, winograd->out.size[1]);
-        return MAX(MAX(n, direct_conv_scratch(winograd->fallback->direct)),
+        size_t n = (size_t)winograd->n_apart * block_bytes(winograd);
+        return MAX(MAX(n, late_direct_scratch(winograd->fallback)),
                    (size_t)n_pixels(winograd) * sizeof(float));
 }
 
@@ -649,18 +597,44 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
         }
 }
 
-static Status run_tiles(Block *block)
+static Status run_block(Block *block, int64_t index)
 {
         const Winograd *winograd = block->winograd;
         int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1];
-        for (block->first = 0; block->first < winograd->n_tiles; block->first += winograd->block) {
-                block->n = MIN(winograd->block, winograd->n_tiles - block->first);
-                TRY(parallel_for(block->ctx, block->n, 8, take_tiles, block));
-                DirectRows rows = { block->n, block->taken, block->products, block->n * n_in,
-                                    block->n * n_out };
-                TRY(direct_products_run(winograd->products, block->ctx, &rows));
-                TRY(parallel_for(block->ctx, block->n, 8, give_tiles, block));
+        block->first = index * winograd->n_tiles / winograd->n_blocks;
+        block->n = (index + 1) * winograd->n_tiles / winograd->n_blocks - block->first;
+        TRY(parallel_for(block->ctx, block->n, 8, take_tiles, block));
+        DirectRows rows = { block->n, block->taken, block->products, block->n * n_in, block->n * n_out };
+        TRY(direct_products_run(winograd->products, block->ctx, &rows));
+        return parallel_for(block->ctx, block->n, 8, give_tiles, block);
+}
+
+// The blocks of threads that have some of their own. Failures are those of run_poll.
+static void run_apart(void *argument, int64_t begin, int64_t end)
+{
+        const Block *shared = argument;
+        const Winograd *winograd = shared->winograd;
+        int64_t n = winograd->n_blocks / winograd->n_apart;
+        RunContext ctx;
+        run_context_within(&ctx, shared->ctx);
+        for (int64_t thread = begin; thread < end; thread++) {
+                Block block = *shared;
+                block.ctx = &ctx;
+                block.taken += thread * (int64_t)(block_bytes(winograd) / sizeof(float));
+                block.products += thread * (int64_t)(block_bytes(winograd) / sizeof(float));
+                for (int64_t i = thread * n; i < (thread + 1) * n; i++)
+                        if (run_block(&block, i) != STATUS_OK)
+                                return;
         }
+}
+
+static Status run_tiles(Block *block)
+{
+        const Winograd *winograd = block->winograd;
+        if (winograd->n_apart > 1)
+                TRY(parallel_for(block->ctx, winograd->n_apart, 1, run_apart, block));
+        for (int64_t i = 0; winograd->n_apart == 1 && i < winograd->n_blocks; i++)
+                TRY(run_block(block, i));
         return run_poll(block->ctx); // parallel_for does not poll after a single piece of tiles
 }
 
@@ -685,7 +659,7 @@ Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float
                 const DirectConv *direct;
                 if (!atomic_load_explicit(&block.refused[i], memory_order_relaxed))
                         continue;
-                TRY(fallback_conv(winograd->fallback, ctx, &direct));
+                TRY(late_direct_get(winograd->fallback, ctx, &direct));
                 TRY(direct_conv_run(direct, ctx, in + i * winograd->in.stride[0],
                                     residual == NULL ? NULL : residual + at, out + at, scratch));
         }

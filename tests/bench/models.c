@@ -134,6 +134,13 @@ static Tensor *first_tensor(Value value)
         return value.tensor;
 }
 
+// Element `i` in the order of memory; of complex numbers the real part.
+static double element(const Tensor *tensor, int64_t i)
+{
+        const char *data = tensor_data(tensor);
+        return element_as_f64(tensor->meta.dtype, data + i * dtype_info[tensor->meta.dtype].bytes);
+}
+
 static double largest_difference(const Graph *graph, const Program *program, Frame *frame, ValueSpan inputs,
                                  double *out_largest)
 {
@@ -144,8 +151,8 @@ static double largest_difference(const Graph *graph, const Program *program, Fra
         double worst = 0;
         *out_largest = 0;
         for (int64_t i = 0; i < meta_numel(&a->meta); i++) {
-                double x = (double)((float *)tensor_data(a))[i], y = (double)((float *)tensor_data(b))[i];
-                worst = isnan(x) != isnan(y) ? INFINITY : fmax(worst, fabs(x - y));
+                double x = element(a, i), y = element(b, i);
+                worst = isnan(x) != isnan(y) ? INFINITY : x == y ? worst : fmax(worst, fabs(x - y));
                 *out_largest = fmax(*out_largest, fabs(x));
         }
         value_clear(&want);

@@ -85,17 +85,14 @@ static Status masked_select_run(const OpRun *run)
         TensorMeta self = *run->in_meta[0], mask = *run->in_meta[1];
         spread(&self, rank, size);
         spread(&mask, rank, size);
-        _cleanup_(scratch_deinit) Scratch positions = { 0 };
-        TRY(scratch_init(&positions, run->ctx, count * (rank + 2), sizeof(int64_t)));
-        int64_t *at = positions.data, *from = at + count * rank, *to = from + count;
-        TRY(index_nonzero(run->ctx, &mask, run->in[1], count, at));
+        _cleanup_(scratch_deinit) Scratch offsets = { 0 };
+        TRY(scratch_init(&offsets, run->ctx, 2 * count, sizeof(int64_t)));
+        int64_t *from = offsets.data, *to = from + count;
+        TRY(index_mask_offsets(run->ctx, &mask, run->in[1], self.stride, count, from));
         Work work = { .ctx = run->ctx };
-        for (int64_t i = 0; i < count && !work_stops(&work, rank); i++) {
-                from[i] = 0;
-                to[i] = i;
-                for (int d = 0; d < rank; d++)
-                        from[i] += at[d * count + i] * self.stride[d];
-        }
+        for (int64_t at = 0, end; (end = work_end(&work, at, count, 1)) > at; at = end)
+                for (int64_t i = at; i < end; i++)
+                        to[i] = i;
         if (work.stops)
                 return run_poll(run->ctx);
         IndexTable table = { .dtype = self.dtype, .n = count, .from = from, .to = to };

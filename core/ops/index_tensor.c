@@ -217,31 +217,19 @@ static Status index_infer(OpCall *call)
 // ---- run ----
 enum { OFFSET_STEPS = 16 };
 
-// Adds dims[i]'s part of the offset into self to every entry of offsets (args->size, row-major).
-static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_t *offsets)
+// Adds values (of shape `meta`, dense) to every entry of offsets (args->size, row-major): offsets
+// themselves, or indices, which are checked, along dimension `dim` of self.
+static Status add_values(const OpRun *run, const IndexArgs *args, const TensorMeta *meta,
+                         const int64_t *values, int dim, int64_t *offsets)
 {
-        const IndexedDim *indexed = &args->dims[i];
-        const Tensor *index = arg_list_tensor(run->call, INDEX_INDICES, indexed->item);
-        const TensorMeta *self = run->in_meta[0];
-        TensorMeta meta = index_meta(run->call, indexed);
-        _cleanup_(dense_deinit) Dense dense = { 0 };
-        _cleanup_(scratch_deinit) Scratch mask = { 0 };
-        const int64_t *values;
-        if (indexed->column >= 0) {
-                TRY(scratch_init(&mask, run->ctx, indexed->count * index->meta.rank, sizeof(int64_t)));
-                TRY(index_nonzero(run->ctx, &index->meta, run->in[1 + indexed->item], indexed->count,
-                                  mask.data));
-                values = (const int64_t *)mask.data + indexed->column * indexed->count;
-        } else {
-                TRY(dense_init(&dense, run->ctx, run->in[1 + indexed->item], &meta, DTYPE_I64));
-                values = dense.data;
-        }
-        int64_t size = self->size[indexed->dim], n = 1, stride[MAX_RANK], step = 1;
-        int lead = args->rank - meta.rank;
+        int64_t n = 1, stride[MAX_RANK], step = 1;
+        int64_t size = dim < 0 ? 0 : run->in_meta[0]->size[dim],
+                self_stride = dim < 0 ? 1 : run->in_meta[0]->stride[dim];
+        int lead = args->rank - meta->rank;
         memset(stride, 0, sizeof(stride));
-        for (int d = meta.rank - 1; d >= 0; d--) {
-                stride[d + lead] = meta.size[d] == 1 ? 0 : step;
-                step *= meta.size[d];
+        for (int d = meta->rank - 1; d >= 0; d--) {
+                stride[d + lead] = meta->size[d] == 1 ? 0 : step;
+                step *= meta->size[d];
         }
         for (int d = 0; d < args->rank; d++)
                 n *= args->size[d];
@@ -254,12 +242,33 @@ static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_
                         rest /= args->size[d];
                 }
                 int64_t value = values[at];
-                if (value < -size || value >= size)
+                if (dim >= 0 && (value < -size || value >= size))
                         return fail(STATUS_INDEX, "index %ld is out of bounds for dimension %d with size %ld",
-                                    (long)value, indexed->dim, (long)size);
-                offsets[p] += (value < 0 ? value + size : value) * self->stride[indexed->dim];
+                                    (long)value, dim, (long)size);
+                offsets[p] += (dim >= 0 && value < 0 ? value + size : value) * self_stride;
         }
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
+}
+
+// Adds dims[i]'s part of the offset into self. The first dimension of a mask stands for all of it.
+static Status add_offsets(const OpRun *run, const IndexArgs *args, int i, int64_t *offsets)
+{
+        const IndexedDim *indexed = &args->dims[i];
+        const Tensor *index = arg_list_tensor(run->call, INDEX_INDICES, indexed->item);
+        TensorMeta meta = index_meta(run->call, indexed);
+        _cleanup_(dense_deinit) Dense dense = { 0 };
+        _cleanup_(scratch_deinit) Scratch selected = { 0 };
+        const void *data = run->in[1 + indexed->item];
+        if (indexed->column > 0)
+                return STATUS_OK;
+        if (indexed->column < 0) {
+                TRY(dense_init(&dense, run->ctx, data, &meta, DTYPE_I64));
+                return add_values(run, args, &meta, dense.data, indexed->dim, offsets);
+        }
+        TRY(scratch_init(&selected, run->ctx, indexed->count, sizeof(int64_t)));
+        TRY(index_mask_offsets(run->ctx, &index->meta, data, run->in_meta[0]->stride + indexed->dim,
+                               indexed->count, selected.data));
+        return add_values(run, args, &meta, selected.data, -1, offsets);
 }
 
 // Offsets of the index dimensions in a tensor of the result's shape.

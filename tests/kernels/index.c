@@ -238,3 +238,90 @@ Test(index, nonzero_lists_positions_row_major_and_counts_nan)
         static const int64_t want[] = { 0, 0, 1, 1, 2, 2 };
         cr_assert(memcmp(out, want, sizeof(want)) == 0);
 }
+
+// Lines of any length, so that groups of eight, rests and the end of the room are met; strides of
+// the mask and of the tensor that the offsets are for are any.
+static void compare_nonzero(Sample *sample, Dtype dtype)
+{
+        int64_t size[3], step[3], item = dtype_info[dtype].bytes, count = 0, found = 0, counted;
+        int rank = (int)sample_int(sample, 0, 3), often = (int)sample_int(sample, 1, 9);
+        for (int d = 0; d < rank; d++) {
+                size[d] = sample_int(sample, 1, d == rank - 1 ? 70 : 4);
+                step[d] = sample_int(sample, -9, 9);
+        }
+        TensorMeta meta;
+        meta_init(&meta, dtype, rank, size);
+        int64_t n = meta_numel(&meta);
+        size_t bytes = (size_t)(n * item);
+        if (rank > 1 && often % 2 == 0) { // columns one after another
+                meta.stride[rank - 1] = meta.size[rank - 2];
+                meta.stride[rank - 2] = 1;
+        }
+        char *data = guarded_new(bytes);
+        memset(data, 0, bytes);
+        for (int64_t i = 0; i < n; i++)
+                if (sample_int(sample, 0, 9) < often)
+                        data[i * item + item - 1] = 1;
+        for (int64_t i = 0; i < n; i++)
+                count += data[i * item + item - 1];
+        int64_t *place = guarded_new((size_t)(count * rank) * 8), *offset = guarded_new((size_t)count * 8);
+        cr_assert_eq(index_count_nonzero(NULL, &meta, data, &counted), STATUS_OK);
+        cr_assert_eq(counted, count);
+        cr_assert_eq(index_nonzero(NULL, &meta, data, count, place), STATUS_OK);
+        cr_assert_eq(index_mask_offsets(NULL, &meta, data, step, count, offset), STATUS_OK);
+        for (int64_t i = 0; i < n; i++) {
+                int64_t at[3] = { 0 }, from = 0, to = 0, left = i;
+                for (int d = rank - 1; d >= 0; d--) {
+                        at[d] = left % size[d];
+                        left /= size[d];
+                        from += at[d] * meta.stride[d];
+                        to += at[d] * step[d];
+                }
+                if (data[from * item + item - 1] == 0)
+                        continue;
+                cr_assert_eq(offset[found], to);
+                for (int d = 0; d < rank; d++)
+                        cr_assert_eq(place[d * count + found], at[d]);
+                found++;
+        }
+        cr_assert_eq(found, count);
+        guarded_check(data, bytes);
+        guarded_check(place, (size_t)(count * rank) * 8);
+        guarded_check(offset, (size_t)count * 8);
+}
+
+Test(index, masks_of_every_dtype_and_layout_give_the_places_of_a_plain_loop)
+{
+        Sample sample = { 64 };
+        for (int round = 0; round < 20 * DTYPE_COUNT; round++) {
+                if (round % DTYPE_COUNT != DTYPE_F8E8M0FNU) // it has no zero
+                        compare_nonzero(&sample, (Dtype)(round % DTYPE_COUNT));
+        }
+}
+
+Test(index, rows_of_every_width_are_those_of_a_plain_loop)
+{
+        Sample sample = { 65 };
+        for (int round = 0; round < 200; round++) {
+                int64_t outer = sample_int(&sample, 1, 4), n_from = sample_int(&sample, 1, 9),
+                        n = sample_int(&sample, 1, 12), block = sample_int(&sample, 1, 17);
+                size_t bytes = (size_t)(outer * n_from * block), out_bytes = (size_t)(outer * n * block);
+                char *from = guarded_new(bytes), *out = guarded_new(out_bytes);
+                int64_t indices[12];
+                for (size_t i = 0; i < bytes; i++)
+                        from[i] = (char)sample_int(&sample, 0, 127);
+                for (int64_t i = 0; i < n; i++)
+                        indices[i] = sample_int(&sample, 0, n_from - 1);
+                IndexRows rows = { .outer = outer,
+                                   .n_from = n_from,
+                                   .n_indices = n,
+                                   .block_bytes = (size_t)block,
+                                   .indices = indices };
+                cr_assert_eq(index_rows(NULL, &rows, from, out), STATUS_OK);
+                for (int64_t i = 0; i < outer * n; i++)
+                        cr_assert(memcmp(out + i * block, from + (i / n * n_from + indices[i % n]) * block,
+                                         (size_t)block) == 0);
+                guarded_check(from, bytes);
+                guarded_check(out, out_bytes);
+        }
+}

@@ -46,18 +46,49 @@ typedef struct RowsTask {
         char *out;
 } RowsTask;
 
+static void copy_bytes(Work *work, char *to, const char *from, int64_t n_bytes)
+{
+        for (int64_t at = 0, end; (end = work_end(work, at, n_bytes, 1)) > at; at = end)
+                memcpy(to + at, from + at, (size_t)(end - at));
+}
+
+// Blocks begin..end - 1 of one `outer`, of a size that the compiler knows.
+static inline __attribute__((always_inline)) void pick_elements(const int64_t *indices, int64_t begin,
+                                                                int64_t end, const char *from, char *to,
+                                                                const size_t size)
+{
+        for (int64_t i = begin; i < end; i++)
+                memcpy(to + (size_t)i * size, from + (size_t)indices[i] * size, size);
+}
+
+static void pick_blocks(const IndexRows *rows, Work *work, int64_t begin, int64_t end, const char *from,
+                        char *to)
+{
+        const int64_t *indices = rows->indices;
+        size_t block = rows->block_bytes;
+        bool small = block == 4 || block == 8;
+        for (int64_t at = begin, stop; small && (stop = work_end(work, at, end, 2)) > at; at = stop) {
+                if (block == 4)
+                        pick_elements(indices, at, stop, from, to, 4);
+                else
+                        pick_elements(indices, at, stop, from, to, 8);
+        }
+        for (int64_t i = begin; i < end && !small && !work_stops(work, STEPS_PER_INDEX); i++)
+                copy_bytes(work, to + (size_t)i * block, from + (size_t)indices[i] * block, (int64_t)block);
+}
+
 static void copy_rows(void *argument, int64_t begin, int64_t end)
 {
         const RowsTask *task = argument;
         const IndexRows *rows = task->rows;
-        size_t block = rows->block_bytes;
         Work work = { .ctx = task->ctx };
-        for (int64_t i = begin; i < end && !work.stops; i++) {
-                int64_t from = i / rows->n_indices * rows->n_from + rows->indices[i % rows->n_indices];
-                const char *source = task->from + (size_t)from * block;
-                char *target = task->out + (size_t)i * block;
-                for (int64_t at = 0, stop; (stop = work_end(&work, at, (int64_t)block, 1)) > at; at = stop)
-                        memcpy(target + at, source + at, (size_t)(stop - at));
+        for (int64_t i = begin, next; i < end && !work_stops(&work, STEPS_PER_INDEX); i = next) {
+                int64_t outer = i / rows->n_indices, first = i % rows->n_indices,
+                        stop = MIN(rows->n_indices, first + end - i);
+                next = i + stop - first;
+                pick_blocks(rows, &work, first, stop,
+                            task->from + (size_t)(outer * rows->n_from) * rows->block_bytes,
+                            task->out + (size_t)(outer * rows->n_indices) * rows->block_bytes);
         }
 }
 
@@ -77,14 +108,16 @@ Status index_rows(const RunContext *ctx, const IndexRows *rows, const void *from
 }
 
 // ---- along one dimension ----
+// Rows are elements that share an index and are contiguous on both sides; the positions of the last
+// dimension before them are a line.
 typedef struct WalkTask {
         const RunContext *ctx;
         const IndexWalk *walk;
-        const char *indexed;
-        char *plain;
-        int rank;            // dimensions before the row
-        int64_t row;         // elements that share an index and are contiguous on both sides
-        _Atomic int64_t bad; // row whose index is out of range, -1: none
+        char *indexed, *plain;
+        int rank;                                     // dimensions before the line
+        int64_t row, line;                            // elements, rows
+        int64_t index_step, indexed_step, plain_step; // along the line; in `indexed` without the index
+        _Atomic int64_t bad;                          // row whose index is out of range, -1: none
 } WalkTask;
 
 Status index_walk_init(const RunContext *ctx, const void *data, const TensorMeta *positions, IndexWalk *walk,
@@ -106,11 +139,11 @@ Status index_walk_init(const RunContext *ctx, const void *data, const TensorMeta
         return STATUS_OK;
 }
 
-// Finds the row; returns how many there are.
+// Finds row and line; returns how many rows there are.
 static int64_t find_rows(WalkTask *task)
 {
         const IndexWalk *walk = task->walk;
-        task->row = 1;
+        task->row = task->line = 1;
         task->rank = walk->rank;
         for (int d = walk->rank - 1; d > walk->dim; d--, task->rank--) {
                 bool joins = walk->index_stride[d] == 0 && walk->indexed_stride[d] == task->row &&
@@ -119,32 +152,54 @@ static int64_t find_rows(WalkTask *task)
                         break;
                 task->row *= walk->size[d];
         }
-        return task->row == 0 ? 0 : product(task->rank, walk->size);
+        while (task->rank > 0 && walk->size[task->rank - 1] == 1)
+                task->rank--;
+        int64_t n_rows = task->row == 0 ? 0 : product(task->rank, walk->size);
+        if (task->rank == 0)
+                return n_rows;
+        int last = --task->rank;
+        task->line = walk->size[last];
+        task->index_step = walk->index_stride[last];
+        task->indexed_step = last == walk->dim ? 0 : walk->indexed_stride[last];
+        task->plain_step = walk->plain_stride[last];
+        return n_rows;
 }
 
-typedef struct WalkPair {
-        int64_t index, indexed, plain; // the index as it was given, offsets in elements
-} WalkPair;
+typedef struct WalkPlace {
+        int64_t index, indexed, plain; // offsets in elements
+} WalkPlace;
 
-// False: the index is out of range.
-static bool resolve(const WalkTask *task, int64_t position, WalkPair *out)
+// Where a line begins; in `indexed` without the index.
+static WalkPlace place_of(const WalkTask *task, int64_t line)
 {
         const IndexWalk *walk = task->walk;
-        int64_t index_at = 0, indexed = 0, plain = 0;
+        WalkPlace place = { 0 };
         for (int d = task->rank - 1; d >= 0; d--) {
-                int64_t at = position % walk->size[d];
-                position /= walk->size[d];
-                index_at += at * walk->index_stride[d];
-                indexed += (d == walk->dim ? 0 : at) * walk->indexed_stride[d];
-                plain += at * walk->plain_stride[d];
+                int64_t at = line % walk->size[d];
+                line /= walk->size[d];
+                place.index += at * walk->index_stride[d];
+                place.indexed += (d == walk->dim ? 0 : at) * walk->indexed_stride[d];
+                place.plain += at * walk->plain_stride[d];
         }
-        int64_t index = walk->index[index_at];
-        *out = (WalkPair){ .index = index, .plain = plain };
+        return place;
+}
+
+static inline int64_t given_index(const WalkTask *task, const WalkPlace *line, int64_t row)
+{
+        return task->walk->index[line->index + row * task->index_step];
+}
+
+// Where a row of the line is. False: its index is out of range.
+static inline bool resolve(const WalkTask *task, const WalkPlace *line, int64_t row, WalkPlace *out)
+{
+        const IndexWalk *walk = task->walk;
+        int64_t index = given_index(task, line, row);
         if (walk->wraps && index < 0)
                 index += walk->n_indexed;
         if (index < 0 || index >= walk->n_indexed)
                 return false;
-        out->indexed = indexed + index * walk->indexed_stride[walk->dim];
+        out->plain = line->plain + row * task->plain_step;
+        out->indexed = line->indexed + row * task->indexed_step + index * walk->indexed_stride[walk->dim];
         return true;
 }
 
@@ -154,41 +209,69 @@ static Status fail_index(const IndexWalk *walk, int64_t index)
                     walk->dim, (long)walk->n_indexed);
 }
 
-static void copy_bytes(Work *work, char *to, const char *from, int64_t n_bytes)
+// Rows begin..end - 1 of a line, of one element whose size the compiler knows. Returns the row at
+// which it ended: one with an index out of range, or `end`.
+static inline __attribute__((always_inline)) int64_t gather_elements(const WalkTask *task,
+                                                                     const WalkPlace *line, int64_t begin,
+                                                                     int64_t end, const size_t size)
 {
-        for (int64_t at = 0, end; (end = work_end(work, at, n_bytes, 1)) > at; at = end)
-                memcpy(to + at, from + at, (size_t)(end - at));
+        WalkPlace place;
+        for (int64_t i = begin; i < end; i++) {
+                if (!resolve(task, line, i, &place))
+                        return i;
+                memcpy(task->plain + place.plain * (int64_t)size,
+                       task->indexed + place.indexed * (int64_t)size, size);
+        }
+        return end;
+}
+
+static int64_t gather_line(const WalkTask *task, Work *work, const WalkPlace *line, int64_t begin,
+                           int64_t end)
+{
+        size_t bytes = dtype_info[task->walk->dtype].bytes;
+        int64_t at = begin;
+        for (int64_t stop; task->row == 1 && (stop = work_end(work, at, end, STEPS_PER_INDEX)) > at;) {
+                at = bytes == 4   ? gather_elements(task, line, at, stop, 4)
+                     : bytes == 8 ? gather_elements(task, line, at, stop, 8)
+                                  : gather_elements(task, line, at, stop, bytes);
+                if (at < stop)
+                        return at;
+        }
+        WalkPlace place;
+        for (; at < end && !work_stops(work, STEPS_PER_INDEX) && resolve(task, line, at, &place); at++)
+                copy_bytes(work, task->plain + place.plain * (int64_t)bytes,
+                           task->indexed + place.indexed * (int64_t)bytes, task->row * (int64_t)bytes);
+        return at;
 }
 
 static void gather_pieces(void *argument, int64_t begin, int64_t end)
 {
         WalkTask *task = argument;
-        int64_t bytes = dtype_info[task->walk->dtype].bytes;
         Work work = { .ctx = task->ctx };
-        for (int64_t i = begin; i < end && !work_stops(&work, STEPS_PER_INDEX); i++) {
-                WalkPair pair;
-                if (!resolve(task, i, &pair)) {
+        for (int64_t i = begin; i < end && !work_stops(&work, STEPS_PER_INDEX);) {
+                int64_t first = i % task->line, stop = MIN(task->line, first + end - i);
+                WalkPlace line = place_of(task, i / task->line);
+                int64_t at = gather_line(task, &work, &line, first, stop);
+                i += at - first;
+                if (at < stop && !work.stops) {
                         atomic_store(&task->bad, i);
                         return;
                 }
-                char *to = task->plain + pair.plain * bytes;
-                const char *from = task->indexed + pair.indexed * bytes;
-                if (task->row == 1)
-                        copy_element(to, from, (size_t)bytes);
-                else
-                        copy_bytes(&work, to, from, task->row * bytes);
         }
 }
 
 Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *indexed, void *plain)
 {
-        WalkTask task = { .ctx = ctx, .walk = walk, .indexed = indexed, .plain = plain, .bad = -1 };
+        WalkTask task = {
+                .ctx = ctx, .walk = walk, .indexed = (char *)(uintptr_t)indexed, .plain = plain, .bad = -1
+        };
         int64_t n = find_rows(&task);
         TRY(parallel_for(ctx, n, 16384 / MIN(MAX(task.row, 1), 16384), gather_pieces, &task));
         int64_t bad = atomic_load(&task.bad);
-        WalkPair pair;
-        if (bad >= 0 && !resolve(&task, bad, &pair))
-                return fail_index(walk, pair.index);
+        if (bad >= 0) {
+                WalkPlace line = place_of(&task, bad / task.line);
+                return fail_index(walk, given_index(&task, &line, bad % task.line));
+        }
         return run_poll(ctx);
 }
 
@@ -237,12 +320,35 @@ static int64_t combine_i64(ScatterKind kind, int64_t a, int64_t b)
 COMBINE_COMPLEX(combine_c64, float)
 COMBINE_COMPLEX(combine_c128, double)
 
-static void combine(ScatterKind kind, Dtype dtype, void *to, const void *from)
+// In float32 itself: the sum or product of two in double, rounded, is the same.
+static inline float combine_f32(ScatterKind kind, float a, float b)
 {
-        if (kind == SCATTER_COPY)
+        switch (kind) {
+        case SCATTER_ADD:
+                return a + b;
+        case SCATTER_MULTIPLY:
+                return a * b;
+        case SCATTER_MAX:
+                return b > a || b != b ? b : a;
+        case SCATTER_MIN:
+                return b < a || b != b ? b : a;
+        case SCATTER_COPY:
+                break;
+        }
+        return b;
+}
+
+static inline __attribute__((always_inline)) void combine(ScatterKind kind, Dtype dtype, void *to,
+                                                          const void *from)
+{
+        if (kind == SCATTER_COPY && (dtype == DTYPE_F32 || dtype == DTYPE_I64))
+                memcpy(to, from, dtype == DTYPE_F32 ? 4 : 8);
+        else if (kind == SCATTER_COPY)
                 copy_element(to, from, dtype_info[dtype].bytes);
-        else if (dtype == DTYPE_F32 && kind == SCATTER_ADD)
-                *(float *)to += *(const float *)from;
+        else if (dtype == DTYPE_F32)
+                *(float *)to = combine_f32(kind, *(const float *)to, *(const float *)from);
+        else if (dtype == DTYPE_I64)
+                *(int64_t *)to = combine_i64(kind, *(const int64_t *)to, *(const int64_t *)from);
         else if (dtype == DTYPE_C64)
                 combine_c64(kind, to, from);
         else if (dtype == DTYPE_C128)
@@ -273,22 +379,67 @@ static void combine_row(Work *work, ScatterKind kind, Dtype dtype, void *to, con
         }
 }
 
+// As gather_elements, for a kind and a dtype that the compiler knows.
+static inline __attribute__((always_inline)) int64_t scatter_elements(const WalkTask *task,
+                                                                      const WalkPlace *line, int64_t begin,
+                                                                      int64_t end, const ScatterKind kind,
+                                                                      const Dtype dtype)
+{
+        const int64_t bytes = dtype == DTYPE_F32 ? 4 : dtype == DTYPE_I64 ? 8 : dtype_info[dtype].bytes;
+        WalkPlace place;
+        for (int64_t i = begin; i < end; i++) {
+                if (!resolve(task, line, i, &place))
+                        return i;
+                combine(kind, dtype, task->indexed + place.indexed * bytes,
+                        task->plain + place.plain * bytes);
+        }
+        return end;
+}
+
+static int64_t scatter_part(const WalkTask *task, ScatterKind kind, const WalkPlace *line, int64_t begin,
+                            int64_t end)
+{
+        Dtype dtype = task->walk->dtype;
+        if (kind == SCATTER_COPY && dtype_info[dtype].bytes == 4)
+                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_F32);
+        if (kind == SCATTER_COPY && dtype_info[dtype].bytes == 8)
+                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_I64);
+        if (kind == SCATTER_ADD && dtype == DTYPE_F32)
+                return scatter_elements(task, line, begin, end, SCATTER_ADD, DTYPE_F32);
+        if (kind == SCATTER_ADD && dtype == DTYPE_I64)
+                return scatter_elements(task, line, begin, end, SCATTER_ADD, DTYPE_I64);
+        return scatter_elements(task, line, begin, end, kind, dtype);
+}
+
+// As gather_line, in order.
+static int64_t scatter_line(const WalkTask *task, Work *work, ScatterKind kind, const WalkPlace *line)
+{
+        Dtype dtype = task->walk->dtype;
+        int64_t bytes = dtype_info[dtype].bytes, at = 0;
+        for (int64_t stop; task->row == 1 && (stop = work_end(work, at, task->line, STEPS_PER_INDEX)) > at;) {
+                at = scatter_part(task, kind, line, at, stop);
+                if (at < stop)
+                        return at;
+        }
+        WalkPlace place;
+        for (; at < task->line && !work_stops(work, STEPS_PER_INDEX) && resolve(task, line, at, &place); at++)
+                combine_row(work, kind, dtype, task->indexed + place.indexed * bytes,
+                            task->plain + place.plain * bytes, task->row);
+        return at;
+}
+
 Status index_scatter(const RunContext *ctx, const IndexWalk *walk, ScatterKind kind, void *indexed,
                      const void *plain)
 {
-        WalkTask task = { .ctx = ctx, .walk = walk };
-        int64_t n = find_rows(&task), bytes = dtype_info[walk->dtype].bytes;
+        // Of the two only `indexed` is written.
+        WalkTask task = { .ctx = ctx, .walk = walk, .indexed = indexed, .plain = (char *)(uintptr_t)plain };
+        int64_t n = find_rows(&task);
         Work work = { .ctx = ctx };
-        for (int64_t i = 0; i < n && !work_stops(&work, STEPS_PER_INDEX); i++) {
-                WalkPair pair;
-                if (!resolve(&task, i, &pair))
-                        return fail_index(walk, pair.index);
-                char *to = (char *)indexed + pair.indexed * bytes;
-                const char *from = (const char *)plain + pair.plain * bytes;
-                if (task.row == 1)
-                        combine(kind, walk->dtype, to, from);
-                else
-                        combine_row(&work, kind, walk->dtype, to, from, task.row);
+        for (int64_t i = 0; i < n && !work_stops(&work, STEPS_PER_INDEX); i += task.line) {
+                WalkPlace line = place_of(&task, i / task.line);
+                int64_t at = scatter_line(&task, &work, kind, &line);
+                if (at < task.line && !work.stops)
+                        return fail_index(walk, given_index(&task, &line, at));
         }
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
@@ -400,56 +551,4 @@ Status index_table(const RunContext *ctx, const IndexTable *table, bool ordered,
         else
                 TRY(parallel_for(ctx, n, MAX((int64_t)1, 16384 / work), table_pieces, &task));
         return run_poll(ctx);
-}
-
-// ---- nonzero ----
-static bool is_nonzero(Dtype dtype, const char *element)
-{
-        switch (dtype_info[dtype].kind) {
-        case DTYPE_KIND_BOOL:
-                return *element != 0;
-        case DTYPE_KIND_INT:
-                return element_as_i64(dtype, element) != 0;
-        case DTYPE_KIND_FLOAT:
-                return element_as_f64(dtype, element) != 0;
-        case DTYPE_KIND_COMPLEX:
-                break;
-        }
-        Dtype part = dtype == DTYPE_C64 ? DTYPE_F32 : DTYPE_F64;
-        return element_as_f64(part, element) != 0 ||
-               element_as_f64(part, element + dtype_info[part].bytes) != 0;
-}
-
-Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data,
-                           int64_t *out_count)
-{
-        int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, count = 0;
-        bool contiguous = meta_is_contiguous(meta);
-        Work work = { .ctx = ctx };
-        for (int64_t i = 0; i < n && !work_stops(&work, STEPS_PER_INDEX); i++) {
-                int64_t at = contiguous ? i : offset_of(meta->rank, meta->size, meta->stride, i);
-                count += is_nonzero(meta->dtype, (const char *)data + at * bytes);
-        }
-        *out_count = count;
-        return work.stops ? run_poll(ctx) : STATUS_OK;
-}
-
-Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count,
-                     int64_t *out)
-{
-        int64_t n = meta_numel(meta), bytes = dtype_info[meta->dtype].bytes, found = 0;
-        Work work = { .ctx = ctx };
-        for (int64_t i = 0; i < n && found < count && !work_stops(&work, 2 * STEPS_PER_INDEX); i++) {
-                if (!is_nonzero(meta->dtype,
-                                (const char *)data +
-                                        offset_of(meta->rank, meta->size, meta->stride, i) * bytes))
-                        continue;
-                int64_t rest = i;
-                for (int d = meta->rank - 1; d >= 0; d--) {
-                        out[d * count + found] = rest % meta->size[d];
-                        rest /= meta->size[d];
-                }
-                found++;
-        }
-        return work.stops ? run_poll(ctx) : STATUS_OK;
 }

@@ -65,3 +65,6 @@ Status index_count_nonzero(const RunContext *ctx, const TensorMeta *meta, const 
                            int64_t *out_count);
 Status index_nonzero(const RunContext *ctx, const TensorMeta *meta, const void *data, int64_t count,
                      int64_t *out);
+// The nonzero elements' offsets in a tensor of these strides and the mask's shape: `count` of them.
+Status index_mask_offsets(const RunContext *ctx, const TensorMeta *meta, const void *data,
+                          const int64_t *stride, int64_t count, int64_t *out);

@@ -205,19 +205,44 @@ typedef struct MappedRow {
         char *to;
         const int64_t *offsets; // bytes, per output column
         int64_t n, to_stride;
+        int64_t first, stop; // columns that are one run on both sides
         int bytes;
 } MappedRow;
 
+static void copy_mapped_columns(const MappedRow *row, Work *work, int64_t begin, int64_t end)
+{
+        for (int64_t i = begin; i < end && !work_stops(work, 2); i++)
+                memcpy(row->to + i * row->to_stride, row->from + row->offsets[i], (size_t)row->bytes);
+}
+
 static void copy_mapped_row(const MappedRow *row, Work *work)
 {
-        for (int64_t i = 0; i < row->n && !work_stops(work, 2); i++)
-                memcpy(row->to + i * row->to_stride, row->from + row->offsets[i], (size_t)row->bytes);
+        copy_mapped_columns(row, work, 0, row->first);
+        for (int64_t at = row->first, end; (end = work_end(work, at, row->stop, 1)) > at; at = end)
+                memcpy(row->to + at * row->bytes, row->from + row->offsets[at],
+                       (size_t)((end - at) * row->bytes));
+        copy_mapped_columns(row, work, row->stop, row->n);
+}
+
+// The columns from `first` on that follow each other on both sides.
+static int64_t run_end(const RunContext *ctx, const MappedRow *row)
+{
+        Work work = { .ctx = ctx };
+        int64_t stop = row->first;
+        if (row->to_stride != row->bytes || stop >= row->n)
+                return stop;
+        for (stop++; stop < row->n && !work_stops(&work, 1); stop++) {
+                if (row->offsets[stop] != row->offsets[stop - 1] + row->bytes)
+                        break;
+        }
+        return stop;
 }
 
 typedef struct MappedJob {
         const RunContext *ctx;
         Region from, to;
         int64_t *offsets[MAX_RANK]; // bytes in the source per output index; one table per dimension
+        MappedRow row;              // of all rows; from and to are set for each
 } MappedJob;
 
 // One row of the last dimension per step.
@@ -236,12 +261,9 @@ static void mapped_rows(void *argument, int64_t begin, int64_t end)
                         from_offset += job->offsets[d][i];
                         to_offset += i * to->stride[d] * bytes;
                 }
-                MappedRow mapped = { .from = job->from.data + from_offset,
-                                     .to = job->to.data + to_offset,
-                                     .offsets = job->offsets[last],
-                                     .n = to->size[last],
-                                     .to_stride = to->stride[last] * bytes,
-                                     .bytes = (int)bytes };
+                MappedRow mapped = job->row;
+                mapped.from = job->from.data + from_offset;
+                mapped.to = job->to.data + to_offset;
                 copy_mapped_row(&mapped, &work);
         }
 }
@@ -274,7 +296,14 @@ static Status mapped_pad_run(const OpRun *run)
                 job.offsets[d] = next;
                 next += to->size[d];
         }
-        int64_t width = to->size[to->rank - 1];
+        int last = to->rank - 1, bytes = dtype_info[to->dtype].bytes;
+        int64_t width = to->size[last];
+        job.row = (MappedRow){ .offsets = job.offsets[last],
+                               .n = width,
+                               .to_stride = to->stride[last] * bytes,
+                               .first = MIN(MAX(widths[0], 0), width),
+                               .bytes = bytes };
+        job.row.stop = run_end(run->ctx, &job.row);
         if (!work.stops)
                 TRY(parallel_for(run->ctx, numel / width, MAX(16384 / width, 1), mapped_rows, &job));
         return run_poll(run->ctx);

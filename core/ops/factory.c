@@ -419,6 +419,23 @@ typedef struct TriangleJob {
         bool upper;
 } TriangleJob;
 
+static void zero_columns(Work *work, char *row, int64_t begin, int64_t end, int64_t bytes)
+{
+        for (int64_t at = begin, stop; (stop = work_end(work, at, end, 1)) > at; at = stop)
+                memset(row + at * bytes, 0, (size_t)((stop - at) * bytes));
+}
+
+// `step`: bytes between two columns of the source.
+static void copy_columns(Work *work, const char *from, int64_t step, char *to, int64_t n, int64_t bytes)
+{
+        for (int64_t at = 0, stop; (stop = work_end(work, at, n, step == bytes ? 1 : 2)) > at; at = stop) {
+                if (step == bytes)
+                        memcpy(to + at * bytes, from + at * bytes, (size_t)((stop - at) * bytes));
+                for (int64_t j = at; step != bytes && j < stop; j++)
+                        memcpy(to + j * bytes, from + j * step, (size_t)bytes);
+        }
+}
+
 // One row each: the kept columns are copied, the others zeroed. The result is contiguous.
 static void triangle_rows(void *argument, int64_t begin, int64_t end)
 {
@@ -436,12 +453,11 @@ static void triangle_rows(void *argument, int64_t begin, int64_t end)
                 int64_t first = job->upper ? MIN(MAX(edge, 0), job->columns) : 0;
                 int64_t stop = job->upper ? job->columns : MIN(MAX(edge + 1, 0), job->columns);
                 int64_t step = from->stride[from->rank - 1] * job->bytes;
-                const char *source = job->from + offset * job->bytes;
                 char *target = job->to + row * job->columns * job->bytes;
-                for (int64_t at = 0, block; (block = work_end(&work, at, job->columns, 1)) > at; at = block)
-                        memset(target + at * job->bytes, 0, (size_t)((block - at) * job->bytes));
-                for (int64_t j = first; j < stop && !work_stops(&work, 2); j++)
-                        memcpy(target + j * job->bytes, source + j * step, (size_t)job->bytes);
+                zero_columns(&work, target, 0, first, job->bytes);
+                copy_columns(&work, job->from + offset * job->bytes + first * step, step,
+                             target + first * job->bytes, stop - first, job->bytes);
+                zero_columns(&work, target, stop, job->columns, job->bytes);
         }
 }
 

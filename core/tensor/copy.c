@@ -80,9 +80,23 @@ static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
         *out_plan = plan;
 }
 
+// Dense rows of one repeated element, or of elements in reverse order, have loops that vectorise.
 #define DEFINE_MOVE(name, type)                                                                              \
         static void name(const char *from, int64_t from_stride, char *to, int64_t to_stride, int64_t n)      \
         {                                                                                                    \
+                const type *restrict in = (const void *)from;                                                \
+                type *restrict out = (void *)to;                                                             \
+                const type first = *in;                                                                      \
+                if (to_stride == sizeof(type) && from_stride == 0) {                                         \
+                        for (int64_t i = 0; i < n; i++)                                                      \
+                                out[i] = first;                                                              \
+                        return;                                                                              \
+                }                                                                                            \
+                if (to_stride == sizeof(type) && from_stride == -(int64_t)sizeof(type)) {                    \
+                        for (int64_t i = 0; i < n; i++)                                                      \
+                                out[i] = in[-i];                                                             \
+                        return;                                                                              \
+                }                                                                                            \
                 for (int64_t i = 0; i < n; i++)                                                              \
                         *(type *)(void *)(to + i * to_stride) =                                              \
                                 *(const type *)(const void *)(from + i * from_stride);                       \

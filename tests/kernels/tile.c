@@ -169,7 +169,7 @@ Test(tile, a_chain_gives_the_bits_of_its_rows_run_one_by_one)
         }
 }
 
-Test(tile, numbers_are_taken_as_zero_dim_tensors_are)
+Test(tile, numbers_and_inputs_of_one_element_are_taken_as_zero_dim_tensors_are)
 {
         int64_t size = 37;
         TensorMeta meta, number_meta = { .dtype = DTYPE_F64 };
@@ -181,7 +181,8 @@ Test(tile, numbers_are_taken_as_zero_dim_tensors_are)
                 element_from_f64(DTYPE_BF16, in + 2 * i, (double)i / 7);
         PointOperand operands[] = { { .data = in, .meta = &meta },
                                     { .data = &number, .meta = &number_meta } };
-        for (int exact = 0; exact < 2; exact++) {
+        for (int round = 0; round < 4; round++) {
+                int exact = round % 2, as_input = round / 2;
                 operands[1].exact = exact;
                 cr_assert_eq(pointwise_run(NULL, &(PointCall){ &point_mul, DTYPE_BF16, &params, operands },
                                            want, &meta),
@@ -195,12 +196,15 @@ Test(tile, numbers_are_taken_as_zero_dim_tensors_are)
                 TileValueId value;
                 cr_assert_eq(tile_program_new(&program), STATUS_OK);
                 cr_assert_eq(tile_add_input(program, &meta, &op.in[0]), STATUS_OK);
-                cr_assert_eq(tile_add_number(program, DTYPE_F64, number, &op.in[1]), STATUS_OK);
+                cr_assert_eq(as_input ? tile_add_input(program, &number_meta, &op.in[1])
+                                      : tile_add_number(program, DTYPE_F64, number, &op.in[1]),
+                             STATUS_OK);
                 cr_assert_eq(tile_add_op(program, &op, &value), STATUS_OK);
                 cr_assert_eq(tile_add_output(program, value, &meta), STATUS_OK);
                 cr_assert_eq(tile_finish(program), STATUS_OK);
-                cr_assert_eq(tile_run(program, (const void *[]){ in }, (void *[]){ got }, NULL), STATUS_OK);
-                cr_assert_arr_eq(got, want, sizeof(want), "exact %d", exact);
+                cr_assert_eq(tile_run(program, (const void *[]){ in, &number }, (void *[]){ got }, NULL),
+                             STATUS_OK);
+                cr_assert_arr_eq(got, want, sizeof(want), "exact %d, as input %d", exact, as_input);
                 tile_program_free(program);
         }
 }

@@ -51,7 +51,7 @@ static Status add_value(TileProgram *program, TileKind kind, Dtype dtype, TileVa
         TRY(array_reserve(&program->values, &program->values_capacity, program->n_values + 1,
                           sizeof(TileValue)));
         TileValue *value = &program->values[program->n_values];
-        *value = (TileValue){ .kind = kind, .dtype = dtype, .reg = NO_REGISTER };
+        *value = (TileValue){ .kind = kind, .dtype = dtype, .reg = NO_REGISTER, .round_to = DTYPE_NONE };
         value->is_mask = dtype == DTYPE_BOOL;
         value->class = class_of(point_class(dtype));
         *out_value = program->n_values++;
@@ -96,12 +96,6 @@ static bool must_round(Dtype from, Dtype common)
                common != DTYPE_BOOL;
 }
 
-static void round_elements(TileClass class, Dtype to, size_t n, void *elements, void *scratch)
-{
-        tile_storers[class][to](elements, n, scratch, dtype_info[to].bytes);
-        tile_loaders[class][to](scratch, dtype_info[to].bytes, n, elements);
-}
-
 // A number is converted while building.
 static Status convert_number(TileProgram *program, TileValueId from, bool to_mask, TileClass class,
                              Dtype round_to, TileValueId *out_value)
@@ -116,12 +110,27 @@ static Status convert_number(TileProgram *program, TileValueId from, bool to_mas
         } else {
                 tile_loaders[class][number.dtype](&number.number, 0, 1, &element);
                 if (round_to != DTYPE_NONE)
-                        round_elements(class, round_to, 1, &element, &scratch);
+                        tile_round(class, round_to, &element, 1, &scratch, &element);
         }
         value->uniform = true;
         value->is_mask = to_mask;
         value->class = class;
         value->number = element;
+        return STATUS_OK;
+}
+
+// An input of one element is loaded once more, as what it becomes.
+static Status convert_element(TileProgram *program, TileValueId from, TileClass class, Dtype round_to,
+                              TileValueId *out_value)
+{
+        const TileValue source = program->values[from];
+        TRY(add_value(program, TILE_INPUT, source.dtype, out_value));
+        TileValue *value = &program->values[*out_value];
+        value->operand = source.operand;
+        value->uniform = true;
+        value->class = class;
+        value->is_mask = false;
+        value->round_to = round_to;
         return STATUS_OK;
 }
 
@@ -135,6 +144,8 @@ static Status convert(TileProgram *program, TileValueId from, bool to_mask, Tile
                 *out_value = from;
                 return STATUS_OK;
         }
+        if (source.uniform && source.kind == TILE_INPUT && !to_mask)
+                return convert_element(program, from, class, round_to, out_value);
         program->values[from].filled |= source.uniform;
         TRY(add_value(program, TILE_MADE, source.dtype, out_value));
         program->values[*out_value].is_mask = to_mask;

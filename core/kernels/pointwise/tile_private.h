@@ -22,6 +22,7 @@ typedef struct TileValue {
         uint8_t operand; // INPUT: which
         uint8_t reg;
         uint16_t last_use; // step
+        Dtype round_to;    // INPUT of one element: DTYPE_NONE or the dtype that it is rounded to
         PointParam number; // NUMBER: an element of its class
 } TileValue;
 
@@ -63,3 +64,10 @@ struct TileProgram {
         uint32_t n_inputs, n_outputs, n_values, n_steps;
         uint32_t inputs_capacity, outputs_capacity, values_capacity, steps_capacity;
 };
+
+// `n` elements of a class rounded to the values of a dtype; `scratch` holds them in between.
+static inline void tile_round(TileClass class, Dtype to, const void *from, size_t n, void *scratch, void *out)
+{
+        tile_storers[class][to](from, n, scratch, dtype_info[to].bytes);
+        tile_loaders[class][to](scratch, dtype_info[to].bytes, n, out);
+}

@@ -22,7 +22,7 @@ typedef struct Frame {
         char *scratch, *stored;    // twice the pitch each
         void *at[TILE_MAX_VALUES]; // where a value's elements are now
         const void *single[TILE_MAX_VALUES];
-        PointParam elements[TILE_MAX_INPUTS];
+        PointParam elements[TILE_MAX_VALUES];
         int64_t begin;   // of the tile
         size_t n, n_run; // elements, and with padding
 } Frame;
@@ -58,10 +58,27 @@ static size_t element_bytes(const TileValue *value)
         return value->is_mask ? 1 : tile_bytes[value->class];
 }
 
+static void repeat_element(size_t bytes, size_t n, char *elements)
+{
+        uint64_t wide;
+        uint32_t narrow;
+        memcpy(&narrow, elements, sizeof(narrow));
+        if (bytes == sizeof(narrow)) {
+                for (size_t i = 1; i < n; i++)
+                        memcpy(elements + i * sizeof(narrow), &narrow, sizeof(narrow));
+                return;
+        }
+        memcpy(&wide, elements, sizeof(wide));
+        for (size_t i = 1; i < n; i++)
+                memcpy(elements + i * sizeof(wide), &wide, sizeof(wide));
+}
+
 static void load_elements(const TileValue *value, const char *from, int64_t stride, size_t n, void *to)
 {
         if (!value->is_mask) {
-                tile_loaders[value->class][value->dtype](from, stride, n, to);
+                tile_loaders[value->class][value->dtype](from, stride, stride == 0 ? 1 : n, to);
+                if (stride == 0)
+                        repeat_element(tile_bytes[value->class], n, to);
                 return;
         }
         uint8_t *mask = to;
@@ -149,12 +166,6 @@ static void run_loop(Run *run, const TileStep *step, Frame *frame)
         step->loop(&tile);
 }
 
-static void round_tile(TileClass class, Dtype to, const void *from, size_t n, Frame *frame, void *out)
-{
-        tile_storers[class][to](from, n, frame->scratch, dtype_info[to].bytes);
-        tile_loaders[class][to](frame->scratch, dtype_info[to].bytes, n, out);
-}
-
 static void run_convert(const TileProgram *program, const TileStep *step, Frame *frame)
 {
         const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
@@ -172,7 +183,7 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
                                                           out);
         }
         if (step->round_to != DTYPE_NONE)
-                round_tile(value->class, step->round_to, out, n, frame, out);
+                tile_round(value->class, step->round_to, out, n, frame->scratch, out);
 }
 
 // As copies do: stored from the source's class, loaded into the result's.
@@ -230,8 +241,8 @@ static void run_step(Run *run, const TileStep *step, Frame *frame)
                         frame->at[step->in[0]], frame->n_run, frame->at[step->out], 1);
                 return;
         case STEP_ROUND:
-                round_tile(program->values[step->out].class, step->round_to, frame->at[step->in[0]],
-                           frame->n_run, frame, frame->at[step->out]);
+                tile_round(program->values[step->out].class, step->round_to, frame->at[step->in[0]],
+                           frame->n_run, frame->scratch, frame->at[step->out]);
                 return;
         case STEP_CAST:
                 run_cast(program, step, frame);
@@ -253,8 +264,11 @@ static void load_uniform(const Run *run, Frame *frame)
                         continue;
                 frame->single[i] = &value->number;
                 if (value->kind == TILE_INPUT) {
-                        load_elements(value, run->in[value->operand], 0, 1, &frame->elements[value->operand]);
-                        frame->single[i] = &frame->elements[value->operand];
+                        PointParam *element = &frame->elements[i], scratch;
+                        load_elements(value, run->in[value->operand], 0, 1, element);
+                        if (value->round_to != DTYPE_NONE)
+                                tile_round(value->class, value->round_to, element, 1, &scratch, element);
+                        frame->single[i] = element;
                 }
                 if (!value->filled)
                         continue;

@@ -48,6 +48,9 @@ static const Function functions[] = {
         { "silu", &point_silu, silu, 0 }, { "erf", &point_erf, erf, 0 },
         { "gelu", &point_gelu, gelu, 0 }, { "gelu_tanh", &point_gelu_tanh, gelu_tanh, 0 },
         { "sin", &point_sin, sin, 0 },    { "cos", &point_cos, cos, 0 },
+        { "tan", &point_tan, tan, 0 },    { "atan", &point_atan, atan, 0 },
+        { "asin", &point_asin, asin, 0 }, { "acos", &point_acos, acos, 0 },
+        { "sinh", &point_sinh, sinh, 0 }, { "cosh", &point_cosh, cosh, 0 },
 };
 
 static double function_ns(const Function *function)

@@ -90,6 +90,9 @@ static const Function functions[] = {
         { "tanh", &point_tanh, tanh, 2.5, false }, { "sigmoid", &point_sigmoid, sigmoid, 2, true },
         { "silu", &point_silu, silu, 2.5, true },  { "erf", &point_erf, erf, 2, false },
         { "sin", &point_sin, sin, 2, false },      { "cos", &point_cos, cos, 2, false },
+        { "tan", &point_tan, tan, 4, false },      { "atan", &point_atan, atan, 2.5, false },
+        { "asin", &point_asin, asin, 3, false },   { "acos", &point_acos, acos, 3, false },
+        { "sinh", &point_sinh, sinh, 4, false },   { "cosh", &point_cosh, cosh, 4, false },
         { "sqrt", &point_sqrt, sqrt, 0.5, false }, { "rsqrt", &point_rsqrt, rsqrt, 1.5, false },
 };
 
@@ -215,13 +218,76 @@ Test(vector_math, bits_depend_neither_on_the_position_nor_on_the_set)
         }
 }
 
+// ---- two operands ----
+typedef struct Pairwise {
+        const char *name;
+        const PointKernel *kernel;
+        double (*exact)(double, double);
+        double most; // ULP; 0: the bits of the portable form
+} Pairwise;
+static const Pairwise pairwise[] = {
+        {
+                "pow",
+                &point_pow,
+                pow,
+                1,
+        },
+        { "atan2", &point_atan2, atan2, 3 },
+        { "fmod", &point_fmod, fmod, 0 },
+        { "remainder", &point_remainder, NULL, 0 },
+        { "div_floor", &point_div_floor, NULL, 0 },
+};
+
+// Of all exponents, of a few, near whole numbers, and special ones.
+static float operand(uint64_t *state)
+{
+        static const float special[] = { 0,         -0.0F,      1,     -1, INFINITY, -INFINITY, NAN,
+                                         0x1p-149F, -0x1p-127F, 3e38F, 2,  3,        0.5F };
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        uint32_t bits = (uint32_t)(*state >> 32), kind = (uint32_t)(*state >> 24) & 15;
+        float near = (float)(int32_t)bits / 0x1p24F;
+        return kind == 0  ? special[bits % ARRAY_LENGTH(special)]
+               : kind < 5 ? of_bits(bits)
+               : kind < 9 ? rintf(near)
+                          : near;
+}
+
+static void check_pairs(const Pairwise *function, Isa isa, uint64_t *state)
+{
+        float x[BLOCK], y[BLOCK], got[BLOCK], want[BLOCK];
+        for (int i = 0; i < BLOCK; i++) {
+                x[i] = operand(state);
+                y[i] = i % 7 == 3 ? x[i] * (float)(i % 5) : operand(state);
+        }
+        apply(function->kernel, isa, (const float *[]){ x, y, x }, BLOCK, got);
+        apply(function->kernel, ISA_PORTABLE, (const float *[]){ x, y, x }, BLOCK, want);
+        for (int i = 0; i < BLOCK; i++) {
+                bool same = isnan(want[i]) ? isnan(got[i]) : bits_of(want[i]) == bits_of(got[i]);
+                if (!same && function->most > 0)
+                        same = ulps(got[i], function->exact((double)x[i], (double)y[i])) <= function->most;
+                cr_assert(same, "%s(%a, %a) is %a in set %d, %a by libm", function->name, (double)x[i],
+                          (double)y[i], (double)got[i], (int)isa, (double)want[i]);
+        }
+}
+
+Test(vector_math, functions_of_two_operands_are_those_of_libm)
+{
+        for (Isa isa = ISA_AVX2; isa <= widest(); isa++) {
+                uint64_t state = 1;
+                for (size_t i = 0; i < ARRAY_LENGTH(pairwise); i++)
+                        for (int round = 0; round < 300; round++)
+                                check_pairs(&pairwise[i], isa, &state);
+        }
+}
+
 // ---- all rows ----
 typedef struct Named {
         const char *name;
         const PointKernel *kernel;
 } Named;
 #define POINT1(name, ...)  { #name, &point_##name },
-#define POINT1T(name, ...) { #name, &point_##name },
+#define POINT1V(name, ...) { #name, &point_##name },
+#define POINT2V(name, ...) { #name, &point_##name },
 #define POINT1M(name, ...) { #name, &point_##name },
 #define POINT2(name, ...)  { #name, &point_##name },
 #define POINT2M(name, ...) { #name, &point_##name },

@@ -83,6 +83,16 @@ def cos_rest(s):
     return (mpmath.cos(mpmath.sqrt(s)) - 1 + s / 2) / s**2
 
 
+def atan_rest(s):
+    x = mpmath.sqrt(s)
+    return (mpmath.atan(x) - x) / (x * s)
+
+
+def asin_rest(s):
+    x = mpmath.sqrt(s)
+    return (mpmath.asin(x) - x) / (x * s)
+
+
 HALF_LN2 = mpmath.log(2) / 2 * mpmath.mpf("1.0005")
 QUARTER_PI = (mpmath.pi / 4 * mpmath.mpf("1.0005")) ** 2
 SQRT2 = mpmath.sqrt(2)
@@ -102,6 +112,9 @@ ROWS = [
      lambda t: mpmath.log(normal_tail(t), 2), lambda t: t * normal_tail(t) + mpmath.mpf(10)**-9, 0, 6, 8),
     ("SIN", "sin(r) = r + r^3 P(r^2)", sin_rest, lambda s: s, 1e-12, QUARTER_PI, 2),
     ("COS", "cos(r) = 1 - r^2 / 2 + r^4 P(r^2)", cos_rest, lambda s: s**2, 1e-12, QUARTER_PI, 2),
+    ("ATAN", "atan(t) = t + t^3 P(t^2), |t| <= tan(pi / 8)", atan_rest, lambda s: s, 1e-12,
+     (SQRT2 - 1)**2 * mpmath.mpf("1.0005"), 3),
+    ("ASIN", "asin(t) = t + t^3 P(t^2), |t| <= 1/2", asin_rest, lambda s: s, 1e-12, 0.25, 4),
 ]
 
 

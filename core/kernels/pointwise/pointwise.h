@@ -72,7 +72,8 @@ struct PointKernel {
 };
 
 #define POINT1(name, ...)  extern const PointKernel point_##name;
-#define POINT1T(name, ...) extern const PointKernel point_##name;
+#define POINT1V(name, ...) extern const PointKernel point_##name;
+#define POINT2V(name, ...) extern const PointKernel point_##name;
 #define POINT1M(name, ...) extern const PointKernel point_##name;
 #define POINT2(name, ...)  extern const PointKernel point_##name;
 #define POINT2M(name, ...) extern const PointKernel point_##name;
@@ -81,7 +82,8 @@ struct PointKernel {
 #include "core/kernels/pointwise/pointwise_activation.def"
 #include "core/kernels/pointwise/pointwise_binary.def"
 #undef POINT1
-#undef POINT1T
+#undef POINT1V
+#undef POINT2V
 #undef POINT1M
 #undef POINT2
 #undef POINT2M

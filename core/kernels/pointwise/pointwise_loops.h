@@ -19,6 +19,16 @@
 #undef log1p
 #undef tanh
 #undef erf
+#undef sinh
+#undef cosh
+#undef atan
+#undef asin
+#undef acos
+#define sinh(x)         _Generic((x), float : vm_sinh, default : (sinh))(x)
+#define cosh(x)         _Generic((x), float : vm_cosh, default : (cosh))(x)
+#define atan(x)         _Generic((x), float : vm_atan, default : (atan))(x)
+#define asin(x)         _Generic((x), float : vm_asin, default : (asin))(x)
+#define acos(x)         _Generic((x), float : vm_acos, default : (acos))(x)
 #define exp(x)          _Generic((x), float : vm_exp, default : (exp))(x)
 #define expm1(x)        _Generic((x), float : vm_expm1, default : (expm1))(x)
 #define log(x)          _Generic((x), float : vm_log, default : (log))(x)
@@ -209,37 +219,59 @@ static inline double round_f64(double x, Dtype half)
         POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                            \
         POINT_ROW(name, label, "x", false, classes)
 #ifdef POINT_SUFFIX
-#define POINT1T(name, label, classes, float_formula, int_formula, bool_formula)                              \
-        POINT_TRIG_LOOP(name)                                                                                \
-        POINT_LOOP_1(name, F64, double, T, float_formula)                                                    \
-        POINT_LOOP_1(name, I64, int64_t, T, int_formula)                                                     \
-        POINT_LOOP_1(name, BOOL, uint8_t, T, bool_formula)                                                   \
+#define POINT1V(name, label, classes, float_formula, int_formula, bool_formula)                              \
+        POINT_VECTOR_LOOP(name, 1, (x), float_formula)                                                       \
+        POINT_REST(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                             \
         POINT_ROW(name, label, "x", false, classes)
-// The few elements beyond the range of the vector form are computed again by libm.
-#define POINT_TRIG_LOOP(name)                                                                                \
+#define POINT2V(name, label, classes, float_formula, int_formula, bool_formula)                              \
+        POINT_VECTOR_LOOP(name, 2, (x, y), float_formula)                                                    \
+        POINT_REST(POINT_LOOP_2, name, float_formula, int_formula, bool_formula)                             \
+        POINT_ROW(name, label, "xx", false, classes)
+#define POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)                                     \
+        LOOP(name, F64, double, T, float_formula)                                                            \
+        LOOP(name, I64, int64_t, T, int_formula) LOOP(name, BOOL, uint8_t, T, bool_formula)
+// The few elements beyond the range of the vector form are computed again by the formula. Results may
+// stand where operands do, so a block of these is kept.
+#define POINT_VECTOR_LOOP(name, VALUES, OF, formula)                                                         \
         static void name##_F32(const PointTile *tile)                                                        \
         {                                                                                                    \
-                enum { BLOCK = 256 };                                                                        \
-                for (size_t begin = 0; begin < tile->n; begin += BLOCK) {                                    \
-                        const float *xs = (const float *)tile->in[0] + begin;                                \
-                        float *out = (float *)tile->out + begin, large[BLOCK];                               \
-                        size_t n = tile->n - begin < BLOCK ? tile->n - begin : BLOCK;                        \
-                        int n_large = 0;                                                                     \
+                POINT_NAMES(F32, float)                                                                      \
+                float kept[POINT_MAX_INPUTS][POINT_BLOCK];                                                   \
+                for (size_t begin = 0; begin < tile->n; begin += POINT_BLOCK) {                              \
+                        float *out = (float *)tile->out + begin;                                             \
+                        size_t n = tile->n - begin < POINT_BLOCK ? tile->n - begin : POINT_BLOCK;            \
+                        int n_hard = 0;                                                                      \
+                        keep_block(tile, VALUES, begin, n, kept);                                            \
                         INDEPENDENT_LOOP for (size_t i = 0; i < n; i++)                                      \
                         {                                                                                    \
-                                const float x = xs[i];                                                       \
-                                large[i] = x;                                                                \
-                                n_large += vm_float(vm_bits(x) & INT32_MAX) > VM_TRIG_MOST;                  \
-                                out[i] = vm_##name(x);                                                       \
+                                const T x = kept[0][i], y = kept[VALUES - 1][i];                             \
+                                (void)y;                                                                     \
+                                n_hard += vm_##name##_hard OF;                                               \
+                                out[i] = vm_##name OF;                                                       \
                         }                                                                                    \
-                        for (size_t i = 0; n_large > 0 && i < n; i++) {                                      \
-                                if (vm_float(vm_bits(large[i]) & INT32_MAX) > VM_TRIG_MOST)                  \
-                                        out[i] = name##f(large[i]);                                          \
+                        for (size_t i = 0; n_hard > 0 && i < n; i++) {                                       \
+                                const T x = kept[0][i], y = kept[VALUES - 1][i];                             \
+                                (void)y;                                                                     \
+                                if (vm_##name##_hard OF)                                                     \
+                                        out[i] = (formula);                                                  \
                         }                                                                                    \
                 }                                                                                            \
+                POINT_END                                                                                    \
         }
+enum { POINT_BLOCK = 256 };
+static inline void keep_block(const PointTile *tile, int n_in, size_t begin, size_t n,
+                              float (*kept)[POINT_BLOCK])
+{
+        for (int k = 0; k < n_in; k++) {
+                const float *from = tile->in[k];
+                bool single = tile->uniform == k + 1;
+                for (size_t i = 0; i < n; i++)
+                        kept[k][i] = single ? from[0] : from[begin + i];
+        }
+}
 #else
-#define POINT1T POINT1
+#define POINT1V POINT1
+#define POINT2V POINT2
 #endif
 #define POINT1M(name, label, classes, float_formula, int_formula, bool_formula)                              \
         POINT_MASK_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                       \

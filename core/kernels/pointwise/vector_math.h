@@ -7,7 +7,9 @@
 // NaN, infinities, signed zeros and denormals are as in libm. Largest errors against float64 in
 // ULP, over every 101st float (tests/bench/pointwise.c):
 //     exp 1.03   expm1 1.57   log 0.81   log1p 0.85   tanh 2.48   sigmoid 2.00   silu 2.00
-//     erf 1.04   sin 1.55   cos 1.55
+//     erf 1.04   sin 1.55   cos 1.55   tan 3.69   sinh 2.72   cosh 3.00   atan 2.22   asin 2.26
+//     acos 1.09   pow 1   atan2 3
+// fmod, remainder and the floor of a quotient have the bits of libm.
 // gelu is within 3e-8 + 3e-7 |gelu(x)|.
 #pragma once
 #include <math.h>
@@ -237,21 +239,192 @@ static inline float vm_gelu(float x)
         return VM_FMA(-vm_float(size), tail, vm_float(positive));
 }
 
-// ---- sin, cos ----
-// For |x| up to VM_TRIG_MOST: beyond it the three pieces of pi / 2 do not
-// suffice, and callers use libm.
-#define VM_TRIG_MOST 65536.0F
+// ---- sinh, cosh ----
+// exp(|x|) / 2 as a product of two numbers that do not overflow before it does.
+static inline float vm_half_exp(float size)
+{
+        float root = vm_exp(size * 0.5F);
+        return 0.5F * root * root;
+}
+
+static inline float vm_cosh(float x)
+{
+        float half = vm_half_exp(vm_float(vm_bits(x) & INT32_MAX));
+        return half + 0.25F / half;
+}
+
+static inline float vm_sinh(float x)
+{
+        float size = vm_float(vm_bits(x) & INT32_MAX), m = vm_expm1(size), half = vm_half_exp(size);
+        return vm_copysign(size > 20.0F ? half : 0.5F * (m + m / (m + 1.0F)), x);
+}
+
+// ---- atan, asin, acos ----
+// atan(small / large) for 0 <= small <= large, which is at most pi / 4.
+static inline float vm_atan_ratio(float small, float large)
+{
+        bool upper = small > 0.41421357F * large; // tan(pi / 8)
+        float t = (upper ? small - large : small) / (upper ? small + large : large), s = t * t;
+        float p = VM_FMA(VM_FMA(VM_FMA(ATAN_P3, s, ATAN_P2), s, ATAN_P1), s, ATAN_P0);
+        float angle = VM_FMA(t * s, p, t);
+        return upper ? 0.5F * HALF_PI_0 + (angle + 0.5F * HALF_PI_1) : angle;
+}
+
+static inline float vm_atan(float x)
+{
+        float size = vm_float(vm_bits(x) & INT32_MAX);
+        bool turned = size > 1.0F;
+        float angle = vm_atan_ratio(turned ? 1.0F : size, turned ? size : 1.0F);
+        return vm_copysign(turned ? HALF_PI_0 - (angle - HALF_PI_1) : angle, x);
+}
+
+// For numbers of moderate size, neither of them zero.
+static inline bool vm_atan2_hard(float y, float x)
+{
+        int32_t a = vm_bits(y) & INT32_MAX, b = vm_bits(x) & INT32_MAX;
+        int32_t least = VM_LESS(a, b), most = -VM_LESS(-a, -b);
+        return (least <= vm_bits(0x1p-60F)) | (most >= vm_bits(0x1p60F));
+}
+
+static inline float vm_atan2(float y, float x)
+{
+        float a = vm_float(vm_bits(y) & INT32_MAX), b = vm_float(vm_bits(x) & INT32_MAX);
+        bool turned = a > b;
+        float angle = vm_atan_ratio(turned ? b : a, turned ? a : b);
+        angle = turned ? HALF_PI_0 - (angle - HALF_PI_1) : angle;
+        return vm_copysign(x < 0.0F ? 2 * HALF_PI_0 - (angle - 2 * HALF_PI_1) : angle, y);
+}
+
+// asin(t) for 0 <= t <= 1/2, where s is t^2.
+static inline float vm_asin_small(float t, float s)
+{
+        float p = VM_FMA(VM_FMA(ASIN_P4, s, ASIN_P3), s, ASIN_P2);
+        p = VM_FMA(VM_FMA(p, s, ASIN_P1), s, ASIN_P0);
+        return VM_FMA(t * s, p, t);
+}
+
+// Above 1/2 by asin(x) = pi / 2 - 2 asin(sqrt((1 - x) / 2)).
+static inline float vm_asin(float x)
+{
+        float size = vm_float(vm_bits(x) & INT32_MAX);
+        bool upper = size > 0.5F;
+        float s = upper ? VM_FMA(size, -0.5F, 0.5F) : size * size;
+        float angle = vm_asin_small(upper ? sqrtf(s) : size, s);
+        return vm_copysign(upper ? HALF_PI_0 - (angle + angle - HALF_PI_1) : angle, x);
+}
+
+static inline float vm_acos(float x)
+{
+        float size = vm_float(vm_bits(x) & INT32_MAX);
+        bool upper = size > 0.5F;
+        float s = upper ? VM_FMA(size, -0.5F, 0.5F) : size * size;
+        float angle = vm_asin_small(upper ? sqrtf(s) : size, s);
+        float turned = x < 0.0F ? 2 * HALF_PI_0 - (angle + angle - 2 * HALF_PI_1) : angle + angle;
+        return upper ? turned : HALF_PI_0 - (vm_copysign(angle, x) - HALF_PI_1);
+}
+
+// ---- fmod and what stands on it ----
+// For finite numbers whose quotient is small: there x - q y is exact for q = trunc(x / y), and what
+// the division's rounding made of q is seen in the sign.
+static inline bool vm_fmod_hard(float x, float y)
+{
+        float q = vm_float(vm_bits(x / y) & INT32_MAX);
+        return !(q < 4194304.0F) | !(vm_float(vm_bits(y) & INT32_MAX) < INFINITY);
+}
+
+static inline float vm_fmod(float x, float y)
+{
+        float rest = VM_FMA(-truncf(x / y), y, x);
+        rest = rest != 0.0F && (rest < 0.0F) != (x < 0.0F) ? rest + vm_copysign(y, x) : rest;
+        return vm_copysign(rest, x);
+}
+
+#define vm_remainder_hard vm_fmod_hard
+static inline float vm_remainder(float x, float y)
+{
+        float rest = vm_fmod(x, y);
+        return rest != 0.0F && (rest < 0.0F) != (y < 0.0F) ? rest + y : rest;
+}
+
+#define vm_div_floor_hard vm_fmod_hard
+static inline float vm_div_floor(float x, float y)
+{
+        float rest = vm_fmod(x, y), quotient = (x - rest) / y;
+        quotient = rest != 0.0F && (rest < 0.0F) != (y < 0.0F) ? quotient - 1.0F : quotient;
+        float whole = floorf(quotient), nearest = quotient - whole > 0.5F ? whole + 1.0F : whole;
+        return quotient == 0.0F ? vm_copysign(0.0F, x / y) : nearest;
+}
+
+// ---- pow ----
+// y log2|x| for normal x.
+static inline double vm_power(float x, float y)
+{
+        VmSplit split = vm_split(vm_float(vm_bits(x) & INT32_MAX));
+        double s = ((double)split.m - 1) / ((double)split.m + 1), t = s * s; // log(m) = 2 atanh(s)
+        double p =
+                1 + t * (1 / 3.0 + t * (1 / 5.0 + t * (1 / 7.0 + t * (1 / 9.0 + t * (1 / 11.0 + t / 13)))));
+        return (double)y * ((double)split.e + s * p * 2.885390081777926815);
+}
+
+// For normal x and results in the range of normal numbers.
+static inline bool vm_pow_hard(float x, float y)
+{
+        double power = vm_power(x, y);
+        float size = vm_float(vm_bits(x) & INT32_MAX);
+        return !(size >= 0x1p-126F) | !(size < INFINITY) | !(power < 126) | !(power > -126);
+}
+
+static inline float vm_pow(float x, float y)
+{
+        const double magic = 0x1.8p52;
+        double power = vm_power(x, y), n = power + magic - magic, r = (power - n) * 0.693147180559945309;
+        double p = 1 + r / 7 * (1 + r / 8);
+        p = 1 + r * (1 + r / 2 * (1 + r / 3 * (1 + r / 4 * (1 + r / 5 * (1 + r / 6 * p)))));
+        float result = (float)p * vm_with_exponent((int32_t)(n > 126 || n < -126 ? 0 : n) + 127);
+        // Of a negative number: NaN if y is not whole; larger floats than 2^24 are even.
+        float parity = vm_float(vm_bits(y) & INT32_MAX) < 0x1p24F ? y : 0.0F;
+        int32_t odd = (int32_t)((uint32_t)(int32_t)parity << 31);
+        float negative = rintf(y) == y ? vm_float(vm_bits(result) ^ odd) : NAN;
+        return x < 0.0F ? negative : result;
+}
+
+// ---- sin, cos, tan ----
+// For |x| up to 65536: beyond it the three pieces of pi / 2 do not suffice.
+static inline bool vm_sin_hard(float x)
+{
+        return vm_float(vm_bits(x) & INT32_MAX) > 65536.0F;
+}
+#define vm_cos_hard vm_sin_hard
+#define vm_tan_hard vm_sin_hard
+
+typedef struct VmAngle {
+        float sine, cosine; // of x without `quadrant` times pi / 2
+        int32_t quadrant;
+} VmAngle;
+
+static inline VmAngle vm_angle(float x)
+{
+        float shifted = VM_FMA(x, 0.636619772367581343F, VM_MAGIC), n = shifted - VM_MAGIC;
+        float r = VM_FMA(n, -HALF_PI_2, VM_FMA(n, -HALF_PI_1, VM_FMA(n, -HALF_PI_0, x))), s = r * r;
+        float sine = VM_FMA(r * s, VM_FMA(VM_FMA(SIN_P2, s, SIN_P1), s, SIN_P0), r);
+        float cosine = VM_FMA(s * s, VM_FMA(VM_FMA(COS_P2, s, COS_P1), s, COS_P0), VM_FMA(s, -0.5F, 1.0F));
+        return (VmAngle){ n == 0.0F ? vm_copysign(sine, x) : sine, cosine, vm_bits(shifted) };
+}
 
 // sin(x + quarter pi / 2)
 static inline float vm_sin_shifted(float x, int32_t quarter)
 {
-        float shifted = VM_FMA(x, 0.636619772367581343F, VM_MAGIC), n = shifted - VM_MAGIC;
-        int32_t quadrant = vm_bits(shifted) + quarter;
-        float r = VM_FMA(n, -HALF_PI_2, VM_FMA(n, -HALF_PI_1, VM_FMA(n, -HALF_PI_0, x))), s = r * r;
-        float sine = VM_FMA(r * s, VM_FMA(VM_FMA(SIN_P2, s, SIN_P1), s, SIN_P0), r);
-        float cosine = VM_FMA(s * s, VM_FMA(VM_FMA(COS_P2, s, COS_P1), s, COS_P0), VM_FMA(s, -0.5F, 1.0F));
-        float chosen = (quadrant & 1) != 0 ? cosine : n == 0.0F && quarter == 0 ? vm_copysign(sine, x) : sine;
+        VmAngle angle = vm_angle(x);
+        int32_t quadrant = angle.quadrant + quarter;
+        float chosen = (quadrant & 1) != 0 ? angle.cosine : angle.sine;
         return vm_float(vm_bits(chosen) ^ (int32_t)((uint32_t)(quadrant & 2) << 30));
+}
+
+static inline float vm_tan(float x)
+{
+        VmAngle angle = vm_angle(x);
+        bool odd = (angle.quadrant & 1) != 0;
+        return (odd ? -angle.cosine : angle.sine) / (odd ? angle.sine : angle.cosine);
 }
 
 static inline float vm_sin(float x)

@@ -230,8 +230,8 @@ static inline double round_f64(double x, Dtype half)
 #define POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)                                     \
         LOOP(name, F64, double, T, float_formula)                                                            \
         LOOP(name, I64, int64_t, T, int_formula) LOOP(name, BOOL, uint8_t, T, bool_formula)
-// The few elements beyond the range of the vector form are computed again by the formula. Results may
-// stand where operands do, so a block of these is kept.
+// The few elements beyond the range of the vector form are computed again by the formula. Results
+// may stand where operands do, so a block of these is kept.
 #define POINT_VECTOR_LOOP(name, VALUES, OF, formula)                                                         \
         static void name##_F32(const PointTile *tile)                                                        \
         {                                                                                                    \

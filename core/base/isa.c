@@ -13,12 +13,21 @@
 
 static const char *const names[ISA_COUNT] = { "portable", "avx2", "avx512", "avx512_vnni", "avx512_bf16" };
 
+#if defined(__x86_64__)
+// Compilers do not all know it by name. Where AVX2 may be used, it may.
+static bool has_f16c(void)
+{
+        unsigned a, b, c, d;
+        return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 Isa isa_machine(void)
 {
         Isa isa = ISA_PORTABLE;
 #if defined(__x86_64__)
         if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_f16c())
                 isa = ISA_AVX2;
         if (isa == ISA_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
             __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&

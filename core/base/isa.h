@@ -10,7 +10,7 @@
 // Each set holds all features of the sets before it.
 typedef enum Isa {
         ISA_PORTABLE,    // what the compiler's target has anyway; also: no products by oneDNN
-        ISA_AVX2,        // AVX2, FMA, BMI 1 and 2: x86-64-v3 as far as kernels care
+        ISA_AVX2,        // AVX2, FMA, F16C, BMI 1 and 2: x86-64-v3 as far as kernels care
         ISA_AVX512,      // AVX-512 F, BW, CD, DQ, VL: x86-64-v4
         ISA_AVX512_VNNI, // ... and VNNI: Ice Lake, Cascade Lake
         ISA_AVX512_BF16, // ... and BF16

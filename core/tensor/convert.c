@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include "core/tensor/half.h"
+#include "core/tensor/halves.h"
 
 // PyTorch converts these three by code of its own, in which NaN is 0.
 static inline int64_t nanless_to_i64(float value)
@@ -142,7 +143,10 @@ static inline uint64_t float_to_u64(float value)
 #define WRITE_F8E5M2FNUZ(x) float_to_float8(&float8_e5m2fnuz, (float)(x))
 #define WRITE_F8E8M0FNU(x)  float_to_e8m0((float)(x))
 
-#define ELEMENT_TABLE(ROW, CLASS, class_type)                                                                \
+#define HALF_TABLE(ROW, CLASS, class_type)                                                                   \
+        ROW(CLASS, class_type, F16, uint16_t)                                                                \
+        ROW(CLASS, class_type, BF16, uint16_t)
+#define OTHER_TABLE(ROW, CLASS, class_type)                                                                  \
         ROW(CLASS, class_type, BOOL, uint8_t)                                                                \
         ROW(CLASS, class_type, U8, uint8_t)                                                                  \
         ROW(CLASS, class_type, I8, int8_t)                                                                   \
@@ -152,8 +156,6 @@ static inline uint64_t float_to_u64(float value)
         ROW(CLASS, class_type, U16, uint16_t)                                                                \
         ROW(CLASS, class_type, U32, uint32_t)                                                                \
         ROW(CLASS, class_type, U64, uint64_t)                                                                \
-        ROW(CLASS, class_type, F16, uint16_t)                                                                \
-        ROW(CLASS, class_type, BF16, uint16_t)                                                               \
         ROW(CLASS, class_type, F32, float)                                                                   \
         ROW(CLASS, class_type, F64, double)                                                                  \
         ROW(CLASS, class_type, C64, ComplexF32)                                                              \
@@ -163,6 +165,9 @@ static inline uint64_t float_to_u64(float value)
         ROW(CLASS, class_type, F8E4M3FNUZ, uint8_t)                                                          \
         ROW(CLASS, class_type, F8E5M2FNUZ, uint8_t)                                                          \
         ROW(CLASS, class_type, F8E8M0FNU, uint8_t)
+#define ELEMENT_TABLE(ROW, CLASS, class_type)                                                                \
+        HALF_TABLE(ROW, CLASS, class_type)                                                                   \
+        OTHER_TABLE(ROW, CLASS, class_type)
 
 #define DEFINE_LOADER(CLASS, class_type, DTYPE, type)                                                        \
         static void load_##CLASS##_##DTYPE(const void *from, int64_t stride, size_t n, void *tile)           \
@@ -239,10 +244,26 @@ ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
 ELEMENT_TABLE(DEFINE_COMPLEX_STORER, C64, ComplexF32)
 ELEMENT_TABLE(DEFINE_COMPLEX_STORER, C128, ComplexF64)
 
-#define LOADER_NAME(CLASS, class_type, DTYPE, type) [DTYPE_##DTYPE] = load_##CLASS##_##DTYPE,
-#define STORER_NAME(CLASS, class_type, DTYPE, type) [DTYPE_##DTYPE] = store_##CLASS##_##DTYPE,
+// Halves to and from float32: runs on wide registers where there are any.
+#define DEFINE_HALF(CLASS, class_type, DTYPE, type)                                                          \
+        static void load_half_##DTYPE(const void *from, int64_t stride, size_t n, void *tile)                \
+        {                                                                                                    \
+                if (stride != (int64_t)sizeof(type) || !halves_widen(DTYPE_##DTYPE, from, n, tile))          \
+                        load_##CLASS##_##DTYPE(from, stride, n, tile);                                       \
+        }                                                                                                    \
+        static void store_half_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)                 \
+        {                                                                                                    \
+                if (stride != (int64_t)sizeof(type) || !halves_narrow(DTYPE_##DTYPE, tile, n, to))           \
+                        store_##CLASS##_##DTYPE(tile, n, to, stride);                                        \
+        }
+HALF_TABLE(DEFINE_HALF, F32, float)
+
+#define HALF_LOADER_NAME(CLASS, class_type, DTYPE, type) [DTYPE_##DTYPE] = load_half_##DTYPE,
+#define HALF_STORER_NAME(CLASS, class_type, DTYPE, type) [DTYPE_##DTYPE] = store_half_##DTYPE,
+#define LOADER_NAME(CLASS, class_type, DTYPE, type)      [DTYPE_##DTYPE] = load_##CLASS##_##DTYPE,
+#define STORER_NAME(CLASS, class_type, DTYPE, type)      [DTYPE_##DTYPE] = store_##CLASS##_##DTYPE,
 const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT] = {
-        [TILE_F32] = { ELEMENT_TABLE(LOADER_NAME, F32, float) },
+        [TILE_F32] = { HALF_TABLE(HALF_LOADER_NAME, F32, float) OTHER_TABLE(LOADER_NAME, F32, float) },
         [TILE_F64] = { ELEMENT_TABLE(LOADER_NAME, F64, double) },
         [TILE_I64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
         [TILE_U64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
@@ -250,7 +271,7 @@ const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_C128] = { ELEMENT_TABLE(LOADER_NAME, C128, ComplexF64) },
 };
 const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
-        [TILE_F32] = { ELEMENT_TABLE(STORER_NAME, F32, float) },
+        [TILE_F32] = { HALF_TABLE(HALF_STORER_NAME, F32, float) OTHER_TABLE(STORER_NAME, F32, float) },
         [TILE_F64] = { ELEMENT_TABLE(STORER_NAME, F64, double) },
         [TILE_I64] = { ELEMENT_TABLE(STORER_NAME, I64, int64_t) },
         [TILE_U64] = { ELEMENT_TABLE(STORER_NAME, U64, uint64_t) },

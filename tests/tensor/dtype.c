@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/base/memory.h"
+#include "core/tensor/half.h"
+#include "core/tensor/halves.h"
 #include "core/tensor/tensor.h"
 
 typedef struct PromoteRow {
@@ -138,6 +140,33 @@ Test(dtype, floats_between_two_halfs_go_to_the_nearer_and_ties_to_the_even_one)
                 cr_assert_eq(f32_to_f16(nextafterf(middle, low)), bits);
                 cr_assert_eq(f32_to_f16(nextafterf(middle, high)), bits + 1);
                 cr_assert_eq(f32_to_f16(-middle), 0x8000 + bits + (bits & 1));
+        }
+}
+
+// Around every boundary between two halves, and every NaN: runs of eight and a rest.
+Test(dtype, runs_of_halfs_have_the_bits_of_single_ones)
+{
+        static const uint16_t low[] = { 0,      1,      0xfff,  0x1000, 0x1001, 0x2000, 0x3000, 0x7fff,
+                                        0x8000, 0x8001, 0x9000, 0xb000, 0xd000, 0xf000, 0xffff };
+        enum { N = ARRAY_LENGTH(low) };
+        for (int type = 0; type < 2; type++) {
+                Dtype half = type == 0 ? DTYPE_F16 : DTYPE_BF16;
+                for (uint32_t high = 0; high <= UINT16_MAX; high++) {
+                        uint16_t narrow[N], halves[N], want_narrow[N];
+                        float floats[N], wide[N], want_wide[N];
+                        for (uint32_t i = 0; i < N; i++) {
+                                FloatBits bits = { .u = high << 16 | low[i] };
+                                halves[i] = (uint16_t)(high ^ i);
+                                memcpy(&floats[i], &bits.u, sizeof(bits.u));
+                                want_narrow[i] = type == 0 ? float_to_half(bits.f) : float_to_bfloat(bits.f);
+                                want_wide[i] =
+                                        type == 0 ? half_to_float(halves[i]) : bfloat_to_float(halves[i]);
+                        }
+                        if (!halves_narrow(half, floats, N, narrow) || !halves_widen(half, halves, N, wide))
+                                return; // this machine has no wide registers
+                        cr_assert(memcmp(narrow, want_narrow, sizeof(narrow)) == 0, "%x", high);
+                        cr_assert(memcmp(wide, want_wide, sizeof(wide)) == 0, "%x", high);
+                }
         }
 }
 

@@ -12,10 +12,10 @@ typedef enum SortKind {
         SORT_INDICES,
         SORT_TOP,
         // one element of each row
+        SORT_MIDDLE,
+        SORT_NANMIDDLE,
         SORT_VALUE,
-        SORT_MEDIAN,
-        SORT_NANMEDIAN,
-        SORT_MODE
+        SORT_COMMON
 } SortKind;
 
 typedef struct SortRow {
@@ -27,7 +27,7 @@ typedef struct SortRow {
 typedef struct SortArgs {
         int dim;
         bool descending;
-        int64_t n, n_out, pick; // row length; of the result; which one kthvalue and median take
+        int64_t n, n_out, pick; // row length; of the result; which one kthvalue takes
 } SortArgs;
 
 static int64_t row_length(const TensorMeta *self, int dim)
@@ -68,13 +68,13 @@ static Status sort_args(const OpCall *call, SortArgs *out)
                                     "kthvalue(): selected number k out of range for dimension %d", out->dim);
                 out->pick--;
                 break;
-        case SORT_MEDIAN:
-        case SORT_NANMEDIAN:
-        case SORT_MODE:
+        case SORT_MIDDLE:
+        case SORT_NANMIDDLE:
+        case SORT_COMMON:
                 if (out->n == 0)
                         return fail(STATUS_INDEX, "%s(): Expected reduction dim %d to have non-zero size.",
                                     call->schema->name, out->dim);
-                out->pick = (out->n - 1) / 2;
+                out->n_out = row->kind == SORT_COMMON ? out->n : 1;
                 break;
         default:
                 break;
@@ -89,7 +89,7 @@ static Status sort_infer(OpCall *call)
         SortArgs args;
         TRY(sort_args(call, &args));
         TensorMeta meta = *self;
-        if (row->kind >= SORT_VALUE) {
+        if (row->kind >= SORT_MIDDLE) {
                 reduce_meta(self, self->rank == 0 ? 0 : 1u << args.dim,
                             arg_bool(call, row->keepdim_arg, false), self->dtype, &meta);
         } else if (row->kind == SORT_TOP) {
@@ -126,15 +126,7 @@ static Cost sort_cost(const OpCall *call)
         return (Cost){ .flops = saturating_product(n, levels), .bytes = bytes };
 }
 
-static bool is_nan_at(Dtype dtype, const void *values, int64_t last)
-{
-        if (dtype == DTYPE_I64)
-                return false;
-        double value = compute_as_f64(dtype, values, last);
-        return value != value;
-}
-
-// One element of each row of sort_rows(), for kthvalue, medians and mode.
+// One element of each row of sort_rows(), for kthvalue and mode.
 typedef struct Pick {
         const SortArgs *args;
         SortKind kind;
@@ -143,29 +135,6 @@ typedef struct Pick {
         void *out_values;
         int64_t *out_indices;
 } Pick;
-
-// NaN decides a median: the first one of the row is taken.
-static int64_t pick_median(const Pick *pick, Work *work, int64_t base)
-{
-        const SortTask *sorted = pick->sorted;
-        int64_t n = pick->args->n, inner = sorted->inner, at = base;
-        if (!is_nan_at(sorted->dtype, sorted->values, base + (n - 1) * inner))
-                return base + pick->args->pick * inner;
-        while (!work_stops(work, 1) && !is_nan_at(sorted->dtype, sorted->values, at))
-                at += inner;
-        return at;
-}
-
-// NaNs come last and do not count.
-static int64_t pick_nanmedian(const Pick *pick, Work *work, int64_t base)
-{
-        const SortTask *sorted = pick->sorted;
-        int64_t n = pick->args->n, inner = sorted->inner;
-        while (n > 1 && !work_stops(work, 1) &&
-               is_nan_at(sorted->dtype, sorted->values, base + (n - 1) * inner))
-                n--;
-        return base + (n - 1) / 2 * inner;
-}
 
 static bool is_equal_at(const SortTask *sorted, int64_t a, int64_t b)
 {
@@ -193,16 +162,8 @@ static int64_t pick_mode(const Pick *pick, Work *work, int64_t base)
 
 static int64_t pick_at(const Pick *pick, Work *work, int64_t base)
 {
-        switch (pick->kind) {
-        case SORT_MEDIAN:
-                return pick_median(pick, work, base);
-        case SORT_NANMEDIAN:
-                return pick_nanmedian(pick, work, base);
-        case SORT_MODE:
-                return pick_mode(pick, work, base);
-        default:
-                return base + pick->args->pick * pick->sorted->inner;
-        }
+        return pick->kind == SORT_COMMON ? pick_mode(pick, work, base)
+                                         : base + pick->args->pick * pick->sorted->inner;
 }
 
 static Status pick_elements(const RunContext *ctx, const Pick *pick)
@@ -240,7 +201,11 @@ static SortWay sort_way(const OpCall *call)
                 return arg_bool(call, TOPK_SORTED, true) ? SORT_FIRST : SORT_SELECT;
         case SORT_VALUE:
                 return SORT_KTH;
-        case SORT_MODE:
+        case SORT_MIDDLE:
+                return SORT_MEDIAN;
+        case SORT_NANMIDDLE:
+                return SORT_NANMEDIAN;
+        case SORT_COMMON:
                 return SORT_LIKE_MODE;
         default:
                 return SORT_STABLE;
@@ -330,11 +295,11 @@ static const SortRow sort_plain = { .kind = SORT, PLAIN }, sort_stable = { .kind
                      argsort_stable = { .kind = SORT_INDICES, STABLE },
                      top = { .kind = SORT_TOP, .dim_arg = TOPK_DIM },
                      kth = { .kind = SORT_VALUE, .dim_arg = KTHVALUE_DIM, .keepdim_arg = KTHVALUE_KEEPDIM },
-                     median = { .kind = SORT_MEDIAN, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM },
-                     nanmedian = { .kind = SORT_NANMEDIAN,
+                     median = { .kind = SORT_MIDDLE, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM },
+                     nanmedian = { .kind = SORT_NANMIDDLE,
                                    .dim_arg = MEDIAN_DIM,
                                    .keepdim_arg = MEDIAN_KEEPDIM },
-                     mode = { .kind = SORT_MODE, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM };
+                     mode = { .kind = SORT_COMMON, .dim_arg = MEDIAN_DIM, .keepdim_arg = MEDIAN_KEEPDIM };
 #undef PLAIN
 #undef STABLE
 #define SORT_OP(schema, row_)                                                                                \

@@ -94,3 +94,81 @@ Test(sort, integers_keep_their_full_range)
         static const int64_t want[] = { INT64_MIN, -1, 0, 5, INT64_MAX };
         cr_assert(memcmp(values, want, sizeof(want)) == 0);
 }
+
+// ---- one long row of a dtype ----
+static void fill_row(Sample *sample, Dtype dtype, int64_t n, void *row)
+{
+        int spread = (int)sample_int(sample, 0, 2); // few different values, many, any bits
+        bool nans = sample_int(sample, 0, 2) == 0;
+        for (int64_t i = 0; i < n; i++) {
+                int64_t whole = spread == 0   ? sample_int(sample, -3, 3)
+                                : spread == 1 ? sample_int(sample, -300000, 300000)
+                                              : (int64_t)sample_bits(sample);
+                double value = (double)whole * 0x1p-40;
+                if (nans && sample_int(sample, 0, 9) == 0)
+                        value = NAN;
+                if (dtype == DTYPE_I64)
+                        ((int64_t *)row)[i] = whole;
+                else
+                        element_from_f64(dtype, (char *)row + i * dtype_info[dtype].bytes, value);
+        }
+}
+
+static bool comes_before(Dtype dtype, const void *row, int64_t a, int64_t b)
+{
+        if (dtype == DTYPE_I64)
+                return ((const int64_t *)row)[a] < ((const int64_t *)row)[b];
+        return dtype == DTYPE_F32 ? less((double)((const float *)row)[a], (double)((const float *)row)[b])
+                                  : less(((const double *)row)[a], ((const double *)row)[b]);
+}
+
+static void sort_one(Dtype dtype, SortWay way, int64_t n, const void *row, int64_t *indices)
+{
+        TensorMeta meta;
+        meta_init(&meta, dtype, 1, &n);
+        RowPlan plan;
+        row_plan(&plan, &meta, 1, true);
+        SortTask task = { .dtype = dtype,
+                          .way = way,
+                          .inner = 1,
+                          .n_out = way == SORT_STABLE ? n : 1,
+                          .indices = indices };
+        cr_assert_eq(sort_rows(NULL, &plan, &task, row), STATUS_OK);
+}
+
+// Medians against the sorted row.
+static void check_row(Sample *sample, Dtype dtype, int64_t n)
+{
+        size_t bytes = (size_t)(n * dtype_info[dtype].bytes);
+        char *row = guarded_new(bytes);
+        int64_t *order = guarded_new((size_t)n * 8), median, nanmedian, n_numbers = 0;
+        _cleanup_(freep) bool *seen = calloc((size_t)n, sizeof(bool));
+        fill_row(sample, dtype, n, row);
+        sort_one(dtype, SORT_STABLE, n, row, order);
+        for (int64_t i = 0; i < n; i++) {
+                cr_assert(order[i] >= 0 && order[i] < n && !seen[order[i]]);
+                seen[order[i]] = true;
+                if (i > 0 && !comes_before(dtype, row, order[i - 1], order[i]))
+                        cr_assert(!comes_before(dtype, row, order[i], order[i - 1]) &&
+                                  order[i - 1] < order[i]);
+                n_numbers += dtype == DTYPE_I64 ||
+                             !isnan(element_as_f64(dtype, row + i * dtype_info[dtype].bytes));
+        }
+        sort_one(dtype, SORT_MEDIAN, n, row, &median);
+        sort_one(dtype, SORT_NANMEDIAN, n, row, &nanmedian);
+        cr_assert_eq(median, order[n_numbers < n ? n_numbers : (n - 1) / 2]);
+        cr_assert_eq(nanmedian, order[n_numbers == 0 ? 0 : (n_numbers - 1) / 2]);
+        guarded_check(row, bytes);
+        guarded_check(order, (size_t)n * 8);
+}
+
+Test(sort, long_rows_and_medians_of_all_rows_are_those_of_a_stable_sort)
+{
+        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F64, DTYPE_I64 };
+        Sample sample = { 73 };
+        for (int round = 0; round < 240; round++)
+                check_row(&sample, dtypes[round % 3],
+                          round < 120 ? sample_int(&sample, 1, 40) : sample_int(&sample, 240, 900));
+        for (int round = 0; round < 9; round++)
+                check_row(&sample, dtypes[round % 3], sample_int(&sample, 32700, 34000));
+}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // sort.c: values become unsigned keys whose order is the wanted one (floats: sign folded, NaN on
 // top, zeros alike; descending: complemented), so that a stable sort of (key, index) is all that
-// remains: insertion for short rows, merge sort for others. The first elements of a row are those
-// that PyTorch selects (select.h): where few of many are asked for, by a heap of that many, kept
-// while the row goes by.
+// remains: insertion for very short rows, merge sort for short ones, and for others a radix sort of
+// the bits that differ. Medians are selected by digits, from the highest on. The first elements of
+// a row are those that PyTorch selects (select.h): where few of many are asked for, by a heap of
+// that many, kept while the row goes by.
 #include "core/kernels/reduce/sort.h"
 #include <string.h>
 #include "core/kernels/reduce/select.h"
@@ -15,6 +16,8 @@ typedef struct SortRun {
 } SortRun;
 
 enum { INSERTION = 24, MERGE_STEPS = 4, MANY_TIMES = 64 };
+// Digits of the keys, in bits; rows of at least RADIX_LEAST items are sorted by them.
+enum { DIGIT = 8, WIDE_DIGIT = 11, RADIX_LEAST = 256, MANY_ITEMS = 32768, RADIX_STEPS = 4 };
 
 static uint64_t key_f64(double value)
 {
@@ -83,6 +86,100 @@ static SortItem *merge_sort(Work *work, SortItem *items, SortItem *other, int64_
         return items;
 }
 
+// ---- by digits of the keys ----
+typedef struct Digit {
+        uint64_t base; // subtracted from keys
+        int shift, width;
+} Digit;
+
+static inline size_t digit_of(uint64_t key, const Digit *digit)
+{
+        return (key - digit->base) >> digit->shift & (((uint64_t)1 << digit->width) - 1);
+}
+
+// The least key, and the bits that are set in what the others are above it.
+static uint64_t used_bits(Work *work, const SortItem *items, int64_t n, uint64_t *out_least)
+{
+        uint64_t least = UINT64_MAX, bits = 0;
+        for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
+                for (int64_t i = at; i < end; i++)
+                        least = MIN(least, items[i].key);
+        for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
+                for (int64_t i = at; i < end; i++)
+                        bits |= items[i].key - least;
+        *out_least = least;
+        return bits;
+}
+
+// Stable by one digit.
+static void radix_pass(Work *work, const SortItem *items, int64_t n, Digit digit, SortItem *out)
+{
+        int64_t places[1 << WIDE_DIGIT] = { 0 }, sum = 0;
+        for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
+                for (int64_t i = at; i < end; i++)
+                        places[digit_of(items[i].key, &digit)]++;
+        for (int64_t k = 0; k < (int64_t)1 << digit.width; k++) {
+                int64_t count = places[k];
+                places[k] = sum;
+                sum += count;
+        }
+        if (work->stops) // counted in part
+                return;
+        for (int64_t at = 0, end; (end = work_end(work, at, n, RADIX_STEPS)) > at; at = end)
+                for (int64_t i = at; i < end; i++)
+                        out[places[digit_of(items[i].key, &digit)]++] = items[i];
+}
+
+// As merge_sort.
+static SortItem *radix_sort(Work *work, SortItem *items, SortItem *other, int64_t n)
+{
+        Digit digit = { .width = n < MANY_ITEMS ? DIGIT : WIDE_DIGIT };
+        uint64_t bits = used_bits(work, items, n, &digit.base);
+        while (bits >> digit.shift != 0 && !work->stops) {
+                digit.shift += __builtin_ctzll(bits >> digit.shift);
+                radix_pass(work, items, n, digit, other);
+                SortItem *swap = items;
+                items = other;
+                other = swap;
+                digit.shift += digit.width;
+                if (digit.shift >= 64)
+                        break;
+        }
+        return items;
+}
+
+static SortItem *stable_sort(Work *work, SortItem *items, SortItem *other, int64_t n)
+{
+        return n < RADIX_LEAST ? merge_sort(work, items, other, n) : radix_sort(work, items, other, n);
+}
+
+// Key number *inout_kth of the sorted keys. The number becomes the one among those that are equal.
+// Destroys the keys.
+static uint64_t radix_select(Work *work, uint64_t *keys, int64_t n, int64_t *inout_kth)
+{
+        int64_t kth = *inout_kth;
+        Digit digit = { .shift = 64 - DIGIT, .width = DIGIT };
+        for (; digit.shift >= 0 && n > 1; digit.shift -= DIGIT) {
+                int64_t counts[1 << DIGIT] = { 0 }, n_kept = 0;
+                for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
+                        for (int64_t i = at; i < end; i++)
+                                counts[digit_of(keys[i], &digit)]++;
+                if (work->stops)
+                        break;
+                size_t wanted = 0;
+                for (; kth >= counts[wanted]; wanted++)
+                        kth -= counts[wanted];
+                for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
+                        for (int64_t i = at; i < end; i++) {
+                                keys[n_kept] = keys[i];
+                                n_kept += digit_of(keys[i], &digit) == wanted;
+                        }
+                n = counts[wanted];
+        }
+        *inout_kth = kth;
+        return keys[0];
+}
+
 static SortItem item_of(const SortTask *task, const void *row, int64_t i)
 {
         return (SortItem){ key_of(task->dtype, row, i) ^ (task->descending ? UINT64_MAX : 0), i };
@@ -94,6 +191,52 @@ static void read_items(const SortTask *task, Work *work, int64_t n, const void *
                 for (int64_t i = from; i < end; i++)
                         items[i] = item_of(task, row, i);
         }
+}
+
+// Which of the stable sorted row the median is; NaNs are its end.
+static int64_t median_place(const SortTask *task, int64_t n, int64_t n_nans)
+{
+        if (task->way == SORT_MEDIAN && n_nans > 0)
+                return n - n_nans;
+        return (MAX(n - n_nans, (int64_t)1) - 1) / 2;
+}
+
+static bool is_nan_key(const SortTask *task, uint64_t key)
+{
+        return key == UINT64_MAX && task->dtype != DTYPE_I64;
+}
+
+static SortItem *short_median(const SortTask *task, Work *work, int64_t n, const void *row, SortItem *items)
+{
+        int64_t n_nans = 0;
+        read_items(task, work, n, row, items);
+        items = merge_sort(work, items, items + n, n);
+        while (n_nans < n && is_nan_key(task, items[n - 1 - n_nans].key))
+                n_nans++;
+        return items + median_place(task, n, n_nans);
+}
+
+// Selects among keys alone, then looks for the key in the row. Returns the item.
+static SortItem *long_median(const SortTask *task, Work *work, int64_t n, const void *row, SortItem *items)
+{
+        uint64_t *keys = (uint64_t *)(void *)items;
+        int64_t n_nans = 0;
+        for (int64_t at = 0, end; (end = work_end(work, at, n, 2)) > at; at = end) {
+                for (int64_t i = at; i < end; i++) {
+                        keys[i] = key_of(task->dtype, row, i);
+                        n_nans += is_nan_key(task, keys[i]);
+                }
+        }
+        int64_t left = median_place(task, n, n_nans), found = -1;
+        uint64_t key = radix_select(work, keys, n, &left);
+        for (int64_t at = 0, end; found < 0 && (end = work_end(work, at, n, 2)) > at; at = end) {
+                for (int64_t i = at; i < end && found < 0; i++) {
+                        if (key_of(task->dtype, row, i) == key && left-- == 0)
+                                found = i;
+                }
+        }
+        items[0] = (SortItem){ key, found };
+        return items;
 }
 
 static void keep_first(const SortTask *task, Work *work, int64_t n, const void *row, SortItem *heap)
@@ -111,7 +254,7 @@ static SortItem *sort_items(const SortTask *task, Work *work, int64_t n, SortIte
 {
         switch (task->way) {
         case SORT_STABLE:
-                return merge_sort(work, items, items + n, n);
+                return stable_sort(work, items, items + n, n);
         case SORT_FIRST:
                 select_nth(work, items, n, task->n_out - 1);
                 select_sort(work, items, task->n_out - 1);
@@ -124,6 +267,9 @@ static SortItem *sort_items(const SortTask *task, Work *work, int64_t n, SortIte
                 break;
         case SORT_KTH:
                 select_kth(work, items, n, task->kth);
+                break;
+        case SORT_MEDIAN:
+        case SORT_NANMEDIAN:
                 break;
         }
         return items;
@@ -149,8 +295,10 @@ static void sort_row(const void *context, Work *work, int64_t index, int64_t n, 
         SortRun *run = (SortRun *)(uintptr_t)context;
         const SortTask *task = run->task;
         bool is_top = task->way == SORT_FIRST || task->way == SORT_SELECT;
-        bool few = is_top && task->n_out <= n / MANY_TIMES;
-        int64_t n_items = few ? task->n_out : MAX(n, (int64_t)1) * (task->way == SORT_STABLE ? 2 : 1);
+        bool few = is_top && task->n_out <= n / MANY_TIMES,
+             is_median = task->way == SORT_MEDIAN || task->way == SORT_NANMEDIAN,
+             twice = task->way == SORT_STABLE || (is_median && n < RADIX_LEAST);
+        int64_t n_items = few ? task->n_out : MAX(n, (int64_t)1) * (twice ? 2 : 1);
         Scratch scratch;
         if (scratch_init(&scratch, run->ctx, n_items, sizeof(SortItem)) != STATUS_OK) {
                 atomic_store(&run->failed, 1);
@@ -159,6 +307,8 @@ static void sort_row(const void *context, Work *work, int64_t index, int64_t n, 
         SortItem *items = scratch.data;
         if (few) {
                 keep_first(task, work, n, row, items);
+        } else if (is_median) {
+                items = (n < RADIX_LEAST ? short_median : long_median)(task, work, n, row, items);
         } else {
                 read_items(task, work, n, row, items);
                 items = sort_items(task, work, n, items);

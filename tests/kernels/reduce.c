@@ -319,3 +319,53 @@ Test(reduce, scans_run_along_any_dimension)
                 guarded_check(in.data, in.n_bytes);
         }
 }
+
+// [outer][n][inner], and the same rows one after another: by columns, and one by one.
+static void compare_scans(Sample *sample, Dtype dtype, ScanKind kind)
+{
+        int64_t outer = sample_int(sample, 1, 3), n = sample_int(sample, 2, 9),
+                inner = sample_int(sample, 14, 300), total = outer * n * inner,
+                item = dtype_info[dtype].bytes;
+        size_t bytes = (size_t)(total * item);
+        char *data = guarded_new(bytes), *row = guarded_new((size_t)(n * item)), *out = guarded_new(bytes),
+             *want = guarded_new((size_t)(n * item));
+        int64_t *indices = guarded_new((size_t)total * 8), *want_indices = guarded_new((size_t)n * 8);
+        bool single = sample_int(sample, 0, 1) != 0;
+        sample_fill(sample, dtype, data, total);
+        for (int64_t i = 0; i < total && dtype == DTYPE_F32; i += 31)
+                ((float *)(void *)data)[i] = i % 3 == 0 ? NAN : -0.0f;
+        TensorMeta meta;
+        RowPlan plan;
+        meta_init(&meta, dtype, 3, (int64_t[]){ outer, n, inner });
+        row_plan(&plan, &meta, 2, true);
+        Scan scan = { dtype, kind, single, inner, out, indices };
+        cr_assert_eq(scan_run(NULL, &plan, &scan, data), STATUS_OK);
+        meta_init(&meta, dtype, 1, &n);
+        row_plan(&plan, &meta, 1, true);
+        for (int64_t k = 0; k < outer * inner; k++) {
+                int64_t first = k / inner * n * inner + k % inner;
+                for (int64_t i = 0; i < n; i++)
+                        memcpy(row + i * item, data + (first + i * inner) * item, (size_t)item);
+                Scan one = { dtype, kind, single, 1, want, want_indices };
+                cr_assert_eq(scan_run(NULL, &plan, &one, row), STATUS_OK);
+                for (int64_t i = 0; i < n; i++) {
+                        int64_t at = first + i * inner;
+                        cr_assert(memcmp(out + at * item, want + i * item, (size_t)item) == 0);
+                        cr_assert(kind < SCAN_MAX || indices[at] == want_indices[i]);
+                }
+        }
+        guarded_check(data, bytes);
+        guarded_check(row, (size_t)(n * item));
+        guarded_check(out, bytes);
+        guarded_check(want, (size_t)(n * item));
+        guarded_check(indices, (size_t)total * 8);
+        guarded_check(want_indices, (size_t)n * 8);
+}
+
+Test(reduce, scans_of_columns_have_the_bits_of_single_rows)
+{
+        static const Dtype dtypes[] = { DTYPE_F32, DTYPE_F64, DTYPE_I64 };
+        Sample sample = { 44 };
+        for (int round = 0; round < 96; round++)
+                compare_scans(&sample, dtypes[round % 3], (ScanKind)(round / 3 % 4));
+}

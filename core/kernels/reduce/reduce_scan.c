@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce_scan.c: scans are sequential along their dimension; rows are independent and go to
-// threads.
+// threads. Where the elements of rows lie side by side, many rows go on together.
 #include "core/kernels/reduce/reduce_scan.h"
 #include <math.h>
+
+enum { SCAN_COLUMNS = 128 };
+
+// Some columns of [n_rows][...], `step` elements from row to row.
+typedef struct ScanColumns {
+        const void *from;
+        int64_t at, n, n_rows, step; // at: of the first element in the result
+} ScanColumns;
 
 #define SCAN(x)     x##_single
 #define SCAN_T      float
@@ -58,8 +66,66 @@ static void log_rows(const void *context, Work *work, int64_t index, int64_t n, 
         }
 }
 
+// ---- side by side ----
+typedef struct ColumnsTask {
+        const RunContext *ctx;
+        const RowPlan *plan;
+        const Scan *scan;
+        const char *data;
+        int64_t n_blocks; // of each `inner`
+} ColumnsTask;
+
+static bool is_columns(const RowPlan *plan, const Scan *scan)
+{
+        int last = plan->n_keep - 1;
+        return scan->kind <= SCAN_MIN && scan->inner >= SCAN_COLUMNS / 8 && plan->n_reduce == 1 &&
+               last >= 0 && plan->keep_stride[last] == 1 && plan->keep_size[last] % scan->inner == 0;
+}
+
+static void scan_columns(const Scan *scan, Work *work, const ScanColumns *columns)
+{
+        bool extreme = scan->kind == SCAN_MAX || scan->kind == SCAN_MIN;
+        if (scan->dtype == DTYPE_I64)
+                (extreme ? extreme_columns_i64 : columns_i64)(scan, work, columns);
+        else if (scan->dtype == DTYPE_F64)
+                (extreme ? extreme_columns_f64 : columns_f64)(scan, work, columns);
+        else if (scan->single)
+                (extreme ? extreme_columns_single : columns_single)(scan, work, columns);
+        else
+                (extreme ? extreme_columns_f32 : columns_f32)(scan, work, columns);
+}
+
+static void scan_blocks(void *argument, int64_t begin, int64_t end)
+{
+        const ColumnsTask *task = argument;
+        const RowPlan *plan = task->plan;
+        const Scan *scan = task->scan;
+        int64_t bytes = dtype_info[scan->dtype].bytes;
+        Work work = { .ctx = task->ctx };
+        for (int64_t block = begin; block < end && !work.stops; block++) {
+                int64_t outer = block / task->n_blocks, first = block % task->n_blocks * SCAN_COLUMNS,
+                        left = outer * scan->inner + first, offset = 0;
+                for (int d = plan->n_keep - 1; d >= 0; d--) {
+                        offset += left % plan->keep_size[d] * plan->keep_stride[d];
+                        left /= plan->keep_size[d];
+                }
+                ScanColumns columns = { .from = task->data + offset * bytes,
+                                        .at = outer * plan->row_length * scan->inner + first,
+                                        .n = MIN(scan->inner - first, (int64_t)SCAN_COLUMNS),
+                                        .n_rows = plan->row_length,
+                                        .step = plan->reduce_stride[0] };
+                scan_columns(scan, &work, &columns);
+        }
+}
+
 Status scan_run(const RunContext *ctx, const RowPlan *plan, const Scan *scan, const void *data)
 {
+        if (is_columns(plan, scan)) {
+                ColumnsTask task = { ctx, plan, scan, data, (scan->inner + SCAN_COLUMNS - 1) / SCAN_COLUMNS };
+                int64_t n = plan->n_rows / scan->inner * task.n_blocks;
+                TRY(parallel_for(ctx, n, MAX((int64_t)1, 512 / plan->row_length), scan_blocks, &task));
+                return run_poll(ctx);
+        }
         RowFunction visit = scan->dtype == DTYPE_F32   ? (scan->single ? scan_single : scan_f32)
                             : scan->dtype == DTYPE_F64 ? scan_f64
                                                        : scan_i64;

@@ -5,6 +5,7 @@
 #include "core/ops/reduce.h"
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
+#include <math.h>
 
 typedef enum DimsStyle {
         DIMS_ALL,   // no dim argument
@@ -193,9 +194,9 @@ static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
         if (!dtype_is_float(arg_meta(call, SELF)->dtype))
                 return EMIT(emitter, "aten::sum.dim_IntList", out, self, arg_value(call, NANSUM_DIM),
                             arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
-        _cleanup_(value_clear) Value isnan = value_none(), zeroed = value_none();
-        TRY(EMIT(emitter, "aten::ne.Tensor", &isnan, self, self));
-        TRY(EMIT(emitter, "aten::masked_fill.Scalar", &zeroed, self, isnan, value_float(0)));
+        _cleanup_(value_clear) Value zeroed = value_none();
+        TRY(EMIT(emitter, "aten::nan_to_num", &zeroed, self, value_float(0), value_float(INFINITY),
+                 value_float(-INFINITY)));
         return EMIT(emitter, "aten::sum.dim_IntList", out, zeroed, arg_value(call, NANSUM_DIM),
                     arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
 }

@@ -335,30 +335,35 @@ Test(vector_math, every_row_agrees_with_its_portable_form)
         }
 }
 
-Test(vector_math, one_element_may_stand_for_all)
+static void check_single(const PointKernel *kernel, unsigned which, const char *what)
 {
         enum { N = 70 };
         float x[N], y[N], got[N], want[N];
         PointParams params = { .of[0].f = 1.5, .bits = 32, .half = DTYPE_NONE };
-        for (size_t i = 0; i < N; i++)
+        for (size_t i = 0; i < N; i++) {
                 x[i] = (float)i / 3 - 9;
+                y[i] = 5.0F / 3 - 9;
+        }
+        const void *repeated[] = { which == 1 ? y : x, which == 1 ? x : y },
+                   *single[] = { repeated[0], repeated[1] };
+        float element = y[0];
+        single[which - 1] = &element;
+        PointTile tile = { .in = repeated, .out = want, .n = N, .params = &params };
+        point_loop(kernel, POINT_F32)(&tile);
+        tile.in = single;
+        tile.out = got;
+        tile.uniform = (uint8_t)which;
+        point_loop(kernel, POINT_F32)(&tile);
+        cr_assert_arr_eq(got, want, sizeof(want), "operand %u of %s", which - 1, what);
+}
+
+Test(vector_math, one_element_may_stand_for_all)
+{
+        static const PointKernel *const kernels[] = { &point_sub, &point_pow, &point_fmod };
         for (Isa isa = ISA_PORTABLE; isa <= widest(); isa++) {
                 isa_use(isa);
-                for (unsigned which = 1; which <= 2; which++) {
-                        for (size_t i = 0; i < N; i++)
-                                y[i] = x[5];
-                        const void *repeated[] = { which == 1 ? y : x, which == 1 ? x : y },
-                                   *single[] = { repeated[0], repeated[1] };
-                        float element = x[5];
-                        single[which - 1] = &element;
-                        PointTile tile = { .in = repeated, .out = want, .n = N, .params = &params };
-                        point_loop(&point_sub, POINT_F32)(&tile);
-                        tile.in = single;
-                        tile.out = got;
-                        tile.uniform = (uint8_t)which;
-                        point_loop(&point_sub, POINT_F32)(&tile);
-                        cr_assert_arr_eq(got, want, sizeof(want), "operand %u in set %d", which - 1,
-                                         (int)isa);
-                }
+                for (size_t i = 0; i < ARRAY_LENGTH(kernels); i++)
+                        for (unsigned which = 1; which <= 2; which++)
+                                check_single(kernels[i], which, kernels[i]->label);
         }
 }

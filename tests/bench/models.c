@@ -186,8 +186,9 @@ static void take_turns(const Graph *graph, const Program *program, Frame *frame,
                 exit(1);
         run_once(graph, program, frame, inputs, &out);
         const Tensor *first = first_tensor(out);
-        printf("%" PRId64 "\n", meta_numel(&first->meta) * (int64_t)sizeof(float));
-        fwrite(tensor_data(first), sizeof(float), (size_t)meta_numel(&first->meta), stdout);
+        size_t bytes = (size_t)meta_numel(&first->meta) * dtype_info[first->meta.dtype].bytes;
+        printf("%zu\n", bytes);
+        fwrite(tensor_data(first), 1, bytes, stdout);
         fflush(stdout);
         value_clear(&out);
         while (fgets(line, sizeof(line), stdin) != NULL) {

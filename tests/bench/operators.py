@@ -133,8 +133,9 @@ def torch_turn(module, x, n):
 
 
 def check(words, result, want):
-    have = torch.frombuffer(bytearray(result), dtype=want.dtype).view(want.shape) if result else want
-    tolerances = {"rtol": 1e-4, "atol": 1e-3} if want.is_floating_point() else {}  # a million terms
+    """`result`: the bytes as they lie, which is as PyTorch's do."""
+    have = torch.frombuffer(bytearray(result), dtype=want.dtype).as_strided(want.shape, want.stride())
+    tolerances = {"rtol": 1e-4, "atol": 5e-3} if want.is_floating_point() else {}  # a million terms
     if want.is_floating_point() or "argsort" not in words:
         torch.testing.assert_close(have, want, equal_nan=True, **tolerances)
 
@@ -143,7 +144,7 @@ def measure(arguments, words, shape, folder):
     """Microseconds of both: medians of turns, one after the other."""
     torch.manual_seed(0)
     module, x = Row(words), torch.rand(shape) * 2 - 1
-    want = module(x).contiguous()
+    want = module(x)
     ours = Ours(arguments, module, x, folder)
     try:
         check(words, ours.result, want)

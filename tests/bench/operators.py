@@ -2,7 +2,7 @@
 """Single operators on a million floats, one thread: processor time of fxserve divided by that of eager
 PyTorch. Results are compared first. Nothing fails because of time; a wrong result does.
 
-usage: operators.py PROGRAM [--rounds 5] [--eager] [WORD ...]
+usage: operators.py PROGRAM [WORD ...] [--rounds 5] [--eager]
 
 PROGRAM is bench_models (ninja tests/bench/bench_models); needs torch 2.13. WORDs choose the rows that
 contain one of them. With --eager, fxserve runs without a program.

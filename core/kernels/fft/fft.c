@@ -30,14 +30,6 @@ static inline ComplexF64 times(ComplexF64 x, ComplexF64 y)
 {
         return (ComplexF64){ x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re };
 }
-static inline ComplexF64 plus(ComplexF64 x, ComplexF64 y)
-{
-        return (ComplexF64){ x.re + y.re, x.im + y.im };
-}
-static inline ComplexF64 minus(ComplexF64 x, ComplexF64 y)
-{
-        return (ComplexF64){ x.re - y.re, x.im - y.im };
-}
 
 // ---- lengths ----
 // false: a factor is too large for a stage.
@@ -84,35 +76,60 @@ int64_t fft_flops(int64_t n)
 }
 
 // ---- one stage ----
-// The transform of p numbers `step` apart in `roots`' circle of n.
-static void small_transform(int p, ComplexF64 *a, const ComplexF64 *roots, int64_t n)
+typedef double Pair __attribute__((vector_size(16))); // a complex number
+typedef double LoosePair __attribute__((vector_size(16), aligned(8), may_alias));
+
+// A factor, so that a product is two products of pairs and their sum.
+typedef struct Turn {
+        Pair re, im; // twice the real part; the imaginary one, and before it its negative
+} Turn;
+
+static inline Turn turn_of(ComplexF64 factor)
 {
-        ComplexF64 sums[LARGEST_FACTOR];
+        return (Turn){ { factor.re, factor.re }, { -factor.im, factor.im } };
+}
+
+static inline Pair swapped(Pair x)
+{
+        return __builtin_shufflevector(x, x, 1, 0);
+}
+
+static inline Pair turned(Pair x, const Turn *by)
+{
+        return x * by->re + swapped(x) * by->im;
+}
+
+// The transform of p numbers by the p-th roots of one.
+static inline __attribute__((always_inline)) void small_transform(const int p, Pair *a, const Turn *roots)
+{
+        Pair sums[LARGEST_FACTOR];
+#pragma GCC unroll 5
         for (int t = 0; t < p; t++) {
                 sums[t] = a[0];
+#pragma GCC unroll 5
                 for (int r = 1; r < p; r++)
-                        sums[t] = plus(sums[t], times(a[r], roots[n / p * (r * t % p)]));
+                        sums[t] += turned(a[r], &roots[r * t % p]);
         }
+#pragma GCC unroll 5
         for (int t = 0; t < p; t++)
                 a[t] = sums[t];
 }
 
-static inline void transform_2(ComplexF64 *a)
+static inline void transform_2(Pair *a)
 {
-        ComplexF64 sum = plus(a[0], a[1]);
-        a[1] = minus(a[0], a[1]);
+        Pair sum = a[0] + a[1];
+        a[1] = a[0] - a[1];
         a[0] = sum;
 }
 
-static inline void transform_4(ComplexF64 *a)
+static inline void transform_4(Pair *a)
 {
-        ComplexF64 even = plus(a[0], a[2]), odd = plus(a[1], a[3]), even_less = minus(a[0], a[2]),
-                   odd_less = minus(a[1], a[3]);
-        ComplexF64 turned = { odd_less.im, -odd_less.re };
-        a[0] = plus(even, odd);
-        a[1] = plus(even_less, turned);
-        a[2] = minus(even, odd);
-        a[3] = minus(even_less, turned);
+        Pair even = a[0] + a[2], odd = a[1] + a[3], even_less = a[0] - a[2], odd_less = a[1] - a[3];
+        Pair quarter = swapped(odd_less) * (Pair){ 1, -1 };
+        a[0] = even + odd;
+        a[1] = even_less + quarter;
+        a[2] = even - odd;
+        a[3] = even_less - quarter;
 }
 
 // One stage: p numbers that lie `gap` apart become p that lie s apart.
@@ -120,42 +137,69 @@ typedef struct Stage {
         const Stages *stages;
         int p;
         int64_t s, gap; // s: the product of the factors before
+        Turn roots[LARGEST_FACTOR], twiddle[LARGEST_FACTOR];
 } Stage;
 
-// `columns` of a group. `twiddle`: NULL if all are 1.
-static void run_columns(const Stage *stage, const ComplexF64 *x, ComplexF64 *y, const ComplexF64 *twiddle,
-                        int64_t columns)
+// `columns` of a group; p is stage->p, known to the compiler where that is worth it.
+static inline __attribute__((always_inline)) void run_columns_of(const int p, const Stage *stage,
+                                                                 const ComplexF64 *x, ComplexF64 *y,
+                                                                 bool twiddles, int64_t columns)
 {
-        ComplexF64 a[LARGEST_FACTOR];
-        const int p = stage->p;
+        Pair a[LARGEST_FACTOR];
         for (int64_t k = 0; k < columns; k++) {
+#pragma GCC unroll 5
                 for (int r = 0; r < p; r++)
-                        a[r] = x[k + r * stage->gap];
+                        a[r] = *(const LoosePair *)&x[k + r * stage->gap];
                 if (p == 4)
                         transform_4(a);
                 else if (p == 2)
                         transform_2(a);
                 else
-                        small_transform(p, a, stage->stages->roots, stage->stages->n);
-                // A product with 1 would make NaN of the zero beside an infinity.
+                        small_transform(p, a, stage->roots);
+                        // A product with 1 would make NaN of the zero beside an infinity.
+#pragma GCC unroll 5
                 for (int t = 0; t < p; t++)
-                        y[k + t * stage->s] = twiddle == NULL || t == 0 ? a[t] : times(a[t], twiddle[t]);
+                        *(LoosePair *)&y[k + t * stage->s] =
+                                !twiddles || t == 0 ? a[t] : turned(a[t], &stage->twiddle[t]);
         }
 }
 
-static void run_stage(Work *work, const Stage *stage, const ComplexF64 *x, ComplexF64 *y)
+static void run_columns(const Stage *stage, const ComplexF64 *x, ComplexF64 *y, bool twiddles,
+                        int64_t columns)
 {
-        const int64_t s = stage->s, groups = stage->stages->n / (s * stage->p);
-        ComplexF64 twiddle[LARGEST_FACTOR];
+        switch (stage->p) {
+        case 2:
+                run_columns_of(2, stage, x, y, twiddles, columns);
+                break;
+        case 3:
+                run_columns_of(3, stage, x, y, twiddles, columns);
+                break;
+        case 4:
+                run_columns_of(4, stage, x, y, twiddles, columns);
+                break;
+        case 5:
+                run_columns_of(5, stage, x, y, twiddles, columns);
+                break;
+        default:
+                run_columns_of(stage->p, stage, x, y, twiddles, columns);
+                break;
+        }
+}
+
+static void run_stage(Work *work, Stage *stage, const ComplexF64 *x, ComplexF64 *y)
+{
+        const int64_t s = stage->s, n = stage->stages->n, groups = n / (s * stage->p);
+        const ComplexF64 *roots = stage->stages->roots;
+        for (int t = 0; t < stage->p; t++)
+                stage->roots[t] = turn_of(roots[n / stage->p * t]);
         for (int64_t j = 0; j < groups && !work->stops; j++) {
                 for (int t = 0; t < stage->p; t++)
-                        twiddle[t] = stage->stages->roots[j * t * s];
+                        stage->twiddle[t] = turn_of(roots[j * t * s]);
                 for (int64_t k = 0; k < s; k += BLOCK) {
                         int64_t columns = MIN(BLOCK, s - k);
                         if (work_stops(work, columns * stage->p * stage->p))
                                 return;
-                        run_columns(stage, x + s * j + k, y + s * stage->p * j + k, j == 0 ? NULL : twiddle,
-                                    columns);
+                        run_columns(stage, x + s * j + k, y + s * stage->p * j + k, j != 0, columns);
                 }
         }
 }
@@ -164,10 +208,14 @@ static void run_stage(Work *work, const Stage *stage, const ComplexF64 *x, Compl
 static ComplexF64 *run_stages(Work *work, const Fft *fft)
 {
         ComplexF64 *from = fft->line, *to = fft->buffer;
+        Stage stage;
+        stage.stages = &fft->stages;
         int64_t s = 1;
         for (int i = 0; i < fft->stages.count && !work->stops; i++) {
                 int p = fft->stages.factor[i];
-                Stage stage = { .stages = &fft->stages, .p = p, .s = s, .gap = fft->stages.n / p };
+                stage.p = p;
+                stage.s = s;
+                stage.gap = fft->stages.n / p;
                 run_stage(work, &stage, from, to);
                 s *= p;
                 ComplexF64 *swap = from;

@@ -170,7 +170,8 @@ static Status reduce_op_run(const OpRun *run)
         TRY(cast_dtype(run->call, row, &cast));
         _cleanup_(reduce_input_deinit) ReduceInput input = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 };
-        TRY(reduce_input_init(&input, run, cast));
+        bool wide = row->result == RESULT_MEAN && (cast == DTYPE_F16 || cast == DTYPE_BF16);
+        TRY(reduce_input_init(&input, run, wide ? DTYPE_F32 : cast)); // as PyTorch: rounded once, at the end
         bool counts = row->kind == REDUCE_ANY || row->kind == REDUCE_ALL || row->kind == REDUCE_NONZERO;
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0],
                            counts ? DTYPE_I64 : input.meta.dtype));

@@ -6,7 +6,8 @@ from golden_hand import bf16, f16, f32, f64, i8, i32, i64, inf, ints, nan, ramp,
 
 
 def more_cases():
-    for part in (bits, fakes, copies, products, norms, empty_matrices, hermitian, functions, other_ranks):
+    for part in (bits, fakes, copies, products, norms, empty_matrices, hermitian, functions, other_ranks,
+                 means):
         yield from part()
 
 
@@ -137,3 +138,11 @@ def other_ranks():
            [ramp(1, 6, 2, 4), ramp(1, 2, 3, 4), ramp(1, 1, 3, 4, step=0.43), mask], {"enable_gqa": True})
     x = ramp(1, 0, 2, 4)
     yield "scaled_dot_product_attention.default", [x, x, x], {"enable_gqa": True}
+
+
+def means():
+    """Of a half dtype asked for: rounded once, at the end."""
+    for x in (t([131072.0, 0.0, 0.0, 0.0]), t([100000, 0, 0, 0], i64), t([1000.0, 1.0, -1002.0, 1.5], f64)):
+        for dtype in (f16, bf16):
+            yield "mean.default", [x], {"dtype": dtype}
+            yield "mean.dim", [x, [0]], {"dtype": dtype}

@@ -63,6 +63,8 @@ typedef struct FxReader {
         size_t made_bytes;         // of storages that were made of them
         FxSignature *signatures;   // in the scratch arena; the last one read first
         size_t data_bytes;         // of the document's text that are tensor data
+        size_t guard_bytes;        // of all guards' text
+        size_t range_bytes;        // of all sizes that have ranges, as text
         int depth;                 // graphs around the one being read
         // values are templates of a rule: "$0" and other texts that begin with $ stay as they are
         bool templates;

@@ -279,13 +279,28 @@ static Status read_argument_name(FxReader *reader, Graph *graph)
         return fx_keep_text(graph, text, &signature->argument_names[signature->n_arguments++]);
 }
 
+// Whether a guard or the size of a range is an expression. Their length is bounded before they are
+// parsed: a parsed one is forty times as long.
+static Status check_expression(const char *text, size_t *inout_bytes)
+{
+        _cleanup_(arena_deinit) Arena arena;
+        Expr *expr;
+        arena_init(&arena, 0);
+        *inout_bytes += strlen(text) + 1;
+        if (*inout_bytes > (size_t)limits.max_guards)
+                return fail(STATUS_TOO_LARGE,
+                            "the guards, or the sizes with ranges, have more than %lld bytes (max_guards in "
+                            "GET /v1)",
+                            (long long)limits.max_guards);
+        return expr_parse(text, &arena, &expr);
+}
+
 static Status read_guard(FxReader *reader, Graph *graph)
 {
         Signature *signature = &graph->signature;
         const char *text;
-        Expr *expr;
         TRY(fx_read_word(reader, &text));
-        TRY(expr_parse(text, &reader->scratch, &expr));
+        TRY(check_expression(text, &reader->guard_bytes));
         TRY(grow(graph, signature->guards, signature->n_guards, sizeof(char *), &signature->guards));
         return fx_keep_text(graph, text, &signature->guards[signature->n_guards++]);
 }
@@ -306,9 +321,8 @@ static Status read_range(FxReader *reader, Graph *graph, const char *symbol)
 {
         Signature *signature = &graph->signature;
         SymbolRange range;
-        Expr *expr;
         bool more;
-        TRY(expr_parse(symbol, &reader->scratch, &expr));
+        TRY(check_expression(symbol, &reader->range_bytes));
         TRY(json_enter_array(reader->json));
         TRY(read_bound(reader, INT64_MIN, &range.min));
         TRY(read_bound(reader, INT64_MAX, &range.max));

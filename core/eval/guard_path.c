@@ -191,11 +191,17 @@ static Status enter_item(GuardPaths *paths, Path *path, bool *out_found)
 // ".size()[1]"; GUARD_OTHER: it is something else.
 static int read_dimension(const char *text)
 {
+        static const char before[] = ".size()[";
         int end = 0, dim = 0;
         if (*text == '\0')
                 return GUARD_WHOLE;
-        return sscanf(text, ".size()[%d]%n", &dim, &end) == 1 && text[end] == '\0' && dim >= 0 ? dim
-                                                                                               : GUARD_OTHER;
+        if (strncmp(text, before, strlen(before)) != 0 || text[strlen(before)] < '0' ||
+            text[strlen(before)] > '9')
+                return GUARD_OTHER;
+        return sscanf(text + strlen(before), "%4d]%n", &dim, &end) == 1 && end > 0 &&
+                               text[strlen(before) + (size_t)end] == '\0'
+                       ? dim
+                       : GUARD_OTHER;
 }
 
 Status guard_paths_find(GuardPaths *paths, const char *symbol, GuardPlace *out_place)

@@ -218,6 +218,18 @@ def guarded(more):
     return fx(X, out({"$tuple": ["%x"]}), signature=signature)
 
 
+def ranged(more):
+    """The same for the sizes that have ranges."""
+    ranges = {f"s{i:04d}".ljust(1023): [0, 9] for i in range(1024)}
+    ranges["s1024".ljust(more)] = [0, 9]
+    leaves = {"tuple": ["*"]}
+    signature = {"inputs": [{"kind": "user", "type": "Tensor"}], "outputs": [{"kind": "user"}],
+                 "in_tree": {"tuple": [leaves, {"dict": {}}]}, "out_tree": leaves, "ranges": ranges}
+    if not more:
+        del ranges["s1024"]
+    return fx(X, out({"$tuple": ["%x"]}), signature=signature)
+
+
 def fixed_rows():
     """(limit, request that is taken, its status, request that is refused, status, code, word); what
     makes a request is called when it is sent."""
@@ -258,6 +270,8 @@ def fixed_rows():
            lambda: graph("w", with_member("weight_0", ratio, ratio // 100 - 200)), 413, "too_large",
            "100 times")
     yield ("max_guards", lambda: graph("g", guarded(0)), 201, lambda: graph("g", guarded(1)), 413,
+           "too_large", "1048576")
+    yield ("max_guards", lambda: graph("g", ranged(0)), 201, lambda: graph("g", ranged(5)), 413,
            "too_large", "1048576")
     body, zipped = padded('{"inputs": {"x": [1.0]}}', 100000).encode(), [("Content-Encoding", "gzip")]
     yield ("max_inflate_ratio", lambda: run("m", gzip_body(body, 1000), zipped), 200,

@@ -5,6 +5,7 @@
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/direct.h"
 #include "core/kernels/conv/winograd.h"
+#include "core/kernels/fft/fft.h"
 #include "core/kernels/isa.h"
 #include "core/kernels/norm/norm.h"
 #include "core/kernels/norm/softmax.h"
@@ -19,7 +20,7 @@
 const KernelFamily *const kernel_families[] = {
         &gemm_family,     &norm_family,      &softmax_family,   &direct_family,          &depthwise_family,
         &winograd_family, &pool_last_family, &attention_family, &attention_pairs_family, &recurrent_family,
-        &narrow_family,   &levels_family,    &int4_family,      &reduce_family,
+        &narrow_family,   &levels_family,    &int4_family,      &reduce_family,          &fft_family,
 };
 const size_t n_kernel_families = ARRAY_LENGTH(kernel_families);
 

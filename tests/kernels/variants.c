@@ -8,6 +8,7 @@
 #include "core/kernels/conv/conv.h"
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/winograd.h"
+#include "core/kernels/fft/fft.h"
 #include "core/kernels/norm/norm.h"
 #include "core/kernels/norm/softmax.h"
 #include "core/kernels/pool/pool.h"
@@ -517,6 +518,26 @@ static int64_t int4_case(Sample *sample, Dtype dtype, void *out)
         return rows * columns;
 }
 
+// Real or complex lines of float32 or float64, along the last dimension or the first.
+static int64_t fft_case(Sample *sample, Dtype dtype, void *out)
+{
+        const bool turned = sample_int(sample, 0, 1) != 0, is_real = sample_int(sample, 0, 1) != 0,
+                   single = sample_int(sample, 0, 1) != 0;
+        int64_t n = sample_int(sample, 1, 300), lines = sample_int(sample, 1, 40),
+                size[] = { turned ? n : lines, turned ? lines : n };
+        const Dtype of_real = single ? DTYPE_F32 : dtype, of_complex = single ? DTYPE_C64 : DTYPE_C128;
+        TensorMeta from, to;
+        meta_init(&from, is_real ? of_real : of_complex, 2, size);
+        meta_init(&to, of_complex, 2, size);
+        size_t bytes = (size_t)(n * lines) * dtype_info[from.dtype].bytes;
+        void *in = guarded_new(bytes);
+        sample_fill(sample, of_real, in, (is_real ? 1 : 2) * n * lines);
+        FftLines task = { &from, &to, turned ? 0 : 1, n, is_real || sample_int(sample, 0, 1) != 0, 0.3 };
+        cr_assert_eq(fft_lines_run(NULL, &task, in, out), STATUS_OK);
+        guarded_check(in, bytes);
+        return (single ? 1 : 2) * n * lines;
+}
+
 // ---- all of them ----
 typedef struct Check {
         const KernelFamily *family;
@@ -541,6 +562,7 @@ static const Check checks[] = {
         { &narrow_family, narrow_case, ISA_AVX2, 200 },
         { &levels_family, levels_case, ISA_PORTABLE, 0 },
         { &int4_family, int4_case, ISA_PORTABLE, 0 },
+        { &fft_family, fft_case, ISA_PORTABLE, 0 },
 };
 
 typedef struct Results {

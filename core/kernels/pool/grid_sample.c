@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { MAX_TAPS = 16 };
+enum { MAX_TAPS = 16, BLOCK = 64 };
 
 // Elements of a plane and their weights.
 typedef struct Taps {
@@ -160,38 +160,90 @@ static void find_taps(const GridSample *task, const double position[3], bool sin
         }
 }
 
+// A block of places of one image: taps are found once and applied to channel after channel.
+typedef struct Block {
+        const GridSample *task;
+        int64_t image, first;
+        int n;
+        Taps taps[BLOCK];
+} Block;
+
 #define SAMPLE(T)                                                                                            \
-        static void sample_##T(const GridSample *task, int64_t n, int64_t place)                             \
+        static void find_##T(Block *block)                                                                   \
         {                                                                                                    \
-                const int64_t plane = task->size[0] * task->size[1] * task->size[2];                         \
-                const T *position = (const T *)task->grid + (n * task->places + place) * task->rank;         \
-                const T *image = (const T *)task->image + n * task->channels * plane;                        \
-                T *out = (T *)task->out + n * task->channels * task->places + place;                         \
-                double x[3] = { (double)position[0], (double)position[1],                                    \
-                                task->rank == 3 ? (double)position[2] : 0 };                                 \
-                Taps taps;                                                                                   \
-                find_taps(task, x, sizeof(T) == sizeof(float), &taps);                                       \
-                for (int64_t c = 0; c < task->channels; c++) {                                               \
-                        double sum = taps.is_nan ? NAN : 0;                                                  \
-                        for (int k = 0; k < taps.n; k++)                                                     \
-                                sum += (double)image[c * plane + taps.at[k]] * taps.weight[k];               \
-                        out[c * task->places] = (T)sum;                                                      \
+                const GridSample *task = block->task;                                                        \
+                const T *grid =                                                                              \
+                        (const T *)task->grid + (block->image * task->places + block->first) * task->rank;   \
+                for (int i = 0; i < block->n; i++, grid += task->rank) {                                     \
+                        double x[3] = { (double)grid[0], (double)grid[1],                                    \
+                                        task->rank == 3 ? (double)grid[2] : 0 };                             \
+                        find_taps(task, x, sizeof(T) == sizeof(float), &block->taps[i]);                     \
+                }                                                                                            \
+        }                                                                                                    \
+        static inline T tapped_##T(const T *plane, const Taps *taps)                                         \
+        {                                                                                                    \
+                double sum = taps->is_nan ? NAN : 0;                                                         \
+                for (int k = 0; k < taps->n; k++)                                                            \
+                        sum += (double)plane[taps->at[k]] * taps->weight[k];                                 \
+                return (T)sum;                                                                               \
+        }                                                                                                    \
+        static inline T tapped_4_##T(const T *plane, const Taps *taps)                                       \
+        {                                                                                                    \
+                double sum = 0;                                                                              \
+                for (int k = 0; k < 4; k++)                                                                  \
+                        sum += (double)plane[taps->at[k]] * taps->weight[k];                                 \
+                return (T)sum;                                                                               \
+        }                                                                                                    \
+        static void apply_##T(const Block *block, int64_t channel)                                           \
+        {                                                                                                    \
+                const GridSample *task = block->task;                                                        \
+                const int64_t plane = block->image * task->channels + channel;                               \
+                const T *in =                                                                                \
+                        (const T *)task->image + plane * task->size[0] * task->size[1] * task->size[2];      \
+                T *out = (T *)task->out + plane * task->places + block->first;                               \
+                for (int i = 0; i < block->n; i++) {                                                         \
+                        const Taps *taps = &block->taps[i];                                                  \
+                        out[i] = taps->n == 4 ? tapped_4_##T(in, taps) : tapped_##T(in, taps);               \
                 }                                                                                            \
         }
 SAMPLE(float)
 SAMPLE(double)
 
-Status grid_sample_run(const RunContext *ctx, const GridSample *task)
+typedef struct GridRun {
+        const RunContext *ctx;
+        const GridSample *task;
+        int64_t blocks; // of an image
+} GridRun;
+
+static void run_blocks(void *argument, int64_t begin, int64_t end)
 {
         enum { STEPS = 128 };
-        Work work = { .ctx = ctx };
-        for (int64_t i = 0; i < task->batch * task->places; i++) {
-                if (work_stops(&work, STEPS + MAX_TAPS * task->channels))
-                        break;
-                if (task->dtype == DTYPE_F32)
-                        sample_float(task, i / task->places, i % task->places);
+        const GridRun *run = argument;
+        const GridSample *task = run->task;
+        const bool single = task->dtype == DTYPE_F32;
+        Work work = { .ctx = run->ctx };
+        Block block = { .task = task };
+        for (int64_t i = begin; i < end && !work_stops(&work, STEPS * BLOCK); i++) {
+                block.image = i / run->blocks;
+                block.first = i % run->blocks * BLOCK;
+                block.n = (int)MIN(task->places - block.first, (int64_t)BLOCK);
+                if (single)
+                        find_float(&block);
                 else
-                        sample_double(task, i / task->places, i % task->places);
+                        find_double(&block);
+                for (int64_t c = 0; c < task->channels && !work_stops(&work, MAX_TAPS * BLOCK); c++) {
+                        if (single)
+                                apply_float(&block, c);
+                        else
+                                apply_double(&block, c);
+                }
         }
+}
+
+Status grid_sample_run(const RunContext *ctx, const GridSample *task)
+{
+        GridRun run = { ctx, task, (task->places + BLOCK - 1) / BLOCK };
+        const int64_t n = task->batch * run.blocks;
+        TRY(parallel_for(ctx, n, run_share(ctx, n, 16), run_blocks, &run));
         return run_poll(ctx);
 }

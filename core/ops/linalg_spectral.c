@@ -69,14 +69,15 @@ static Status eigh_run(const OpRun *run)
         const int64_t n = a->size[a->rank - 1], count = linalg_count(a, 2);
         const bool vectors = wants_vectors(run->call);
         _cleanup_(linalg_io_deinit) LinalgIo io = { 0 };
-        TRY(linalg_open(run, &read, n * n, 0, &io));
+        TRY(linalg_open(run, &read, n * n + 3 * n, 0, &io));
         Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < count && !work.stops; b++) {
                 double *values = (double *)io.out[0].data + b * n;
                 double *v = vectors ? (double *)io.out[1].data + b * n * n : NULL;
                 symmetrise(&work, (const double *)io.in.data + b * n * n, io.numbers, n);
                 if (all_finite(&work, io.numbers, n * n)) {
-                        if (!symmetric_eigen(&work, io.numbers, n, values, v) && !work.stops)
+                        if (!symmetric_eigen(&work, io.numbers, n, values, v, (double *)io.numbers + n * n) &&
+                            !work.stops)
                                 return no_convergence("linalg.eigh", a, b);
                         continue;
                 }
@@ -163,13 +164,14 @@ static Status svd_run(const OpRun *run)
         const bool tall = m >= n, vectors = arg_bool(run->call, SVD_VECTORS, true);
         Svd svd = { .large = MAX(m, n), .least = MIN(m, n) };
         svd.wanted = arg_bool(run->call, SVD_FULL, false) ? svd.large : svd.least;
-        const int64_t block = svd.large * svd.least, square = vectors ? svd.large * svd.large : 0;
+        const int64_t block = svd.large * svd.least,
+                      more = vectors ? block + svd.least + svd.large * svd.large : 6 * svd.large;
         const TensorMeta read = tall ? linalg_turned(a) : *a;
         _cleanup_(linalg_io_deinit) LinalgIo io = { 0 };
         // U is made of rows, too: it is written exchanged.
-        TRY(linalg_open(run, &read, 2 * block + svd.least + square, vectors ? 1 : 0, &io));
+        TRY(linalg_open(run, &read, block + more, vectors ? 1 : 0, &io));
         svd.rows = io.numbers;
-        svd.basis = svd.rows + block;
+        svd.basis = svd.rows + block; // with vectors, as tau and q
         svd.tau = svd.basis + block;
         svd.q = svd.tau + svd.least;
         double *left = io.out[tall ? 0 : 2].data, *right = io.out[tall ? 2 : 0].data;
@@ -181,10 +183,12 @@ static Status svd_run(const OpRun *run)
                                     "linalg.svd: %sThe algorithm failed to converge because the input matrix "
                                     "contained non-finite values.",
                                     linalg_words(a, b).text);
+                double *values = (double *)io.out[1].data + b * svd.least;
                 svd.v = vectors ? right + b * svd.least * svd.least : NULL;
-                if (!singular_values(&work, svd.rows, svd.large, svd.least,
-                                     (double *)io.out[1].data + b * svd.least, svd.v) &&
-                    !work.stops)
+                bool found = vectors ? singular_vectors(&work, svd.rows, svd.large, svd.least, values, svd.v)
+                                     : singular_values(&work, svd.rows, svd.large, svd.least, values,
+                                                       svd.rows + block);
+                if (!found && !work.stops)
                         return no_convergence("linalg.svd", a, b);
                 if (vectors)
                         left_vectors(&work, &svd, left + b * svd.wanted * svd.large);

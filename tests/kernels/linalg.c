@@ -35,12 +35,12 @@ Test(linalg, eigenvectors_make_the_matrix_and_are_orthonormal)
         for (int round = 0; round < 60; round++) {
                 const int64_t n = sample_int(&sample, 1, LARGEST);
                 double a[LARGEST * LARGEST], kept[LARGEST * LARGEST], v[LARGEST * LARGEST], w[LARGEST],
-                        turned[LARGEST * LARGEST];
+                        turned[LARGEST * LARGEST], spare[3 * LARGEST];
                 fill(&sample, a, n * n);
                 for (int64_t i = 0; i < n * n; i++)
                         kept[i] = a[i] = i / n < i % n ? a[i] : a[i % n * n + i / n];
                 Work work = { 0 };
-                cr_assert(symmetric_eigen(&work, a, n, w, v));
+                cr_assert(symmetric_eigen(&work, a, n, w, v, spare));
                 for (int64_t i = 0; i < n * n; i++) {
                         double sum = 0;
                         for (int64_t k = 0; k < n; k++)
@@ -64,7 +64,7 @@ Test(linalg, singular_vectors_make_the_matrix_and_are_orthonormal)
                 fill(&sample, rows, n * m);
                 memcpy(kept, rows, sizeof(rows));
                 Work work = { 0 };
-                cr_assert(singular_values(&work, rows, m, n, s, v));
+                cr_assert(singular_vectors(&work, rows, m, n, s, v));
                 for (int64_t j = 0; j < n; j++) {
                         for (int64_t i = 0; i < m; i++) {
                                 double sum = 0;
@@ -76,6 +76,50 @@ Test(linalg, singular_vectors_make_the_matrix_and_are_orthonormal)
                 cr_assert_lt(from_orthonormal(rows, n, m), CLOSE);
                 cr_assert_lt(from_orthonormal(v, n, n), CLOSE);
         }
+}
+
+// Two algorithms. Some matrices have dependent rows, zeros or elements of very different sizes.
+Test(linalg, singular_values_are_those_that_come_with_vectors)
+{
+        Sample sample = { 84 };
+        for (int round = 0; round < 300; round++) {
+                const int64_t n = sample_int(&sample, 1, LARGEST), m = sample_int(&sample, n, LARGEST),
+                              kind = sample_int(&sample, 0, 5);
+                double a[LARGEST * LARGEST], rows[LARGEST * LARGEST], v[LARGEST * LARGEST], s[LARGEST],
+                        alone[LARGEST], spare[6 * LARGEST];
+                fill(&sample, a, n * m);
+                for (int64_t i = 0; i < n * m; i++) {
+                        if (kind == 1 || (kind == 2 && i % m != i / m))
+                                a[i] = 0;
+                        if (kind == 3)
+                                a[i] = a[i % m];
+                        if (kind >= 4)
+                                a[i] = ldexp(a[i], kind == 4 ? -1000 : (int)(i / m) * -40);
+                }
+                memcpy(rows, a, sizeof(rows));
+                Work work = { 0 };
+                cr_assert(singular_vectors(&work, rows, m, n, s, v));
+                cr_assert(singular_values(&work, a, m, n, alone, spare));
+                for (int64_t i = 0; i < n; i++)
+                        cr_assert_leq(fabs(s[i] - alone[i]), CLOSE * s[0], "kind %ld: %g, %g", (long)kind,
+                                      s[i], alone[i]);
+        }
+}
+
+// Of a graph's Laplacian all but two eigenvalues are equal: [n - 1 on the diagonal, else -1].
+Test(linalg, equal_eigenvalues_converge_with_orthonormal_vectors)
+{
+        enum { N = 150 };
+        static double a[N * N], v[N * N], turned[N * N], w[N], spare[3 * N];
+        for (int64_t i = 0; i < N * N; i++)
+                a[i] = i / N == i % N ? N - 1 : -1;
+        Work work = { 0 };
+        cr_assert(symmetric_eigen(&work, a, N, w, v, spare));
+        for (int64_t i = 0; i < N * N; i++)
+                turned[i % N * N + i / N] = v[i];
+        cr_assert_lt(from_orthonormal(turned, N, N), CLOSE);
+        for (int64_t i = 0; i < N; i++)
+                cr_assert_lt(fabs(w[i] - (i == 0 ? 0 : N)), CLOSE * N);
 }
 
 Test(linalg, reflections_make_an_orthonormal_basis_of_any_width)

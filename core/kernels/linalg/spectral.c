@@ -1,50 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// spectral.c: sweeps over all pairs of rows. Each rotation makes one pair orthogonal (singular
-// values, one-sided) or one element zero (eigenvalues), until a sweep finds nothing to do.
+// spectral.c: eigenvalues, and singular values without vectors, are those of a tridiagonal matrix.
+// Singular values with vectors come from sweeps over all pairs of rows: each rotation makes one
+// pair orthogonal, until a sweep finds nothing to do.
 #include "core/kernels/linalg/spectral.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 #include "core/base/memory.h"
+#include "core/kernels/linalg/rows.h"
+#include "core/kernels/linalg/tridiagonal.h"
 
 enum { MAX_SWEEPS = 60 };
 // Products of rows this small, where the largest element is about 1, are rounding.
 static const double NOISE = 1e-36;
-
-// (x, y) = (c x - s y, s x + c y)
-static void rotate_rows(double *restrict x, double *restrict y, double c, double s, int64_t n)
-{
-        for (int64_t i = 0; i < n; i++) {
-                double t = c * x[i] - s * y[i];
-                y[i] = s * x[i] + c * y[i];
-                x[i] = t;
-        }
-}
-
-static double dot(const double *x, const double *y, int64_t n)
-{
-        double sum = 0;
-        for (int64_t i = 0; i < n; i++)
-                sum += x[i] * y[i];
-        return sum;
-}
-
-// The smaller rotation that makes [[a, b], [b, d]] diagonal.
-static void rotation_of(double a, double b, double d, double *c, double *s)
-{
-        double zeta = (d - a) / (2 * b);
-        double t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta));
-        *c = 1 / hypot(1, t);
-        *s = *c * t;
-}
-
-static void set_identity(double *v, int64_t n)
-{
-        memset(v, 0, (size_t)(n * n) * sizeof(double));
-        for (int64_t i = 0; i < n; i++)
-                v[i * n + i] = 1;
-}
 
 static void make_positive(double *row, int64_t n, double *with, int64_t n_with)
 {
@@ -90,58 +59,70 @@ static void sort_values(Work *work, double *values, int64_t n, bool falls, const
         }
 }
 
-// One sweep; how many rotations it made.
-static int64_t eigen_sweep(Work *work, double *a, int64_t n, double *v, double least)
+// Divides by a power of 2 so that the largest element is near 1: squares neither overflow nor
+// vanish. Returns its exponent.
+static int scale_down(Work *work, double *a, int64_t n)
 {
-        int64_t n_made = 0;
-        for (int64_t p = 0; p < n; p++) {
-                for (int64_t q = p + 1; q < n && !work_stops(work, 4); q++) {
-                        double b = a[p * n + q], c, s;
-                        if (fabs(b) <= least)
-                                continue;
-                        rotation_of(a[p * n + p], b, a[q * n + q], &c, &s);
-                        rotate_rows(a + p * n, a + q * n, c, s, n);
-                        for (int64_t i = 0; i < n; i++) {
-                                double t = c * a[i * n + p] - s * a[i * n + q];
-                                a[i * n + q] = s * a[i * n + p] + c * a[i * n + q];
-                                a[i * n + p] = t;
-                        }
-                        a[p * n + q] = a[q * n + p] = 0;
-                        if (v != NULL)
-                                rotate_rows(v + p * n, v + q * n, c, s, n);
-                        work_stops(work, 6 * n);
-                        n_made++;
-                }
-        }
-        return n_made;
+        double largest = 0;
+        int exponent = 0;
+        for (int64_t i = 0; i < n && !work_stops(work, 1); i++)
+                largest = fmax(largest, fabs(a[i]));
+        if (largest > 0)
+                frexp(largest, &exponent);
+        for (int64_t i = 0; i < n && !work_stops(work, 1); i++)
+                a[i] = ldexp(a[i], -exponent);
+        return exponent;
 }
 
 // Vectors are rows while the rotations go on.
-bool symmetric_eigen(Work *work, double *a, int64_t n, double *values, double *v)
+bool symmetric_eigen(Work *work, double *a, int64_t n, double *values, double *v, double *spare)
 {
-        double norm = 0;
-        for (int64_t i = 0; i < n * n && !work_stops(work, 1); i++)
-                norm = hypot(norm, a[i]);
-        if (v != NULL)
-                set_identity(v, n);
-        // Below this share of the norm an element moves no value.
-        double least = norm * DBL_EPSILON / (double)MAX(n, 1) / 4;
-        int sweep = 0;
-        while (sweep < MAX_SWEEPS && !work->stops && eigen_sweep(work, a, n, v, least) > 0)
-                sweep++;
+        const Tridiagonal t = { n, values, spare };
+        const int exponent = scale_down(work, a, n * n);
+        tridiagonal_make(work, a, &t, v, spare + n);
+        bool found = work->stops || tridiagonal_values(work, &t, v);
         for (int64_t i = 0; i < n; i++)
-                values[i] = a[i * n + i];
+                values[i] = ldexp(values[i], exponent);
         sort_values(work, values, n, false, &(Rows){ .a = v, .n_a = n });
         for (int64_t i = 0; i < n && v != NULL && !work_stops(work, n); i++)
                 make_positive(v + i * n, n, NULL, 0);
         for (int64_t i = 0; i < n && v != NULL && !work_stops(work, n); i++) {
                 for (int64_t j = 0; j < i; j++) {
-                        double t = v[i * n + j];
+                        double kept = v[i * n + j];
                         v[i * n + j] = v[j * n + i];
-                        v[j * n + i] = t;
+                        v[j * n + i] = kept;
                 }
         }
-        return sweep < MAX_SWEEPS;
+        return found;
+}
+
+bool singular_values(Work *work, double *a, int64_t m, int64_t n, double *values, double *spare)
+{
+        const Tridiagonal t = { 2 * n, spare, spare + 2 * n };
+        const int exponent = scale_down(work, a, m * n);
+        tridiagonal_make_pairs(work, a, m, &t, spare + 4 * n);
+        bool found = work->stops || tridiagonal_values(work, &t, NULL);
+        sort_values(work, t.diagonal, t.n, true, &(Rows){ 0 });
+        for (int64_t i = 0; i < n; i++)
+                values[i] = ldexp(fmax(t.diagonal[i], 0), exponent);
+        return found;
+}
+
+// ---- with vectors ----
+// The smaller rotation that makes [[a, b], [b, d]] diagonal.
+static void rotation_of(double a, double b, double d, double *c, double *s)
+{
+        double zeta = (d - a) / (2 * b);
+        double t = copysign(1, zeta) / (fabs(zeta) + hypot(1, zeta));
+        *c = 1 / hypot(1, t);
+        *s = *c * t;
+}
+
+static void set_identity(double *v, int64_t n)
+{
+        memset(v, 0, (size_t)(n * n) * sizeof(double));
+        for (int64_t i = 0; i < n; i++)
+                v[i * n + i] = 1;
 }
 
 static int64_t singular_sweep(Work *work, double *a, int64_t m, int64_t n, double *v)
@@ -155,8 +136,7 @@ static int64_t singular_sweep(Work *work, double *a, int64_t m, int64_t n, doubl
                                 continue;
                         rotation_of(xx, xy, yy, &c, &s);
                         rotate_rows(x, y, c, s, m);
-                        if (v != NULL)
-                                rotate_rows(v + p * n, v + q * n, c, s, n);
+                        rotate_rows(v + p * n, v + q * n, c, s, n);
                         work_stops(work, 2 * m + 2 * n);
                         n_made++;
                 }
@@ -164,25 +144,10 @@ static int64_t singular_sweep(Work *work, double *a, int64_t m, int64_t n, doubl
         return n_made;
 }
 
-// A power of 2 that brings the largest element near 1, so that squares neither overflow nor vanish.
-static int scale_of(Work *work, const double *a, int64_t n)
+bool singular_vectors(Work *work, double *a, int64_t m, int64_t n, double *values, double *v)
 {
-        double largest = 0;
-        int exponent = 0;
-        for (int64_t i = 0; i < n && !work_stops(work, 1); i++)
-                largest = fmax(largest, fabs(a[i]));
-        if (largest > 0)
-                frexp(largest, &exponent);
-        return exponent;
-}
-
-bool singular_values(Work *work, double *a, int64_t m, int64_t n, double *values, double *v)
-{
-        int exponent = scale_of(work, a, m * n), sweep = 0;
-        for (int64_t i = 0; i < m * n && !work_stops(work, 1); i++)
-                a[i] = ldexp(a[i], -exponent);
-        if (v != NULL)
-                set_identity(v, n);
+        int exponent = scale_down(work, a, m * n), sweep = 0;
+        set_identity(v, n);
         while (sweep < MAX_SWEEPS && !work->stops && singular_sweep(work, a, m, n, v) > 0)
                 sweep++;
         double largest = 0;
@@ -197,8 +162,7 @@ bool singular_values(Work *work, double *a, int64_t m, int64_t n, double *values
                 for (int64_t k = 0; k < m; k++)
                         a[i * m + k] = size == 0 ? 0 : a[i * m + k] / size;
                 values[i] = ldexp(values[i], exponent);
-                if (v != NULL)
-                        make_positive(v + i * n, n, a + i * m, m);
+                make_positive(v + i * n, n, a + i * m, m);
         }
         return sweep < MAX_SWEEPS;
 }

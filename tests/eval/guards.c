@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // guards_check and guards_hold: what they cost, and that they stop.
 #include "core/eval/guards.h"
+#include <stdarg.h>
+#include <stdio.h>
 #include "core/base/clock.h"
 #include "core/base/limits.h"
 #include "core/eval/bind.h"

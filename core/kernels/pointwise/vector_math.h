@@ -283,7 +283,8 @@ static inline bool vm_atan2_hard(float y, float x)
 {
         int32_t a = vm_bits(y) & INT32_MAX, b = vm_bits(x) & INT32_MAX;
         int32_t least = VM_LESS(a, b), most = -VM_LESS(-a, -b);
-        return (least <= vm_bits(0x1p-60F)) | (most >= vm_bits(0x1p60F));
+        int32_t small = vm_bits(0x1p-60F), large = vm_bits(0x1p60F);
+        return (least <= small) | (most >= large);
 }
 
 static inline float vm_atan2(float y, float x)

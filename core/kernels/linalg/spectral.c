@@ -120,9 +120,9 @@ static void rotation_of(double a, double b, double d, double *c, double *s)
 
 static void set_identity(double *v, int64_t n)
 {
-        memset(v, 0, (size_t)(n * n) * sizeof(double));
         for (int64_t i = 0; i < n; i++)
-                v[i * n + i] = 1;
+                for (int64_t j = 0; j < n; j++)
+                        v[i * n + j] = i == j;
 }
 
 static int64_t singular_sweep(Work *work, double *a, int64_t m, int64_t n, double *v)

@@ -77,6 +77,9 @@ typedef struct BatchArrays {
         const void *x; // input in the output's layout
         void *y;
         Dtype as;
+        uint32_t n_params; // of weight, bias, mean and variance: those that the image is normalised by
+        bool centred;      // the mean is taken off first
+        bool rounded;      // each step to the image's half dtype
 } BatchArrays;
 
 static void arrays_deinit(BatchArrays *arrays)
@@ -106,9 +109,27 @@ static TensorMeta in_memory_order(const TensorMeta *meta, bool last)
         return out;
 }
 
+static bool is_dense_image(const TensorMeta *meta)
+{
+        return meta_is_contiguous(meta) || meta_is_channels_last(meta);
+}
+
+// Images that are not dense and parameters that are not contiguous go through PyTorch's elementwise
+// operators: the mean is taken off first, and among halfs every step is rounded.
+static void choose_steps(BatchArrays *arrays, const OpRun *run)
+{
+        Dtype dtype = run->in_meta[0]->dtype, stats;
+        arrays->centred = !is_dense_image(run->in_meta[0]);
+        for (uint32_t k = 1; k <= arrays->n_params; k++)
+                arrays->centred |= run->in_meta[k] != NULL && !meta_is_contiguous(run->in_meta[k]);
+        arrays->rounded = arrays->centred && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) &&
+                          batch_check(run->call, true, &stats) == STATUS_OK && stats == dtype;
+}
+
 static Status arrays_init(BatchArrays *arrays, const OpRun *run, const TensorMeta *out_order,
                           const TensorMeta *in_order)
 {
+        choose_steps(arrays, run);
         TRY(dense_init(&arrays->in, run->ctx, run->in[0], in_order, arrays->as));
         TRY(dense_out_init(&arrays->out, run->ctx, run->out[0], out_order, arrays->as));
         arrays->x = arrays->in.data;
@@ -116,21 +137,6 @@ static Status arrays_init(BatchArrays *arrays, const OpRun *run, const TensorMet
         TRY(norm_param_init(&arrays->weight, run, 1, arrays->as));
         TRY(norm_param_init(&arrays->bias, run, 2, arrays->as));
         return scratch_init(&arrays->scales, run->ctx, run->in_meta[0]->size[1], 4 * sizeof(double));
-}
-
-static bool is_dense_image(const TensorMeta *meta)
-{
-        return meta_is_contiguous(meta) || meta_is_channels_last(meta);
-}
-
-// Half inputs that are not dense, with half parameters, go through PyTorch's elementwise path:
-// every step is rounded.
-static bool steps_in_half(const OpRun *run)
-{
-        Dtype dtype = run->in_meta[0]->dtype, stats;
-        bool half = dtype == DTYPE_F16 || dtype == DTYPE_BF16;
-        return half && !is_dense_image(run->in_meta[0]) &&
-               batch_check(run->call, true, &stats) == STATUS_OK && stats == dtype;
 }
 
 enum { HALF_STEPS = 32, CHANNEL_STEPS = 32 };
@@ -152,16 +158,16 @@ static Status normalise_in_half(const OpRun *run, BatchArrays *arrays, const flo
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
-// From mean and 1 / standard deviation of the channels. As in PyTorch, contiguous inputs are scaled
-// and shifted in one step, where mean * scale is part of the shift, others are centred first: a
+// From mean and 1 / standard deviation of the channels. As in PyTorch, most inputs are scaled and
+// shifted in one step, where mean * scale is part of the shift, others are centred first: a
 // difference where mean and values nearly cancel.
 static Status normalise(const OpRun *run, BatchArrays *arrays, const void *mean, const void *rstd)
 {
-        if (steps_in_half(run))
+        if (arrays->rounded)
                 return normalise_in_half(run, arrays, mean, rstd);
         int64_t channels = run->in_meta[0]->size[1];
         Dtype as = arrays->as;
-        bool centred = !is_dense_image(run->in_meta[0]);
+        const bool centred = arrays->centred;
         float *scale32 = arrays->scales.data, *shift32 = scale32 + channels;
         double *scale64 = arrays->scales.data, *shift64 = scale64 + channels;
         Work work = { .ctx = run->ctx };
@@ -219,19 +225,19 @@ static Status eval_run(const OpRun *run)
         bool last = meta_suggests_channels_last(run->out_meta[0]);
         TensorMeta in_order = in_memory_order(run->in_meta[0], last),
                    out_order = in_memory_order(run->out_meta[0], last);
-        _cleanup_(arrays_deinit) BatchArrays arrays = { .as = dtype_compute(run->in_meta[0]->dtype) };
+        _cleanup_(arrays_deinit)
+                BatchArrays arrays = { .as = dtype_compute(run->in_meta[0]->dtype), .n_params = 4 };
         TRY(arrays_init(&arrays, run, &out_order, &in_order));
         TRY(norm_param_init(&arrays.mean, run, 3, arrays.as));
         TRY(norm_param_init(&arrays.var, run, 4, arrays.as));
         _cleanup_(scratch_deinit) Scratch rstd = { 0 };
         TRY(scratch_init(&rstd, run->ctx, run->in_meta[0]->size[1], sizeof(double)));
-        bool steps = steps_in_half(run);
         Dtype half = run->in_meta[0]->dtype;
         Work work = { .ctx = run->ctx };
         for (int64_t c = 0; c < run->in_meta[0]->size[1] && !work_stops(&work, CHANNEL_STEPS); c++) {
                 double var = compute_as_f64(arrays.as, arrays.var.data, c);
                 float shifted = rounded_to_half((float)(var + eps), half);
-                if (steps)
+                if (arrays.rounded)
                         ((float *)rstd.data)[c] =
                                 rounded_to_half(1 / rounded_to_half(sqrtf(shifted), half), half);
                 else
@@ -357,7 +363,7 @@ static Status train_run(const OpRun *run)
         bool last = meta_suggests_channels_last(run->out_meta[0]);
         TensorMeta in_order = in_memory_order(input, last),
                    out_order = in_memory_order(run->out_meta[0], last), dense = in_order;
-        _cleanup_(arrays_deinit) BatchArrays arrays = { .as = dtype_compute(input->dtype) };
+        _cleanup_(arrays_deinit) BatchArrays arrays = { .as = dtype_compute(input->dtype), .n_params = 2 };
         TRY(arrays_init(&arrays, run, &out_order, &in_order));
         if (run->n_out == 5) {
                 TRY(norm_param_init(&arrays.mean, run, 3, arrays.as));

@@ -252,11 +252,13 @@ static Status spectral_check(Compose *c, const TensorMeta *a, const char *name)
 }
 
 // Of the real matrix that has all values twice: its inverse is that of the complex one, doubled.
+// torch.autocast leaves complex numbers as they are.
 static Value complex_pinv(Compose *c, Value self, const TensorMeta *a)
 {
         const Value m = value_int(a->size[a->rank - 2]), n = value_int(a->size[a->rank - 1]);
         const Value first = value_int(0), across = value_int(-1), down = value_int(-2);
-        const bool hermitian = compose_bool(c, "hermitian");
+        const bool hermitian = compose_bool(c, "hermitian"), autocast = c->emitter->autocast;
+        c->emitter->autocast = false;
         Value twice = hermitian ? complex_hermitian(c, self, false)
                                 : complex_doubled(c, OP(c, "aten::real", self), OP(c, "aten::imag", self));
         Value inverse =
@@ -265,8 +267,10 @@ static Value complex_pinv(Compose *c, Value self, const TensorMeta *a)
                               : OP(c, "aten::linalg_pinv.atol_rtol_float", twice, value_float(given_atol(c)),
                                    value_float(given_rtol(c, a)), value_bool(hermitian));
         Value left = OP(c, "aten::slice.Tensor", inverse, across, first, m);
-        return OP(c, "aten::complex", OP(c, "aten::slice.Tensor", left, down, first, n),
-                  OP(c, "aten::slice.Tensor", left, down, n, value_int(INT64_MAX)));
+        Value result = OP(c, "aten::complex", OP(c, "aten::slice.Tensor", left, down, first, n),
+                          OP(c, "aten::slice.Tensor", left, down, n, value_int(INT64_MAX)));
+        c->emitter->autocast = autocast;
+        return result;
 }
 
 // left * diag(1 / values) * right^T, where values count whose sizes do.
@@ -293,10 +297,15 @@ static Status pinv_expand(Emitter *emitter, const OpCall *call, Value *out)
                         "linalg.pinv: expected a tensor with 2 or more dimensions of float, double, cfloat "
                         "or cdouble types");
         if (meta_numel(a) == 0) {
-                TensorMeta turned = linalg_turned(a);
+                TensorMeta turned = linalg_turned(a), square = turned;
+                Value result = OP(&c, "aten::zeros", compose_ints(&c, turned.size, turned.rank),
+                                  value_dtype(a->dtype));
+                square.size[square.rank - 2] = square.size[square.rank - 1];
+                // a product, as PyTorch's: torch.autocast lowers its dtype
                 return compose_end(&c,
-                                   OP(&c, "aten::zeros", compose_ints(&c, turned.size, turned.rank),
-                                      value_dtype(a->dtype)),
+                                   OP(&c, "aten::matmul", result,
+                                      OP(&c, "aten::zeros", compose_ints(&c, square.size, square.rank),
+                                         value_dtype(a->dtype))),
                                    out);
         }
         if (dtype_info[a->dtype].kind == DTYPE_KIND_COMPLEX)

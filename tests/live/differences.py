@@ -76,7 +76,7 @@ KNOWN = {
     r"refused with 400, aten\.cum(max|min)\..*Dimension out of range": "PyTorch does not look at dim where "
     "there are no elements",
     r"accepted, .*_batch_norm_legit\.no_stats.*Dimension out of range": "no elements and no channels",
-    r"accepted, .*_weight_int8pack_mm.*contiguous": "PyTorch asks for a layout",
+    r"accepted, .*weight_int[48]pack_mm.*contiguous": "PyTorch asks for a layout",
     r"accepted, .*pad.*narrow\(\): length": "PyTorch cuts one side before it adds the other",
     r"accepted, .*trapezoid\.dx.*real number": "a bool for a step",
     r"refused with 400, aten\.(cumulative_)?trapezoid\.x.*at least one dimension": "PyTorch takes no steps "

@@ -264,6 +264,7 @@ const OpDef copy_ops[] = {
           .infer = fill_scalar_infer,
           .prepare = fill_scalar_prepare,
           .run = fill_scalar_run,
+          .form = inplace_fill_form,
           .traits = TRAIT_FRESH },
         { .schema = "aten::fill.Tensor(Tensor self, Tensor value) -> Tensor",
           .flags = OP_INPLACE,
@@ -274,6 +275,7 @@ const OpDef copy_ops[] = {
           .flags = OP_INPLACE | OP_ELEMENTWISE,
           .infer = plain_copy_infer,
           .run = zero_run,
+          .form = inplace_fill_form,
           .traits = TRAIT_FRESH },
 };
 OP_FILE(copy_ops);

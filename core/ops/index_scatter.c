@@ -63,6 +63,9 @@ static Status scatter_kind(const OpCall *call, ScatterKind *out)
                 }
         }
         if (is_mean(call)) {
+                if (!row->lines && arg_meta(call, SELF)->dtype == DTYPE_BOOL)
+                        return fail(STATUS_DTYPE,
+                                    "\"scatter_gather_tensor_cpu_reduce_mean\" not implemented for 'Bool'");
                 *out = SCATTER_ADD;
                 return STATUS_OK;
         }
@@ -428,10 +431,11 @@ static const ScatterRow copy_row = { .kind = SCATTER_COPY },
                         lines_value_row = { .kind = SCATTER_COPY, .source = FROM_NUMBER, .lines = true },
                         lines_boxed_row = { .kind = SCATTER_COPY, .source = FROM_BOXED, .lines = true },
                         lines_named_row = { .kind = SCATTER_MULTIPLY, .by_name = true, .lines = true };
-#define SCATTER(schema, dtypes, row_)                                                                        \
+#define SCATTER(schema, dtypes, row_) SCATTER_AS(NULL, schema, dtypes, row_)
+#define SCATTER_AS(form_, schema, dtypes, row_)                                                              \
         {                                                                                                    \
                 schema, dtypes, OP_INPLACE | OP_CHECKS, .infer = scatter_infer, .run = scatter_run,          \
-                                                        .row = &(row_), .traits = TRAIT_FRESH                \
+                                                        .form = form_, .row = &(row_), .traits = TRAIT_FRESH \
         }
 
 const OpDef index_scatter_ops[] = {
@@ -455,10 +459,12 @@ const OpDef index_scatter_ops[] = {
                 DTYPES_REAL, lines_add_row),
         SCATTER("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", DTYPES_ALL,
                 lines_copy_row),
-        SCATTER("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
-                DTYPES_REAL | DTYPES_COMPLEX, lines_value_row),
-        SCATTER("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", 0,
-                lines_boxed_row),
+        SCATTER_AS(inplace_lines_form,
+                   "aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+                   DTYPES_REAL | DTYPES_COMPLEX, lines_value_row),
+        SCATTER_AS(inplace_lines_form,
+                   "aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor",
+                   0, lines_boxed_row),
         SCATTER("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool "
                 "include_self=True) -> Tensor",
                 DTYPES_REAL | DTYPES_COMPLEX, lines_named_row),

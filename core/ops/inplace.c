@@ -3,6 +3,7 @@
 // others, ranges that cross leave it undecided; a temporary is then used, without a refusal.
 #include "core/ops/inplace.h"
 #include "core/ops/arguments.h"
+#include "core/ops/compose.h"
 
 Overlap tensor_overlap(const Tensor *a, const Tensor *b)
 {
@@ -30,15 +31,26 @@ Overlap tensor_overlap(const Tensor *a, const Tensor *b)
         return same ? OVERLAP_PUNNED : OVERLAP_PARTIAL;
 }
 
+static bool is_expanded(const TensorMeta *self, int dim)
+{
+        return self->stride[dim] == 0 && self->size[dim] > 1 && meta_numel(self) > 0;
+}
+
+static bool any_expanded(const TensorMeta *self)
+{
+        bool any = false;
+        for (int i = 0; i < self->rank; i++)
+                any |= is_expanded(self, i);
+        return any;
+}
+
 Status inplace_check_internal_overlap(const TensorMeta *self)
 {
-        for (int i = 0; i < self->rank; i++) {
-                if (self->stride[i] == 0 && self->size[i] > 1 && meta_numel(self) > 0)
-                        return fail(STATUS_RUN, "unsupported operation: more than one element of the "
-                                                "written-to tensor refers to a single memory location. "
-                                                "Please clone() the tensor before performing the operation.");
-        }
-        return STATUS_OK;
+        if (!any_expanded(self))
+                return STATUS_OK;
+        return fail(STATUS_RUN, "unsupported operation: more than one element of the written-to tensor "
+                                "refers to a single memory location. Please clone() the tensor before "
+                                "performing the operation.");
 }
 
 Status inplace_check_write(const Tensor *self, const TensorMeta *result)
@@ -107,4 +119,98 @@ Status inplace_check_inputs(const OpCall *call, bool *inout_direct)
                 }
         }
         return STATUS_OK;
+}
+
+// ---- fills of expanded tensors ----
+static bool writes_expanded(const OpCall *call)
+{
+        return call->inplace && call->args[SELF].kind == VALUE_TENSOR && any_expanded(arg_meta(call, SELF));
+}
+
+// Argument 0 with one element of each expanded dimension: all its memory, once.
+static Value without_copies(Compose *c)
+{
+        Value self = c->call->args[SELF];
+        const TensorMeta *meta = compose_meta(c, self);
+        for (int i = 0; i < meta->rank && !compose_failed(c); i++) {
+                if (is_expanded(&self.tensor->meta, i))
+                        self = OP(c, "aten::slice.Tensor", self, value_int(i), value_int(0), value_int(1));
+        }
+        return self;
+}
+
+static Status end_with_self(Compose *c, Value *out)
+{
+        return compose_end(c, c->call->args[SELF], out);
+}
+
+static Status fill_expanded(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = without_copies(&c);
+        if (call->n_args == 1)
+                OP(&c, "aten::zero_", self);
+        else
+                OP(&c, "aten::fill_.Scalar", self, call->args[1]);
+        return end_with_self(&c, out);
+}
+
+OpExpand inplace_fill_form(const OpCall *call)
+{
+        return writes_expanded(call) ? fill_expanded : NULL;
+}
+
+// An element is filled where the mask is set at any of its places. The number is read first: it may
+// be an element of self.
+static Status mask_apart(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        const TensorMeta *meta = arg_meta(call, SELF);
+        Value mask = call->args[MASKED_FILL_MASK], number = call->args[MASKED_FILL_VALUE];
+        const bool of_tensor = call->schema->args[MASKED_FILL_VALUE].type == ARG_TENSOR;
+        if (any_expanded(meta))
+                mask = OP(&c, "aten::expand", mask, compose_ints(&c, meta->size, meta->rank));
+        for (int i = 0; i < meta->rank; i++) {
+                if (is_expanded(meta, i))
+                        mask = OP(&c, "aten::any.dim", mask, value_int(i), value_bool(true));
+        }
+        if (of_tensor)
+                number = OP(&c, "aten::clone", number);
+        OP(&c, of_tensor ? "aten::masked_fill_.Tensor" : "aten::masked_fill_.Scalar", without_copies(&c),
+           mask, number);
+        return end_with_self(&c, out);
+}
+
+OpExpand inplace_mask_form(const OpCall *call)
+{
+        const Value self = call->args[SELF], number = call->args[MASKED_FILL_VALUE];
+        if (!call->inplace || self.kind != VALUE_TENSOR ||
+            arg_meta(call, MASKED_FILL_MASK)->dtype != DTYPE_BOOL)
+                return NULL;
+        const bool crosses = number.kind == VALUE_TENSOR && number.tensor->meta.rank == 0 &&
+                             tensor_overlap(self.tensor, number.tensor) > OVERLAP_FULL;
+        return crosses || any_expanded(&self.tensor->meta) ? mask_apart : NULL;
+}
+
+static Status lines_expanded(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        const bool of_tensor = call->schema->args[SCATTER_SOURCE].type == ARG_TENSOR;
+        OP(&c, of_tensor ? "aten::index_fill_.int_Tensor" : "aten::index_fill_.int_Scalar",
+           without_copies(&c), call->args[SCATTER_DIM], call->args[SCATTER_INDEX],
+           call->args[SCATTER_SOURCE]);
+        return end_with_self(&c, out);
+}
+
+OpExpand inplace_lines_form(const OpCall *call)
+{
+        int dim;
+        const TensorMeta *self = arg_meta(call, SELF);
+        return writes_expanded(call) && arg_dim(call, SCATTER_DIM, self->rank, &dim) == STATUS_OK &&
+                               !is_expanded(self, dim)
+                       ? lines_expanded
+                       : NULL;
 }

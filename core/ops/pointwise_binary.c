@@ -116,7 +116,7 @@ static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
         return STATUS_OK;
 }
 
-// 1 to the power of anything is 1, of infinite and complex numbers, too.
+// 1 to the power of anything is 1, of infinite and complex numbers, too. To PyTorch True is not 1.
 static const PointOp *select_pow_of_scalar(const OpCall *call)
 {
         static const PointOp power = { .kernel = &point_pow, .args = "st", .layout = LAYOUT_CONTIGUOUS },
@@ -124,7 +124,8 @@ static const PointOp *select_pow_of_scalar(const OpCall *call)
                                      .args = "st",
                                      .constants = { 1 },
                                      .layout = LAYOUT_CONTIGUOUS };
-        return real_value(arg_number(call, SELF)) == 1 ? &one : &power;
+        const Value base = arg_number(call, SELF);
+        return base.kind != VALUE_BOOL && real_value(base) == 1 ? &one : &power;
 }
 
 // x ** 1 is x and x ** 0 is 1, whatever x is. bool ** bool has no kernel in PyTorch; a Python bool

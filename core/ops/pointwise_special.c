@@ -172,6 +172,15 @@ static Status write_to_self(Emitter *emitter, const OpCall *call, const char *fu
         return write_result(emitter, call, result.tensor, out);
 }
 
+// What PyTorch computes where self lies, so that operands may not cross it.
+static Status compute_in_self(Emitter *emitter, const OpCall *call, const char *functional, Value *out)
+{
+        bool direct; // a temporary is used in any case
+        TRY(inplace_check_internal_overlap(arg_meta(call, SELF)));
+        TRY(inplace_check_inputs(call, &direct));
+        return write_to_self(emitter, call, functional, out);
+}
+
 static Status ldexp_inplace(Emitter *emitter, const OpCall *call, Value *out)
 {
         return write_to_self(emitter, call, "aten::ldexp.Tensor", out);
@@ -198,22 +207,24 @@ static Status float_power_inplace(Emitter *emitter, const OpCall *call, Value *o
                             "the base given to float_power_ has dtype %s but the operation's result requires "
                             "dtype %s",
                             dtype_words(self->dtype), dtype_words(result.tensor->meta.dtype));
+        bool direct;
+        TRY(inplace_check_inputs(call, &direct));
         return write_result(emitter, call, result.tensor, out);
 }
 
 static Status pow_scalar_inplace(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return write_to_self(emitter, call, "aten::pow.Tensor_Scalar", out);
+        return compute_in_self(emitter, call, "aten::pow.Tensor_Scalar", out);
 }
 
 static Status pow_tensor_inplace(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return write_to_self(emitter, call, "aten::pow.Tensor_Tensor", out);
+        return compute_in_self(emitter, call, "aten::pow.Tensor_Tensor", out);
 }
 
 static Status floor_divide_inplace(Emitter *emitter, const OpCall *call, Value *out)
 {
-        return write_to_self(emitter, call, "aten::floor_divide", out);
+        return compute_in_self(emitter, call, "aten::floor_divide", out);
 }
 
 const OpDef pointwise_special_ops[] = {

@@ -2,6 +2,7 @@
 // pointwise_ternary.c: overloads that choose, clamp or combine three operands.
 #include <math.h>
 #include "core/ops/arguments.h"
+#include "core/ops/inplace.h"
 #include "core/ops/pointwise.h"
 
 // ---- clamp ----
@@ -122,10 +123,12 @@ const OpDef pointwise_ternary_ops[] = {
                  .kernel = &point_where, .check = check_condition),
         POINT_OP("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", 0, .args = "mSS",
                  .kernel = &point_where, .check = check_condition),
-        POINT_OP("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", OP_INPLACE,
+        POINT_AS(.form = inplace_mask_form,
+                 "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", OP_INPLACE,
                  .args = "tmv", .kernel = &point_masked_fill, .typing = TYPE_SELF,
                  .layout = LAYOUT_CONTIGUOUS, .check = check_mask),
-        POINT_OP("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+        POINT_AS(.form = inplace_mask_form,
+                 "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
                  OP_INPLACE | OP_NUMBERS, .args = "tmf", .kernel = &point_masked_fill, .typing = TYPE_SELF,
                  .layout = LAYOUT_CONTIGUOUS, .check = check_mask),
         POINT_OP("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",

@@ -65,7 +65,10 @@ static Status check_input(const OpCall *call, const PoolRow *row, const TensorMe
                 return fail(STATUS_SHAPE, "%s(): Expected %dD or %dD tensor, but got: %s", call->schema->name,
                             row->spatial + 1, row->spatial + 2, text);
         }
-        for (int d = input->rank - row->spatial - (row->kind <= POOL_AVERAGE ? 1 : 0); d < input->rank; d++) {
+        const bool adaptive = row->kind > POOL_AVERAGE, batched = input->rank == row->spatial + 2;
+        const bool flat_average = row->kind == POOL_ADAPTIVE_AVERAGE && row->spatial < 3;
+        const bool channels = adaptive ? batched && !flat_average : true; // may not be 0 either
+        for (int d = input->rank - row->spatial - channels; d < input->rank; d++) {
                 if (input->size[d] != 0)
                         continue;
                 if (row->kind <= POOL_AVERAGE)

@@ -152,7 +152,7 @@ static Status fill_expanded(Emitter *emitter, const OpCall *call, Value *out)
         if (call->n_args == 1)
                 OP(&c, "aten::zero_", self);
         else
-                OP(&c, "aten::fill_.Scalar", self, call->args[1]);
+                OP(&c, "aten::fill_.Scalar", self, call->args[FILL_SCALAR_VALUE]);
         return end_with_self(&c, out);
 }
 

@@ -29,9 +29,9 @@ Status inplace_check_copy(const Tensor *to, const Tensor *from);
 // Twins that write by index: arguments 1 to end - 1, those in lists included, share nothing with
 // argument 0.
 Status inplace_check_apart(const OpCall *call, uint32_t end);
-// Forms (OpDef) of fills, of fills where a mask is set and of fills by index: PyTorch takes expanded
-// tensors there, and writes the memory that they refer to. Along an expanded dimension index_fill_
-// is refused.
+// Forms (OpDef) of fills, of fills where a mask is set and of fills by index: PyTorch takes
+// expanded tensors there, and writes the memory that they refer to. Along an expanded dimension
+// index_fill_ is refused.
 OpExpand inplace_fill_form(const OpCall *call);
 OpExpand inplace_mask_form(const OpCall *call);
 OpExpand inplace_lines_form(const OpCall *call);

@@ -43,6 +43,7 @@ x.abs().sqrt() | x.rsqrt() | x.round() | x.frac() | x.sign() | torch.atan2(x, x 
 torch.remainder(x, 0.3) | x // 0.3 | torch.where(x > 0.5, x, -x) | x.clamp(0.2, 0.8)
 torch.lerp(x, x + 1, 0.3) | torch.addcmul(x, x, x) | torch.hypot(x, x + 1) | torch.logaddexp(x, x + 1)
 x.i0() | x.sinc() | x.copysign(-x) | x.nan_to_num() | torch.heaviside(x - 0.5, x) | (x * 100).int()
+x.double().exp() | x.double().tanh() | x.double().erfinv()
 (x * 100).int() ^ 7 | (x * 1000).int() >> 2 | (x * 100).long() * 3 | x.double() | x.half() | x.bfloat16()
 x.half() + 1 | x.half().softmax(-1) | x > 0.5 | (x > 0.3) & (x < 0.6) | F.relu(x) | F.gelu(x)
 F.gelu(x, approximate="tanh") | F.silu(x) | F.mish(x) | F.elu(x) | F.softplus(x) | F.logsigmoid(x)

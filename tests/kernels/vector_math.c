@@ -84,16 +84,34 @@ static double rsqrt(double x)
         return 1 / sqrt(x);
 }
 
+// By Newton's method on erf, or beyond 1/2 on the logarithm of erfc, which libm has.
+static double erfinv(double x)
+{
+        const double size = fabs(x), y = 1 - size;
+        if (!(size < 1) || size < 1e-30)
+                return size == 1 ? copysign((double)INFINITY, x) : size < 1 ? x * sqrt(M_PI) / 2 : NAN;
+        double z = size < 0.5 ? size * sqrt(M_PI) / 2 : sqrt(-log(y));
+        for (int i = 0; i < 12; i++) {
+                double density = 2 / sqrt(M_PI) * exp(-z * z);
+                double step = size < 0.5 ? (erf(z) - size) / density : log(erfc(z) / y) * erfc(z) / -density;
+                z -= step;
+                if (fabs(step) < 1e-15 * z)
+                        break;
+        }
+        return copysign(z, x);
+}
+
 static const Function functions[] = {
-        { "exp", &point_exp, exp, 1.25, false },   { "expm1", &point_expm1, expm1, 2, false },
-        { "log", &point_log, log, 1.25, false },   { "log1p", &point_log1p, log1p, 1.25, false },
-        { "tanh", &point_tanh, tanh, 2.5, false }, { "sigmoid", &point_sigmoid, sigmoid, 2, true },
-        { "silu", &point_silu, silu, 2.5, true },  { "erf", &point_erf, erf, 2, false },
-        { "sin", &point_sin, sin, 2, false },      { "cos", &point_cos, cos, 2, false },
-        { "tan", &point_tan, tan, 4, false },      { "atan", &point_atan, atan, 2.5, false },
-        { "asin", &point_asin, asin, 3, false },   { "acos", &point_acos, acos, 3, false },
-        { "sinh", &point_sinh, sinh, 4, false },   { "cosh", &point_cosh, cosh, 4, false },
-        { "sqrt", &point_sqrt, sqrt, 0.5, false }, { "rsqrt", &point_rsqrt, rsqrt, 1.5, false },
+        { "exp", &point_exp, exp, 1.25, false },       { "expm1", &point_expm1, expm1, 2, false },
+        { "log", &point_log, log, 1.25, false },       { "log1p", &point_log1p, log1p, 1.25, false },
+        { "tanh", &point_tanh, tanh, 2.5, false },     { "sigmoid", &point_sigmoid, sigmoid, 2, true },
+        { "silu", &point_silu, silu, 2.5, true },      { "erf", &point_erf, erf, 2, false },
+        { "sin", &point_sin, sin, 2, false },          { "cos", &point_cos, cos, 2, false },
+        { "tan", &point_tan, tan, 4, false },          { "atan", &point_atan, atan, 2.5, false },
+        { "asin", &point_asin, asin, 3, false },       { "acos", &point_acos, acos, 3, false },
+        { "sinh", &point_sinh, sinh, 4, false },       { "cosh", &point_cosh, cosh, 4, false },
+        { "erfinv", &point_erfinv, erfinv, 4, false }, { "sqrt", &point_sqrt, sqrt, 0.5, false },
+        { "rsqrt", &point_rsqrt, rsqrt, 1.5, false },
 };
 
 static void check_function(const Function *function, Isa isa)
@@ -213,6 +231,67 @@ Test(vector_math, bits_depend_neither_on_the_position_nor_on_the_set)
                                                           (isnan(out[k]) && isnan(first[begin + k])),
                                                   "%s(%a) at %zu of %zu in set %d", functions[i].name,
                                                   (double)x[begin + k], k, n, (int)isa);
+                        }
+                }
+        }
+}
+
+// ---- float64 ----
+static const struct {
+        const char *name;
+        const PointKernel *kernel;
+        double (*exact)(double);
+        double most; // relative
+} doubles[] = {
+        { "exp", &point_exp, exp, 3e-16 },
+        { "tanh", &point_tanh, tanh, 5e-16 },
+        { "erfinv", &point_erfinv, erfinv, 2e-15 },
+};
+
+static void apply_double(const PointKernel *kernel, Isa isa, const double *x, size_t n, double *out)
+{
+        PointParams params = { .bits = 64, .half = DTYPE_NONE };
+        PointTile tile = { .in = (const void *[]){ x }, .out = out, .n = n, .params = &params };
+        isa_use(isa);
+        point_loop(kernel, POINT_F64)(&tile);
+}
+
+static double random_double(uint64_t *state, int i)
+{
+        static const double special[] = { 0,      -0.0,   INFINITY, -INFINITY, NAN,
+                                          709.78, 709.79, -745.13,  -745.2,    1,
+                                          -1,     5e-324, -2e-310,  -708.5,    19.99,
+                                          -20.01, 1e300,  -1e300,   0.85,      0x1.fffffffffffffp-1 };
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        double unit = (double)(*state >> 11) * 0x1p-52 - 1, far = ldexp(unit, (int)(*state & 63) - 53);
+        return i < (int)ARRAY_LENGTH(special) ? special[i]
+               : i % 3 == 0                   ? unit
+               : i % 3 == 1                   ? unit * 750
+                                              : far;
+}
+
+Test(vector_math, doubles_are_those_of_libm)
+{
+        uint64_t state = 7;
+        double x[BLOCK], first[BLOCK], out[BLOCK];
+        for (size_t f = 0; f < ARRAY_LENGTH(doubles); f++) {
+                for (int round = 0; round < 100; round++) {
+                        for (int i = 0; i < BLOCK; i++)
+                                x[i] = random_double(&state, i);
+                        for (Isa isa = ISA_PORTABLE; isa <= widest(); isa++) {
+                                apply_double(doubles[f].kernel, isa, x, BLOCK, out);
+                                if (isa == ISA_AVX2)
+                                        memcpy(first, out, sizeof(out));
+                                for (int i = 0; i < BLOCK; i++) {
+                                        double want = doubles[f].exact(x[i]), off = fabs(out[i] - want);
+                                        bool same = isnan(want) ? isnan(out[i])
+                                                                : out[i] == want || off < 1e-323 ||
+                                                                          off <= doubles[f].most * fabs(want);
+                                        same &= isnan(want) || signbit(out[i]) == signbit(want);
+                                        same &= isa < ISA_AVX2 || memcmp(&out[i], &first[i], 8) == 0;
+                                        cr_assert(same, "%s(%a) is %a, expected %a, in set %d",
+                                                  doubles[f].name, x[i], out[i], want, (int)isa);
+                                }
                         }
                 }
         }

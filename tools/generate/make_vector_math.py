@@ -93,6 +93,19 @@ def asin_rest(s):
     return (mpmath.asin(x) - x) / (x * s)
 
 
+def erfinv_ratio(w):
+    x = mpmath.sqrt(-mpmath.expm1(-w))
+    return mpmath.erfinv(x) / x
+
+
+def erfinv_middle(t):
+    return erfinv_ratio(t + mpmath.mpf(5) / 2)
+
+
+def erfinv_tail(t):
+    return erfinv_ratio((t + 3)**2)
+
+
 HALF_LN2 = mpmath.log(2) / 2 * mpmath.mpf("1.0005")
 QUARTER_PI = (mpmath.pi / 4 * mpmath.mpf("1.0005")) ** 2
 SQRT2 = mpmath.sqrt(2)
@@ -114,6 +127,10 @@ ROWS = [
     ("COS", "cos(r) = 1 - r^2 / 2 + r^4 P(r^2)", cos_rest, lambda s: s**2, 1e-12, QUARTER_PI, 2),
     ("ATAN", "atan(t) = t + t^3 P(t^2), |t| <= tan(pi / 8)", atan_rest, lambda s: s, 1e-12,
      (SQRT2 - 1)**2 * mpmath.mpf("1.0005"), 3),
+    ("ERFINV", "erfinv(x) = x P(w - 5/2), w = -log(1 - x^2) <= 5", erfinv_middle,
+     lambda t: 1 / erfinv_middle(t), -2.5, 2.5, 8),
+    ("ERFINVT", "erfinv(x) = x P(sqrt(w) - 3), 5 <= w <= 16", erfinv_tail, lambda t: 1 / erfinv_tail(t),
+     mpmath.sqrt(5) - 3, 1, 8),
     ("ASIN", "asin(t) = t + t^3 P(t^2), |t| <= 1/2", asin_rest, lambda s: s, 1e-12, 0.25, 4),
 ]
 

@@ -29,17 +29,17 @@
 #define atan(x)         _Generic((x), float : vm_atan, default : (atan))(x)
 #define asin(x)         _Generic((x), float : vm_asin, default : (asin))(x)
 #define acos(x)         _Generic((x), float : vm_acos, default : (acos))(x)
-#define exp(x)          _Generic((x), float : vm_exp, default : (exp))(x)
+#define exp(x)          _Generic((x), float : vm_exp, default : vm_exp64)(x)
 #define expm1(x)        _Generic((x), float : vm_expm1, default : (expm1))(x)
 #define log(x)          _Generic((x), float : vm_log, default : (log))(x)
 #define log1p(x)        _Generic((x), float : vm_log1p, default : (log1p))(x)
-#define tanh(x)         _Generic((x), float : vm_tanh, default : (tanh))(x)
+#define tanh(x)         _Generic((x), float : vm_tanh, default : vm_tanh64)(x)
 #define erf(x)          _Generic((x), float : vm_erf, default : (erf))(x)
 #define ONE_PLUS_EXP(x) _Generic((x), float : vm_one_plus_exp, default : one_plus_exp)(x)
 #define GELU(x)         _Generic((x), float : vm_gelu, default : gelu)(x)
 static inline double one_plus_exp(double x)
 {
-        return 1 + (exp)(x);
+        return 1 + vm_exp64(x);
 }
 
 static inline double gelu(double x)

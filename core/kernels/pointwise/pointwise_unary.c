@@ -22,6 +22,11 @@ static inline int64_t lgamma_none(int64_t x)
 }
 #define LGAMMA(x)        BY_TYPE(x, lgamma)(x)
 #define SPECIAL(name, x) ((T)special_##name((double)(x)))
+#ifdef POINT_SUFFIX
+#define ERFINV(x) _Generic((x), float : vm_erfinv, default : special_erfinv)(x)
+#else
+#define ERFINV(x) SPECIAL(erfinv, x)
+#endif
 // Where exp overflows in the type, so does the product.
 #define BESSEL(name, x) (exp(fabs(x)) * SPECIAL(name, x))
 #define POLYGAMMA(n, x)                                                                                      \

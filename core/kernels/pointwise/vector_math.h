@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 functions without branches or calls, so that the compiler makes vector loops of the
-// formulas that use them. Included by files that are compiled for AVX2 and FMA or more (point_isa
-// in pointwise.h chooses at run time); elsewhere libm's functions stand in their place. A lane's
-// bits depend on its own value only: the same in any vector width and any position of a loop.
+// Functions without branches or calls, so that the compiler makes vector loops of the formulas that
+// use them: of float32, and exp and tanh of float64. Included by files that are compiled for AVX2
+// and FMA or more (point_isa in pointwise.h chooses at run time); elsewhere libm's functions stand
+// in their place. A lane's bits depend on its own value only: the same in any vector width and any
+// position of a loop.
 //
 // NaN, infinities, signed zeros and denormals are as in libm. Largest errors against float64 in
 // ULP, over every 101st float (tests/bench/pointwise.c):
 //     exp 1.03   expm1 1.57   log 0.81   log1p 0.85   tanh 2.48   sigmoid 2.00   silu 2.00
 //     erf 1.04   sin 1.55   cos 1.55   tan 3.69   sinh 2.72   cosh 3.00   atan 2.22   asin 2.26
-//     acos 1.09   pow 1   atan2 3
+//     acos 1.09   pow 1   atan2 3   erfinv 3
 // fmod, remainder and the floor of a quotient have the bits of libm.
 // gelu is within 3e-8 + 3e-7 |gelu(x)|.
 #pragma once
@@ -215,6 +216,25 @@ static inline float vm_erf(float x)
         q = VM_FMA(q, u, ERFC_P0);
         float outer = vm_copysign(1.0F - vm_exp_not_positive(q), x);
         return t > 0.921875F ? outer : t <= 0.921875F ? inner : x;
+}
+
+// In w = -log(1 - x^2), as M. Giles does (Approximating the erfinv function, 2010).
+static inline float vm_erfinv(float x)
+{
+        VmSplit split = vm_split((1.0F - x) * (1.0F + x));
+        float w = -vm_log_parts(split.m - 1.0F, (float)split.e, 0.0F);
+        bool tail = w > 5.0F;
+        float t = tail ? sqrtf(w) - 3.0F : w - 2.5F;
+        float p = VM_FMA(tail ? ERFINVT_P8 : ERFINV_P8, t, tail ? ERFINVT_P7 : ERFINV_P7);
+        p = VM_FMA(p, t, tail ? ERFINVT_P6 : ERFINV_P6);
+        p = VM_FMA(p, t, tail ? ERFINVT_P5 : ERFINV_P5);
+        p = VM_FMA(p, t, tail ? ERFINVT_P4 : ERFINV_P4);
+        p = VM_FMA(p, t, tail ? ERFINVT_P3 : ERFINV_P3);
+        p = VM_FMA(p, t, tail ? ERFINVT_P2 : ERFINV_P2);
+        p = VM_FMA(p, t, tail ? ERFINVT_P1 : ERFINV_P1);
+        p = VM_FMA(p, t, tail ? ERFINVT_P0 : ERFINV_P0);
+        float size = vm_float(vm_bits(x) & INT32_MAX), beyond = size == 1.0F ? INFINITY : NAN;
+        return size < 1.0F ? x * p : vm_copysign(beyond, x);
 }
 
 // The bits of FLT_MAX. From a constant compilers would compute all that follows of it, and choose.
@@ -436,4 +456,78 @@ static inline float vm_sin(float x)
 static inline float vm_cos(float x)
 {
         return vm_sin_shifted(x, 1);
+}
+
+// ---- float64: exp, tanh ----
+static inline int64_t vm_bits64(double x)
+{
+        union {
+                double f;
+                int64_t i;
+        } u = { .f = x };
+        return u.i;
+}
+
+static inline double vm_double(int64_t bits)
+{
+        union {
+                int64_t i;
+                double f;
+        } u = { .i = bits };
+        return u.f;
+}
+
+static inline double vm_with_exponent64(int64_t field)
+{
+        return vm_double((int64_t)((uint64_t)field << 52));
+}
+
+typedef struct VmReduced64 {
+        double r;     // x - n log(2), at most log(2) / 2
+        int64_t bits; // n + bias in the low 32 bits; whatever for NaN
+} VmReduced64;
+
+// log(2) in two pieces, of which the first has room for a factor of 12 bits.
+static inline VmReduced64 vm_reduce_log2_64(double x, int bias)
+{
+        double magic = 0x1.8p52 + bias, shifted = __builtin_fma(x, 1.44269504088896340736, magic),
+               n = shifted - magic, r = __builtin_fma(n, -0x1.62e42fefa3800p-1, x);
+        return (VmReduced64){ __builtin_fma(n, -0x1.ef35793c76730p-45, r), vm_bits64(shifted) };
+}
+
+// exp(r) - 1 by Taylor's series to r^13.
+static inline double vm_expm1_near_zero64(double r)
+{
+        double p = __builtin_fma(r, 1.0 / 6227020800, 1.0 / 479001600);
+        p = __builtin_fma(p, r, 1.0 / 39916800);
+        p = __builtin_fma(p, r, 1.0 / 3628800);
+        p = __builtin_fma(p, r, 1.0 / 362880);
+        p = __builtin_fma(p, r, 1.0 / 40320);
+        p = __builtin_fma(p, r, 1.0 / 5040);
+        p = __builtin_fma(p, r, 1.0 / 720);
+        p = __builtin_fma(p, r, 1.0 / 120);
+        p = __builtin_fma(p, r, 1.0 / 24);
+        p = __builtin_fma(p, r, 1.0 / 6);
+        p = __builtin_fma(p, r, 0.5);
+        return __builtin_fma(p, r * r, r);
+}
+
+// As vm_exp.
+static inline double vm_exp64(double x)
+{
+        VmReduced64 reduced = vm_reduce_log2_64(-746 > x ? -746 : x, 2 * 1023);
+        double p = vm_expm1_near_zero64(reduced.r) + 1;
+        int64_t sum = reduced.bits & UINT32_MAX, half = (int64_t)((uint64_t)sum >> 1);
+        double result = p * vm_with_exponent64(half) * vm_with_exponent64(sum - half);
+        return x > 710 ? (double)INFINITY : result;
+}
+
+// m / (m + 2) with m = exp(2 |x|) - 1, which is 1 from 20 on.
+static inline double vm_tanh64(double x)
+{
+        double size = vm_double(vm_bits64(x) & INT64_MAX), most = size > 20 ? 20 : size; // NaN stays
+        VmReduced64 reduced = vm_reduce_log2_64(most + most, 1023);
+        double scale = vm_with_exponent64(reduced.bits);
+        double m = __builtin_fma(scale, vm_expm1_near_zero64(reduced.r), scale - 1);
+        return vm_double(vm_bits64(m / (m + 2)) | (vm_bits64(x) & INT64_MIN));
 }

@@ -301,38 +301,41 @@ static Status derive_ranges(Deriving *deriving)
         return STATUS_OK;
 }
 
-static bool names_argument(const char *guard, const char *argument)
+// L['x'] or L["x"] of an argument that is no more.
+static bool names_gone(const StringMap *gone, const char *guard)
 {
-        size_t n = strlen(argument);
         for (const char *at = strstr(guard, "L["); at != NULL; at = strstr(at + 2, "L[")) {
-                if ((at[2] == '\'' || at[2] == '"') && strncmp(at + 3, argument, n) == 0 &&
-                    at[3 + n] == at[2])
+                const char *end = at[2] == '\'' || at[2] == '"' ? strchr(at + 3, at[2]) : NULL;
+                if (end != NULL && string_map_get_n(gone, at + 3, (size_t)(end - at - 3)) != NULL)
                         return true;
         }
         return false;
 }
 
-static bool guard_stays(const Deriving *deriving, const char *guard)
+static Status keep_guards(Deriving *deriving, const StringMap *gone)
 {
-        for (uint32_t i = 0; i < deriving->n_gone; i++) {
-                if (names_argument(guard, deriving->gone[i]))
-                        return false;
+        const Signature *from = deriving->from;
+        Signature *to = deriving->to;
+        for (uint32_t i = 0; i < from->n_guards; i++) {
+                if (!names_gone(gone, from->guards[i]))
+                        TRY(edit_keep_text(deriving->edit, from->guards[i], &to->guards[to->n_guards++]));
         }
-        return true;
+        return STATUS_OK;
 }
 
 static Status derive_guards(Deriving *deriving)
 {
-        const Signature *from = deriving->from;
-        Signature *to = deriving->to;
-        to->guards = arena_array(deriving->arena, from->n_guards + 1, sizeof(char *));
-        if (to->guards == NULL)
+        StringMap gone = { 0 };
+        Status status = STATUS_OK;
+        deriving->to->guards = arena_array(deriving->arena, deriving->from->n_guards + 1, sizeof(char *));
+        if (deriving->to->guards == NULL)
                 return fail_memory();
-        for (uint32_t i = 0; i < from->n_guards; i++) {
-                if (guard_stays(deriving, from->guards[i]))
-                        TRY(edit_keep_text(deriving->edit, from->guards[i], &to->guards[to->n_guards++]));
-        }
-        return STATUS_OK;
+        for (uint32_t i = 0; i < deriving->n_gone && status == STATUS_OK; i++)
+                status = string_map_set(&gone, deriving->gone[i], (void *)(uintptr_t)deriving->gone[i], NULL);
+        if (status == STATUS_OK)
+                status = keep_guards(deriving, &gone);
+        string_map_deinit(&gone);
+        return status;
 }
 
 Status edit_derive_signature(Edit *edit)

@@ -315,6 +315,42 @@ Test(edit_nodes, an_export_gets_and_loses_inputs)
         graph_unref(graph);
 }
 
+static const char *format_text(Graph *graph, const char *format, uint32_t number)
+{
+        char text[80];
+        snprintf(text, sizeof(text), format, number);
+        return arena_text(&graph->arena, text, strlen(text));
+}
+
+// Looking for every argument in every guard would take minutes.
+Test(edit_nodes, guards_on_inputs_that_are_gone_are_dropped_however_many_there_are, .timeout = 60)
+{
+        enum { MANY = 50000 };
+        Graph *base = new_graph();
+        Signature *signature = &base->signature;
+        cr_assert_eq(targets_init(), STATUS_OK);
+        for (uint32_t i = 0; i < MANY; i++)
+                placeholder(base, format_text(base, "x_%u", i));
+        output(base, node_value(graph_node(base, "x_7")));
+        finish(base);
+        signature->guards = arena_array(&base->arena, MANY, sizeof(char *));
+        for (uint32_t i = 0; i < MANY; i++)
+                signature->guards[signature->n_guards++] =
+                        format_text(base, i % 2 == 0 ? "L['x_%u'].size()[0] > 2" : "1 < L[\"x_%u\"].ndim", i);
+        Edit *edit = edit_of(base);
+        for (uint32_t i = 0; i < MANY; i++) {
+                char name[20];
+                snprintf(name, sizeof(name), "x_%u", i);
+                if (i != 7 && i != 10)
+                        cr_assert_eq(edit_erase(edit, edit_node(edit, name)), STATUS_OK);
+        }
+        Graph *graph = finished(edit);
+        cr_assert_eq(graph->signature.n_guards, 2);
+        cr_expect_str_eq(graph->signature.guards[0], "1 < L[\"x_7\"].ndim");
+        cr_expect_str_eq(graph->signature.guards[1], "L['x_10'].size()[0] > 2");
+        graph_unref(graph);
+}
+
 Test(edit_nodes, what_was_recorded_of_changed_values_is_forgotten)
 {
         Edit *edit = edit_of(load_export("dev_lenet"));

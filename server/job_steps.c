@@ -294,6 +294,7 @@ static Status step_encode(const Drive *drive, Next *next)
         if (job->version != NULL) {
                 memcpy(profile->graph_name, job->version->name, sizeof(job->version->name));
                 profile->version = job->version->stored.version;
+                copy_cut(profile->content_id, sizeof(profile->content_id), job->version->stored.id.hex);
         }
         profile->decode_ns = decode_ns(job);
         profile->compile_ns = job->step_ns[STEP_PROGRAM];

@@ -68,8 +68,11 @@ export async function openSession(name, version) {
 export async function lastRun(session) {
     const before = session.profile,
         {profiles} = await get("/v1/profiles?limit=100"),
-        wanted = session.info.version;
-    const found = profiles.find((entry) => entry.graph === session.name && entry.version === wanted);
+        {version, id} = session.info;
+    // a name and a number come again after a delete
+    const found = profiles.find(
+        (entry) => entry.graph === session.name && entry.version === version && entry.content === id
+    );
     if (!found || found.id === before?.id) return;
     const profile = await get(`/v1/profiles/${encodeURIComponent(found.id)}`);
     if (session.profile === before) takeProfile(session, profile); // else a newer run came meanwhile

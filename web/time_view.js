@@ -184,7 +184,8 @@ class TimeView {
         if (this.listed) this.beside.again();
         this.listed = true;
         const [stats, all] = await Promise.all([get(path), get("/v1/profiles?slowest=200")]);
-        const mine = all.profiles.filter((entry) => entry.graph === this.session.name).slice(0, 10);
+        const {name, info} = this.session,
+            mine = all.profiles.filter((one) => one.graph === name && one.content === info.id).slice(0, 10);
         const rows = mine.length
             ? runsTable(mine, (id) => this.guarded(() => this.show(id)))
             : h("p.soft", "none");

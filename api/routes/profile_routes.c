@@ -123,7 +123,8 @@ Status get_profiles(const Answer *answer)
                 text_add_json(out, rows[i]->id);
                 text_add(out, ", \"graph\": ");
                 text_add_json(out, rows[i]->graph_name);
-                text_addf(out, ", \"version\": %lld, \"signature\": ", (long long)rows[i]->version);
+                text_addf(out, ", \"version\": %lld, \"content\": \"%s\", \"signature\": ",
+                          (long long)rows[i]->version, rows[i]->content_id);
                 text_add_json(out, rows[i]->signature);
                 text_addf(out, ", \"ended_ms\": %lld, \"run_us\": %.3f, \"total_us\": %.3f}",
                           (long long)rows[i]->wall_ms, (double)rows[i]->run_ns / 1e3,

@@ -77,6 +77,11 @@ static Status print_times(const Answer *answer, const char *id, Text *out)
                             "GET /v1/graphs/%s/versions/%lld/text?form=dot&profile=...",
                             id, (long long)profile->version, profile->graph_name,
                             (long long)profile->version);
+        if (strcmp(profile->content_id, answer->version->stored.id.hex) != 0)
+                return fail(STATUS_NOT_FOUND,
+                            "profile '%.200s' is of an earlier graph '%s', which was deleted; run the one "
+                            "that is there now, and name that run",
+                            id, profile->graph_name);
         _cleanup_(freep) double *share = new_array(answer->graph->n_nodes, sizeof(double));
         if (share == NULL)
                 return fail_memory();

@@ -58,6 +58,7 @@ typedef struct RunProfile {
         TraceIds trace;
         char graph_name[65]; // "" for POST /v1/run
         int64_t version;
+        char content_id[65]; // of that version: a name and a number come again after a delete
         char signature[PROFILE_SIGNATURE_MAX]; // "x: float32[1, 10]"
         int64_t wall_ms;                       // when it ended
         int64_t decode_ns, queue_ns, compile_ns, run_ns, encode_ns, total_ns;

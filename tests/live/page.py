@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "service"))
 from chrome import Chrome
 from page_frames import check_frames
 from page_keys import by_keyboard, focus_stays
-from page_shows import (alone_words, check_compared, check_trial, heat_by_choice, heat_of_modules,
-                        nan_is_magenta, patch_by_pointing, upload_progress)
+from page_shows import (alone_words, check_compared, check_trial, earlier_graph, heat_by_choice,
+                        heat_of_modules, nan_is_magenta, patch_by_pointing, upload_progress)
 from page_visit import READY, Visit, expect, pixel
 from service import (MODELS, ROOT, Failed, Server, Tally, model_file, multipart, tensor_of, write_npy,
                      write_safetensors)
@@ -931,7 +931,7 @@ JOURNEYS = [
     start_on_digits, draw_a_digit, find_the_slow_node, fused_when_compiled, open_a_module, addresses,
     find_by_keys, by_keyboard, focus_stays, value_of_a_node, views_of_a_value, heat_of_others, heat_by_choice,
     heat_of_modules, alone_words, nan_is_magenta, scrub_a_run, run_the_example, run_within, files_as_inputs,
-    halt_on_nan, see_time,
+    halt_on_nan, see_time, earlier_graph,
     override, patch_by_pointing, rewrite_and_roll_back, rewrite_by_pointing, code_beside, upload,
     upload_progress, export, reports, live_events, side_by_side, pan, dark_and_large, as_curl, layouts,
     hostile_texts, ten_thousand
@@ -1039,8 +1039,8 @@ def main():
             journeys, visit.frames = [ten_thousand], 600
         for journey in (one for one in journeys if options.only in one.__name__):
             # a refusal that a journey provokes is told by the browser, too
-            provoked = journey in (run_the_example, halt_on_nan, upload, upload_progress, hostile_texts,
-                                   ten_thousand)
+            provoked = journey in (run_the_example, halt_on_nan, earlier_graph, upload, upload_progress,
+                                   hostile_texts, ten_thousand)
             attempt(tally, visit, journey, ("400", "404", "409", "415", "422") if provoked else ())
         chrome.open("about:blank")  # a page follows its server's events, and misses it
         tally.check("the server's end", "; ".join(server.stop()))

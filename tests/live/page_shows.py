@@ -77,6 +77,22 @@ def newer_run_stays(visit):
            next(row["bytes"] for row in report if row["node"] == "div"), "a report of the newer run")
 
 
+def earlier_graph(visit):
+    """Runs of a deleted graph are not those of its successor with the same name, version and names of nodes."""
+    chrome, server = visit.chrome, visit.server
+    server.call("PUT", "/v1/graphs/again", model_file("relu_neg_abs.fx.json"))
+    server.call("POST", "/v1/graphs/again/run", b'{"inputs": {"x": [1.0]}}')
+    server.call("DELETE", "/v1/graphs/again")
+    server.call("PUT", "/v1/graphs/again", model_file("neg_sigmoid.fx.json"))
+    visit.graph("again")
+    expect(chrome.run("import('/web/session.js').then(async (m) => {"
+                      " await m.lastRun(m.current.now); return m.current.now.profile; })"), None,
+           "the last run of a graph that has not run")
+    visit.go("#/g/again/time")
+    chrome.wait_text("none", ".page")
+    visit.forget("/v1/graphs/again")
+
+
 def warmth_of(colour):
     """Colours of heat go from white through yellow to red."""
     return 510 - colour[1] - colour[2]

@@ -157,9 +157,14 @@ static void meta_of(const TensorSpec *spec, int64_t rows, int64_t columns, Dtype
         meta_init(out, dtype, stated && numel == columns ? spec->rank : 2, size);
 }
 
-static Dtype dtype_of(const TensorSpec *spec)
+static Status dtype_of(const RunCall *run, const Input *input, Dtype *out)
 {
-        return spec->dtype == DTYPE_F64 || spec->dtype == DTYPE_I64 ? spec->dtype : DTYPE_F32;
+        *out = input->spec.dtype == DTYPE_NONE ? DTYPE_F32 : input->spec.dtype;
+        if (*out == DTYPE_F32 || *out == DTYPE_F64 || *out == DTYPE_I64)
+                return STATUS_OK;
+        return fail(STATUS_DTYPE,
+                    "CSV holds numbers of float32, float64 or int64, and input \"%.64s\" is of %s: send JSON",
+                    run_argument_name(run, 0), dtype_info[*out].name);
 }
 
 static Status csv_decode(RunCall *run)
@@ -179,9 +184,10 @@ static Status csv_decode(RunCall *run)
         TRY(run_find_input(run, run_argument_name(run, 0), &input));
         int64_t rows = count_of(at, end, '\n') + 1, columns = count_of(at, line_end(at, end), ',') + 1;
         int64_t numel;
+        Dtype dtype;
+        TRY(dtype_of(run, input, &dtype));
         if (__builtin_mul_overflow(rows, columns, &numel) || numel > (int64_t)body.n)
                 return fail(STATUS_SHAPE, "the lines of the CSV have different numbers of columns");
-        Dtype dtype = dtype_of(&input->spec);
         meta_of(&input->spec, rows, columns, dtype, &meta);
         TRY(tensor_new(&meta, &run->task.budget, &tensor));
         Cells cells = { .at = at, .end = end, .row = 1, .dtype = dtype, .to = tensor_data(tensor) };

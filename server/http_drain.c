@@ -31,7 +31,7 @@
 
 enum { SWEEP_MS = 20, MOST_READS = 64 };
 static const int64_t LAST_SYN_NS = 100000000, IDLE_NS = 500000000, LINGER_NS = 500000000,
-                     SILENCE_NS = 2000000000;
+                     SILENCE_NS = 2000000000, STREAM_NS = 200000000;
 
 struct Linger {
         Linger *next;
@@ -172,6 +172,14 @@ static void sweep_listener(Http *http, int64_t now)
 }
 
 // ---- the steps ----
+// Streams of events have ended. Whoever does not read the end of one in time does not get it.
+static void cut_streams(Http *http, int64_t now)
+{
+        for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next)
+                if (exchange->streams && exchange->conn != NULL && now - http->forced_ns >= STREAM_NS)
+                        shutdown(exchange->conn->fd, SHUT_RDWR);
+}
+
 static void sweep(uv_timer_t *timer)
 {
         Http *http = timer->data;
@@ -181,6 +189,8 @@ static void sweep(uv_timer_t *timer)
                 return;
         http_turn(http); // received bytes are taken before any connection is ended
         sweep_listener(http, now);
+        if (http->forced)
+                cut_streams(http, now);
         for (Conn *conn = http->open; conn != NULL; conn = conn->open_next)
                 look_at(conn, now);
         bool over = !http->listening && http->open == NULL && http->lingering == NULL;
@@ -207,14 +217,19 @@ void http_drain(Http *http)
 
 bool http_cancel_all(Http *http)
 {
+        bool any = false;
         http->forced = true;
+        http->forced_ns = clock_ns();
         for (Exchange *exchange = http->exchanges; exchange != NULL; exchange = exchange->next) {
                 if (exchange->submitted && !exchange->done)
                         job_cancel(exchange->job);
+                else if (exchange->streams) // its end is on the way: cut_streams
+                        continue;
                 else if (exchange->conn != NULL) // a body is still coming in, or a reply going out
                         shutdown(exchange->conn->fd, SHUT_RDWR);
+                any = true;
         }
-        return http->exchanges != NULL;
+        return any;
 }
 
 void drain_start(Http *http)

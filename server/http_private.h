@@ -43,6 +43,7 @@ typedef struct Exchange {
         int64_t pending_ns;
         bool watched;
         TransportReply *stream; // the reply goes on with events; taken when it is sent
+        bool streams;           // it was: the reply has no end of its own
 } Exchange;
 
 // One connection: from accept to close.
@@ -111,7 +112,7 @@ struct Http {
         uv_poll_t watch;
         bool leaving, draining, forced, stopped;
         // http_drain.c
-        int64_t leave_ns, drain_ns;
+        int64_t leave_ns, drain_ns, forced_ns;
         bool listening;
         Conn *open;        // every connection
         Linger *lingering; // sockets whose connection libmicrohttpd has closed

@@ -265,6 +265,7 @@ bool send_reply(Exchange *exchange)
         size_t n_charged = charge(exchange), n = api_reply_bytes(reply);
         if (exchange->conn != NULL && n > LARGE_REPLY)
                 conn_starts_reply(exchange->conn);
+        exchange->streams = exchange->stream != NULL;
         TransportReply *out = exchange->stream != NULL ? take_ptr(exchange->stream)
                                                        : response_of(reply, &http->replies, n_charged);
         if (out == NULL)

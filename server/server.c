@@ -2,14 +2,16 @@
 // Start: engine, files, workers, socket, loop. The loop thread does sockets, timers and signals
 // only.
 //
-// Stop: SERVING → LEAVING → DRAINING → end.
+// Stop: SERVING → LEAVING → DRAINING → ENDING.
 //   LEAVING    first SIGTERM or SIGINT: /readyz answers 503, everything else goes on for
 //              --drain-delay seconds, so that load balancers learn of it first
 //   DRAINING   no new connections; accepted requests are answered (http_drain.c), and cancelled
 //              after --drain-s
-// A second signal cancels all runs at once, in any state. Runs that do not stop when cancelled are
-// abandoned after GRACE_MS. Uploads are durable when they are answered, so nothing that was
-// confirmed is lost.
+//   ENDING     HTTP is stopped, threads are joined; takes a few times GRACE_MS at most, and signals
+//              change nothing any more
+// A second signal cancels all runs at once, in any state before ENDING. Runs that do not stop when
+// cancelled are abandoned after GRACE_MS. Uploads are durable when they are answered, so nothing
+// that was confirmed is lost.
 #include "server/server.h"
 #include <errno.h>
 #include <pwd.h>
@@ -37,7 +39,7 @@
 
 enum { GRACE_MS = 2000 };
 
-typedef enum Phase { SERVING, LEAVING, DRAINING } Phase;
+typedef enum Phase { SERVING, LEAVING, DRAINING, ENDING } Phase;
 
 typedef struct Server {
         uv_loop_t loop;
@@ -186,10 +188,12 @@ static Status preload(Server *server, const Options *options)
 }
 
 // ---- stopping ----
+// The signals' handles stay open to the end of the process, without keeping the loop alive: closing
+// one would give its signal the default action, which kills.
 static void close_loop(Server *server)
 {
         for (size_t i = 0; i < ARRAY_LENGTH(server->signals); i++)
-                uv_close((uv_handle_t *)&server->signals[i], NULL);
+                uv_unref((uv_handle_t *)&server->signals[i]);
         uv_close((uv_handle_t *)&server->phase_timer, NULL);
         uv_close((uv_handle_t *)&server->stop_timer, NULL);
         uv_close((uv_handle_t *)&server->session_timer, NULL);
@@ -212,6 +216,7 @@ static void stop_now(uv_timer_t *timer)
         Server *server = timer->data;
         // A suspended connection may not outlive its daemon: jobs end first, the loop takes them
         // back, and then no connection is suspended.
+        server->phase = ENDING;
         http_stop(server->http);
         close_loop(server);
 }
@@ -262,6 +267,8 @@ static void on_stop_signal(uv_signal_t *handle, int number)
 {
         Server *server = handle->data;
         (void)number;
+        if (server->phase == ENDING)
+                return;
         if (server->forced)
                 abandon(&server->phase_timer);
         if (server->phase != SERVING) {
@@ -433,7 +440,8 @@ static void init_loop(Server *server)
 
 int server_main(const Options *options)
 {
-        Server server = { .http = NULL };
+        // its loop is never closed: see close_loop
+        static Server server;
         signal(SIGPIPE, SIG_IGN);
         init_loop(&server);
         Status status = log_start(&(LogOptions){ .format = options->log_format, .file = options->log_file });
@@ -447,7 +455,6 @@ int server_main(const Options *options)
                 fprintf(stderr, "fxserve: %s\n", failure_current()->message);
                 close_loop(&server);
                 uv_run(&server.loop, UV_RUN_DEFAULT);
-                uv_loop_close(&server.loop);
                 workers_stop(server.workers);
                 models_free(server.models);
                 memory_free(server.memory);
@@ -474,7 +481,6 @@ int server_main(const Options *options)
         door_deinit(&server.door);
         usage_free(server.usage);
         otlp_stop(server.otlp);
-        uv_loop_close(&server.loop);
         log_line("stopped");
         log_stop();
         return server.gave_up ? 1 : 0;

@@ -9,6 +9,7 @@ may hold up a request or the server's end. The last line is `N passed, N failed`
 import http.server
 import json
 import re
+import socket
 import sys
 import threading
 import time
@@ -299,6 +300,29 @@ def silent(binary, tally):
     recorder.close()
 
 
+def told_again(binary, tally):
+    """Signals while the server waits for the collector, which is the last that it does, change nothing."""
+    recorder = Recorder([None] * 1000)
+    with Traced(binary, tally, recorder.port) as traced:
+        recorder.wait(lambda: recorder.asked >= 1, "the first request")
+        process, until = traced.server.process, time.monotonic() + WAIT_SECONDS
+        process.terminate()
+        while True:  # the listening socket is closed shortly before the last phase
+            demand(time.monotonic() < until, "the server still listens")
+            try:
+                socket.create_connection(("127.0.0.1", traced.server.port), 0.2).close()
+            except ConnectionRefusedError:
+                break
+            except OSError:  # handshakes are dropped
+                pass
+        time.sleep(0.3)
+        for _ in range(3):
+            process.terminate()
+            time.sleep(0.05)
+        tally.check("told to end again", "\n".join(traced.server.ended(0)))
+    recorder.close()
+
+
 def room(binary):
     """For limits.py: as many requests wait as the limit says, and not one more."""
     recorder = Recorder([None] * 1000)
@@ -329,7 +353,7 @@ def flags(binary, tally):
 
 def main():
     tally = Tally()
-    for case in (received, sampled, last_words, absent, refusing, silent, flags):
+    for case in (received, sampled, last_words, absent, refusing, silent, told_again, flags):
         try:
             case(sys.argv[1], tally)
             tally.ok()

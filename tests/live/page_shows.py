@@ -78,7 +78,7 @@ def newer_run_stays(visit):
 
 
 def earlier_graph(visit):
-    """Runs of a deleted graph are not those of its successor with the same name, version and names of nodes."""
+    """Runs of a deleted graph are not those of its successor of the same name and version."""
     chrome, server = visit.chrome, visit.server
     server.call("PUT", "/v1/graphs/again", model_file("relu_neg_abs.fx.json"))
     server.call("POST", "/v1/graphs/again/run", b'{"inputs": {"x": [1.0]}}')

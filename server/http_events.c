@@ -24,7 +24,7 @@ void tell_begun(const Exchange *exchange)
         if (!job->is_run || !is_wanted(exchange))
                 return;
         snprintf(json, sizeof(json), "{\"id\": \"%s\", \"graph\": \"%s\", \"state\": \"begun\"}",
-                 job->call.request_id, job->call.name);
+                 job->call.request_id, job_graph_name(job));
         post(exchange, "run", json);
 }
 
@@ -34,7 +34,7 @@ static void tell_run(const Exchange *exchange, int status, const char *code, int
         char json[JSON_MAX];
         int n = snprintf(json, sizeof(json),
                          "{\"id\": \"%s\", \"graph\": \"%s\", \"state\": \"ended\", \"status\": %d, ",
-                         job->call.request_id, job->call.name, status);
+                         job->call.request_id, job_graph_name(job), status);
         if (code != NULL && status >= 400)
                 n += snprintf(json + n, sizeof(json) - (size_t)n, "\"code\": \"%s\", ", code);
         snprintf(json + n, sizeof(json) - (size_t)n,
@@ -76,7 +76,7 @@ static void tell_progress(void *context)
                         continue;
                 int n = snprintf(
                         json, sizeof(json), "{\"id\": \"%s\", \"graph\": \"%s\", \"elapsed_us\": %.3f",
-                        job->call.request_id, job->call.name, (double)(now - job->received_ns) / 1e3);
+                        job->call.request_id, job_graph_name(job), (double)(now - job->received_ns) / 1e3);
                 if (workers_progress(http->options.workers, &job->run.task.ctx, &n_done, &n_nodes))
                         n += snprintf(json + n, sizeof(json) - (size_t)n, ", \"done\": %u, \"nodes\": %u",
                                       n_done, n_nodes);

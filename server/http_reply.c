@@ -83,7 +83,7 @@ static void trace_exchange(const Exchange *exchange, int status, const char *cod
         otlp_add(exchange->http->options.otlp, &(OtlpRequest){ .trace = &job->call.trace,
                                                                .method = exchange->method,
                                                                .route = route_template(job->call.route),
-                                                               .graph = job->call.name,
+                                                               .graph = job_graph_name(job),
                                                                .request_id = job->call.request_id,
                                                                .code = code,
                                                                .version = job->call.version,
@@ -116,7 +116,7 @@ static void log_exchange(const Exchange *exchange, int status, const char *code,
         log_request(&(LogRequest){ .method = exchange->method,
                                    .route = route_template(job->call.route),
                                    .id = job->call.request_id,
-                                   .graph = job->call.name,
+                                   .graph = job_graph_name(job),
                                    .version = job->call.version,
                                    .status = status,
                                    .code = code,
@@ -131,6 +131,13 @@ static void log_exchange(const Exchange *exchange, int status, const char *code,
                                    .run_ms = (double)job->step_ns[STEP_RUN] / 1e6,
                                    .request_bytes = exchange->n_body,
                                    .response_bytes = n_sent });
+}
+
+// A run of a session that is not there is nobody's; "" comes with its graph.
+static const char *metrics_name(const Job *job)
+{
+        const char *name = job_graph_name(job);
+        return name[0] == '\0' && route_has(job->call.route, NEEDS_SESSION) ? "_other" : name;
 }
 
 static void count(Exchange *exchange, int status, const char *code, size_t n_sent)
@@ -149,7 +156,7 @@ static void count(Exchange *exchange, int status, const char *code, size_t n_sen
         if (job->is_run)
                 metrics_count_run(
                         metrics,
-                        &(RunCount){ .graph = job->call.name,
+                        &(RunCount){ .graph = metrics_name(job),
                                      .known = job->call.name[0] == '\0' || atomic_load(&job->found_graph),
                                      .status = status,
                                      .seconds = (double)took_ns / 1e9,

@@ -38,13 +38,20 @@ Status job_new(Workers *workers, Job **out_job)
         return STATUS_OK;
 }
 
+const char *job_graph_name(const Job *job)
+{
+        if (job->call.name[0] != '\0' || !route_has(job->call.route, NEEDS_SESSION))
+                return job->call.name;
+        return atomic_load(&job->found_graph) && job->version != NULL ? job->version->name : "";
+}
+
 Status job_stand_in(const Job *job, Job **out_job)
 {
         Job *other = NULL;
         TRY(job_new(job->workers, &other));
         other->call.route = job->call.route;
         memcpy(other->call.request_id, job->call.request_id, sizeof(other->call.request_id));
-        memcpy(other->call.name, job->call.name, sizeof(other->call.name));
+        copy_cut(other->call.name, sizeof(other->call.name), job_graph_name(job));
         other->call.version = job->call.version;
         atomic_store(&other->found_graph, atomic_load(&job->found_graph));
         other->call.trace = job->call.trace;

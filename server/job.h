@@ -81,6 +81,9 @@ bool job_never_late(Job *job);                       // worker: from here on the
 // `workers` must outlive the job.
 Status job_new(Workers *workers, Job **out_job);
 Job *job_free(Job *job); // on the loop only
+// For logs, metrics and events: the graph that was asked for; a session's once it is found, ""
+// before.
+const char *job_graph_name(const Job *job);
 // Another job with the same request, times and exchange, at STEP_SEND and without a reply: it
 // answers in place of a job that is on a worker and about to be detached.
 Status job_stand_in(const Job *job, Job **out_job);

@@ -111,12 +111,18 @@ static int failure_http(const ApiCall *call, Status status)
         return status_http(status);
 }
 
-// Its clients look for these words.
+// Its clients look for the words of the first; what they set is called otherwise in the second.
 static void add_message(const ApiCall *call, const Failure *failure, Text *out)
 {
-        char text[200];
+        static const char ours[] = "\"deadline_ms\"";
+        char text[FAILURE_MESSAGE_MAX];
+        const char *at = strstr(failure->message, ours);
         if (route_has(call->route, AS_OIP) && failure->status == STATUS_NOT_FOUND && call->name[0] != '\0') {
                 snprintf(text, sizeof(text), "Request for unknown model: '%s' is not found", call->name);
+                text_add_json(out, text);
+        } else if (route_has(call->route, AS_OIP) && failure->status == STATUS_DEADLINE && at != NULL) {
+                snprintf(text, sizeof(text), "%.*s\"timeout\"%s", (int)(at - failure->message),
+                         failure->message, at + strlen(ours));
                 text_add_json(out, text);
         } else {
                 text_add_json(out, failure->message);

@@ -79,8 +79,7 @@ bool job_never_late(Job *job)
         return false;
 }
 
-// As far as it is known before the body is read.
-static int64_t deadline_of(const Job *job)
+int64_t job_deadline(const Job *job)
 {
         int64_t deadline_ns = atomic_load(&job->deadline_ns), ms = 0;
         if (deadline_ns == 0 || param_text(&job->call, PARAM_DEADLINE_MS) == NULL ||
@@ -111,7 +110,7 @@ static void settle_place(Job *job)
         _cleanup_(graph_version_unrefp) GraphVersion *version = NULL;
         task->n_bytes = job->call.body == NULL ? 0 : job->call.body->n_bytes;
         task->kind = job_kind(job);
-        task->deadline_ns = deadline_of(job);
+        task->deadline_ns = job_deadline(job);
         if (job->call.quota != NULL) {
                 task->n_waiting = &job->call.quota->n_queued;
                 task->most_waiting = atomic_load(&job->call.quota->most[QUOTA_QUEUE]);

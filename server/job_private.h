@@ -29,6 +29,8 @@ void job_end(const Drive *drive);
 // that come along, and all other requests. Builds and loads are of the kind that asked for them.
 enum { KIND_OTHER, KIND_INLINE, KIND_FIRST_GRAPH };
 uint64_t job_kind(const Job *job);
+// When a run must be answered, as far as it is known before the body is read.
+int64_t job_deadline(const Job *job);
 // The job is about to run, on a worker: takes waiting jobs of its kind along, and ends all of them.
 void job_run_alike(const Drive *drive);
 // By step; STEP_SEND ends the way. A failure becomes the reply.

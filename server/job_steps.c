@@ -103,6 +103,7 @@ static Status step_inputs(const Drive *drive, Next *next)
         }
         job->run.recipe.engine = drive->engine;
         job->run.recipe.caller = job->call.caller;
+        task->ctx.deadline_ns = job_deadline(job);
         TRY(run_decode(&job->call, &job->run));
         job->call.body = storage_unref(job->call.body);
         task->ctx.deadline_ns = task->received_ns + task->deadline_ms * 1000000;

@@ -212,7 +212,7 @@ typedef struct JsonSource {
         ByteSpan text;
         const char *name; // of a part
         int64_t depth;
-        size_t arena_bytes; // 0: no cap
+        size_t arena_bytes; // beyond the text's own; 0: no cap
 } JsonSource;
 
 static Status read_source(const JsonSource *source, RunCall *run,
@@ -221,7 +221,7 @@ static Status read_source(const JsonSource *source, RunCall *run,
         Arena arena;
         JsonReader *reader = NULL;
         const char *text = (const char *)source->text.data;
-        arena_init(&arena, source->arena_bytes);
+        arena_init(&arena, source->arena_bytes == 0 ? 0 : source->arena_bytes + source->text.n);
         Status status = run_check_lists(text, source->text.n);
         if (status == STATUS_OK)
                 status = json_open(text, source->text.n, (int)source->depth, 0, &arena, &reader);

@@ -210,6 +210,7 @@ static uint32_t keywords_leaf(const RunCall *run)
 static Status read_leaf(JsonReader *reader, uint32_t leaf, RunCall *run)
 {
         const Input *input = run->task.user[leaf];
+        TRY(run_poll(&run->task.ctx));
         if (takes_keywords(run, leaf) && json_peek(reader) == JSON_OBJECT)
                 return read_keywords(reader, leaf, run);
         if (takes_keywords(run, leaf))
@@ -261,11 +262,12 @@ static Status fail_structure(const RunCall *run, const char *format, ...)
 }
 
 // Nothing for a list or tuple, which has none.
-static void list_keys(const Tree *tree, char *out, size_t capacity)
+static const char *list_keys(const Tree *tree, char *out, size_t capacity)
 {
         out[0] = '\0';
         for (uint32_t i = 0, n = 0; tree->keys != NULL && i < tree->n && n < capacity; i++)
                 n += (uint32_t)snprintf(out + n, capacity - n, "%s%s", i == 0 ? "" : ", ", tree->keys[i]);
+        return out;
 }
 
 static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run);
@@ -309,10 +311,7 @@ static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
                 TRY(json_next_key(reader, &key, &more));
                 if (!more)
                         break;
-                uint32_t place = 0;
-                while (place < tree->n && strcmp(tree->keys[place], key) != 0)
-                        place++;
-                list_keys(tree, keys, place == tree->n ? sizeof(keys) : 1);
+                uint32_t place = tree_find(tree, key, strlen(key));
                 // a field that was None when the model was exported is no part of its structure
                 if (place == tree->n && json_peek(reader) == JSON_NULL) {
                         TRY(json_read_null(reader));
@@ -321,21 +320,19 @@ static Status read_members(JsonReader *reader, const Tree *tree, RunCall *run)
                 if (place == tree->n)
                         return fail_structure(run,
                                               "has no key \"%.64s\" in the exported model; its keys are: %s",
-                                              key, keys);
+                                              key, list_keys(tree, keys, sizeof(keys)));
                 size_t before = path_push(run, key);
                 TRY(read_tree(reader, tree->children[place], run));
                 path_pop(run, before);
                 n_read++;
         }
-        for (uint32_t i = 0; n_read < tree->n && i < tree->n; i++) {
-                list_keys(tree, keys, sizeof(keys));
+        for (uint32_t i = 0; n_read < tree->n && i < tree->n; i++)
                 if (!was_given(run, tree->children[i]))
                         return fail_structure(run, "lacks the key \"%.64s\"; its keys are: %s", tree->keys[i],
-                                              keys);
-        }
-        if (n_read < tree->n)
-                return fail_structure(run, "lacks a key; its keys are: %s", keys);
-        return STATUS_OK;
+                                              list_keys(tree, keys, sizeof(keys)));
+        return n_read == tree->n ? STATUS_OK
+                                 : fail_structure(run, "lacks a key; its keys are: %s",
+                                                  list_keys(tree, keys, sizeof(keys)));
 }
 
 static Status read_tree(JsonReader *reader, const Tree *tree, RunCall *run)
@@ -503,22 +500,26 @@ Status run_read_inputs(JsonReader *reader, RunCall *run)
 }
 
 // ---- tensors by name ----
-// Follows ".0.key" into a structure; false when no such path exists. A key may contain dots: the
-// longest match wins.
+// The child whose key begins `step` and ends where it does, or at a dot: the longest one.
+static const Tree *longest_key(const Tree *tree, const char *step, size_t *out_taken)
+{
+        for (size_t n = strlen(step);;) {
+                uint32_t child = tree_find(tree, step, n);
+                const char *dot = memrchr(step, '.', n);
+                *out_taken = n;
+                if (child < tree->n || dot == NULL)
+                        return child < tree->n ? tree->children[child] : NULL;
+                n = (size_t)(dot - step);
+        }
+}
+
+// Follows ".0.key" into a structure; false when no such path exists. A key may contain dots.
 static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
 {
         while (*path == '.' && tree->kind != TREE_LEAF) {
                 const char *step = path + 1;
-                const Tree *next = NULL;
-                size_t taken = 0;
-                for (uint32_t i = 0; tree->keys != NULL && i < tree->n; i++) {
-                        size_t n = strlen(tree->keys[i]);
-                        if (n >= taken && strncmp(step, tree->keys[i], n) == 0 &&
-                            (step[n] == '.' || step[n] == '\0')) {
-                                next = tree->children[i];
-                                taken = n;
-                        }
-                }
+                size_t taken;
+                const Tree *next = longest_key(tree, step, &taken);
                 size_t digits = strspn(step, "0123456789");
                 if (next == NULL && digits > 0 && digits < 9 &&
                     (step[digits] == '.' || step[digits] == '\0') && strtoul(step, NULL, 10) < tree->n) {
@@ -534,14 +535,17 @@ static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
         return *path == '\0' && tree->kind == TREE_LEAF;
 }
 
+// "batch.key", after find_name. The argument's name may contain a few dots, too.
 static bool find_path(const RunCall *run, const char *name, uint32_t *out_leaf)
 {
-        uint32_t n = run->task.graph->signature.in_tree == NULL ? 0 : run_n_arguments(run);
-        for (uint32_t i = 0; i < n; i++) {
-                Argument argument = argument_at(run, i);
-                size_t length = argument.name == NULL ? 0 : strlen(argument.name);
-                if (length > 0 && strncmp(name, argument.name, length) == 0 && name[length] == '.' &&
-                    follow_path(name + length, argument.tree, out_leaf))
+        enum { MOST_DOTS = 16 };
+        const char *dot = run->task.graph->signature.in_tree == NULL ? NULL : strchr(name, '.');
+        for (int i = 0; dot != NULL && i < MOST_DOTS; i++, dot = strchr(dot + 1, '.')) {
+                uintptr_t meaning = (uintptr_t)string_map_get_n(&run->names, name, (size_t)(dot - name));
+                if (meaning == 0 || meaning % 2 != 0)
+                        continue;
+                Argument argument = argument_at(run, (uint32_t)((meaning - 2) / 2));
+                if (argument.tree != NULL && follow_path(dot, argument.tree, out_leaf))
                         return true;
         }
         return false;
@@ -645,6 +649,7 @@ Status run_take_tensor(RunCall *run, const char *name, Tensor *take_tensor)
 {
         _cleanup_(tensor_unrefp) Tensor *tensor = take_tensor;
         uint32_t leaf = 0;
+        TRY(run_poll(&run->task.ctx));
         TRY(find_leaf(run, name, &leaf));
         Status status = put_tensor(run, leaf, tensor);
         return status == STATUS_OK ? status : run_name_input(status, run->task.user[leaf]->placeholder->name);

@@ -195,6 +195,17 @@ Status json_next_item(JsonReader *reader, bool *out_more)
         return next(reader, '[', ']', out_more);
 }
 
+// No room for a text of `n` bytes: the caller set a cap, or there is no memory.
+static Status fail_arena(const JsonReader *reader, size_t n, const char *at)
+{
+        const Arena *arena = reader->arena;
+        enum { BLOCK = 64 }; // what arena_alloc adds at most
+        if (arena->max_bytes == 0 || n + BLOCK < arena->max_bytes - MIN(arena->max_bytes, arena->total_bytes))
+                return fail_memory();
+        return json_fail(reader, at, STATUS_TOO_LARGE, "keys and texts up to here take more than %zu bytes",
+                         arena->max_bytes);
+}
+
 // The key and its colon. With `keep`, the key is copied to the arena, else it may stay where it is.
 static Status next_key(JsonReader *reader, bool keep, const char **out_key, bool *out_more)
 {
@@ -216,7 +227,7 @@ static Status next_key(JsonReader *reader, bool keep, const char **out_key, bool
         if (keep || string.escaped) {
                 char *copy = arena_alloc(reader->arena, string.n + 1);
                 if (copy == NULL)
-                        return fail_memory();
+                        return fail_arena(reader, string.n, at);
                 n = json_decode_string(string, copy);
                 key = copy;
         }
@@ -322,7 +333,7 @@ Status json_read_string(JsonReader *reader, const char **out_text, size_t *out_n
         TRY(json_scan_string(reader, &string));
         char *text = arena_alloc(reader->arena, string.n + 1);
         if (text == NULL)
-                return fail_memory();
+                return fail_arena(reader, string.n, reader->at);
         size_t n = json_decode_string(string, text);
         end_value(reader);
         *out_text = text;

@@ -137,6 +137,8 @@ Status graph_finish(Graph *graph)
                 return fail(STATUS_INTERNAL, "graph_finish was called twice");
         TRY(graph_lint(graph));
         TRY(default_signature(graph));
+        if (graph->signature.in_tree != NULL)
+                TRY(tree_sort_keys(&graph->arena, graph->signature.in_tree));
         _cleanup_(freep) uint32_t *mark = new_array(graph->n_nodes, sizeof(*mark));
         if (mark == NULL)
                 return fail_memory();

@@ -140,7 +140,13 @@ struct Tree {
         const char *const *keys; // DICT, NAMEDTUPLE
         Tree **children;
         uint32_t first_leaf, n_leaves;
+        const uint32_t *by_key; // numbers of the children in the order of their keys; may be NULL
 };
+// Sets `by_key` wherever there are many keys, also in the children. Once.
+Status tree_sort_keys(Arena *arena, Tree *tree);
+// The number of the child with that key, the first of several; tree->n: there is none. It may have
+// no keys at all.
+uint32_t tree_find(const Tree *tree, const char *key, size_t n);
 
 typedef struct SymbolRange {
         const char *symbol; // "s31" or an expression ("2*s39")

@@ -88,10 +88,28 @@ static bool find_reply(Job *job)
         return found;
 }
 
+// What the loop's thread takes upon itself for one run.
+#ifdef __SANITIZE_THREAD__
+enum { INLINE_RUN_NS = 1000000 }; // such a build is twenty times as slow
+#else
+enum { INLINE_RUN_NS = 50000 };
+#endif
+
+// Many inputs, or guards and ranges without end.
+static bool is_long_to_bind(const Graph *graph)
+{
+        int64_t ns = engine_bind_ns(graph);
+        return ns < 0 || ns > INLINE_RUN_NS;
+}
+
 static Status step_inputs(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
         RunTask *task = &job->run.task;
+        if (drive->worker == NULL && is_long_to_bind(job->graph)) {
+                *next = NEXT_ON_WORKER;
+                return STATUS_OK;
+        }
         if (task->graph == NULL)
                 task->graph = graph_ref(job->graph);
         task->version = job->version == NULL ? NULL : graph_version_ref(job->version);
@@ -160,17 +178,16 @@ static Status step_derive(const Drive *drive, Next *next)
 
 static Status step_bind(const Drive *drive, Next *next)
 {
-        (void)next;
-        return run_bind(&drive->job->run);
+        RunCall *run = &drive->job->run;
+        if (drive->worker == NULL && is_long_to_bind(run->task.graph)) {
+                *next = NEXT_ON_WORKER;
+                return STATUS_OK;
+        }
+        return run_bind(run);
 }
 
 // Runs that are predicted to take longer, and larger replies, go to the workers. So do runs whose
 // time depends on their values and cannot be predicted.
-#ifdef __SANITIZE_THREAD__
-enum { INLINE_RUN_NS = 1000000 }; // such a build is twenty times as slow
-#else
-enum { INLINE_RUN_NS = 50000 };
-#endif
 enum { INLINE_VALUES = 4096 };
 
 static bool is_brief(const RunCall *run)
@@ -183,7 +200,8 @@ static bool is_brief(const RunCall *run)
         if (run->task.version != NULL && batch_policy(run->task.version).max_delay_us > 0)
                 return false; // it is to wait for others
         int64_t ns = engine_predict_ns(plan);
-        return ns >= 0 && ns <= INLINE_RUN_NS && engine_result_values(plan) <= INLINE_VALUES;
+        return ns >= 0 && ns + engine_bind_ns(plan->graph) <= INLINE_RUN_NS &&
+               engine_result_values(plan) <= INLINE_VALUES;
 }
 
 static Status step_program(const Drive *drive, Next *next)

@@ -152,7 +152,7 @@ static Status walk(Recorder *recorder, const Graph *graph, ValueSpan inputs, Val
         return STATUS_OK;
 }
 
-static Status check_inputs(const Graph *graph, const Value *inputs)
+static Status check_inputs(const Graph *graph, const Value *inputs, const RunContext *poll)
 {
         const Signature *signature = &graph->signature;
         uint32_t n = 0;
@@ -163,7 +163,7 @@ static Status check_inputs(const Graph *graph, const Value *inputs)
         for (uint32_t i = 0; i < signature->n_inputs; i++)
                 if (signature->inputs[i].kind != INPUT_STATE)
                         user[n++] = inputs[i];
-        TRY(bind_inputs(graph, (ValueSpan){ user, n }, bound));
+        TRY(bind_inputs(graph, (ValueSpan){ user, n }, poll, bound));
         for (uint32_t i = 0; i < signature->n_inputs; i++)
                 value_unref(bound[i]);
         return STATUS_OK;
@@ -199,7 +199,7 @@ static Status walk_inputs(Recorder *recorder, const Graph *graph, const InputSha
                 return fail_memory();
         Status status = make_inputs(recorder, graph, shapes, inputs, &n_made);
         if (status == STATUS_OK && shapes->checked)
-                status = check_inputs(graph, inputs);
+                status = check_inputs(graph, inputs, recorder->poll);
         if (status == STATUS_OK)
                 status = walk(recorder, graph, (ValueSpan){ inputs, n_made }, out_values);
         while (n_made > 0)

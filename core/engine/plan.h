@@ -36,6 +36,7 @@ typedef struct RunRequest {
         // the version, which is borrowed.
         int bucket;
         GraphVersion *version;
+        const RunContext *poll; // while it is bound; may be NULL
 } RunRequest;
 typedef struct RunResult {
         Value value;    // the output node's structure
@@ -62,6 +63,9 @@ void planned_run_deinit(PlannedRun *plan); // leaves it zeroed
 
 // Inputs against the signature: bind.h says what is checked. A failure leaves the plan zeroed.
 Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *plan);
+// About how long that takes, and reading the inputs apart from their bytes. -1: not known before
+// the graph's first run.
+int64_t engine_bind_ns(const Graph *graph);
 
 // What to run it with: when *out_wait says that the ticket is parked, engine_planned says it after
 // the ticket came back, and the plan may be somebody else's until then.

@@ -11,6 +11,7 @@
 #include "core/base/limits.h"
 #include "core/engine/choose.h"
 #include "core/engine/private.h"
+#include "core/eval/guards.h"
 
 // ---- small tables ----
 static uint64_t word_of(const RegistryKey *key)
@@ -187,10 +188,16 @@ Status engine_bind(const Graph *graph, const RunRequest *request, PlannedRun *pl
                 return fail_memory();
         for (plan->n_inputs = 0; plan->n_inputs < n; plan->n_inputs++)
                 plan->inputs[plan->n_inputs].kind = VALUE_ABSENT;
-        Status status = bind_inputs(graph, request->inputs, plan->inputs);
+        plan->request.poll = NULL;
+        Status status = bind_inputs(graph, request->inputs, request->poll, plan->inputs);
         if (status != STATUS_OK)
                 planned_run_deinit(plan);
         return status;
+}
+
+int64_t engine_bind_ns(const Graph *graph)
+{
+        return guards_bind_ns(graph);
 }
 
 CompileOptions engine_compile_options(const PlannedRun *plan)

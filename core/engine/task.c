@@ -461,7 +461,8 @@ Status run_task_bind(RunTask *task)
                                .mode = task->mode,
                                .precision = task->precision,
                                .bucket = task->bucket,
-                               .version = task->version };
+                               .version = task->version,
+                               .poll = &task->ctx };
         TRY(run_profile_new(task->graph, task->graph->n_nodes, &task->profile));
         describe_inputs(task, task->profile->signature, sizeof(task->profile->signature));
         task->plan.n_threads = task->ctx.n_threads;

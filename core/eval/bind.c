@@ -23,7 +23,9 @@ typedef struct Symbol {
 typedef struct Binding {
         const Graph *graph;
         ValueSpan user; // in signature order, literals filled in
-        Arena arena;    // parsed expressions
+        const Guards *guards;
+        Work work;
+        uint32_t hashes[MAX_SYMBOLS]; // of the names of `symbols`
         Symbol symbols[MAX_SYMBOLS];
         uint32_t n_symbols;
 } Binding;
@@ -90,10 +92,16 @@ static int64_t extent(Value value, int dim)
 }
 
 // ---- symbols ----
+static uint32_t hash_of(const char *name)
+{
+        return (uint32_t)hash_bytes(name, strlen(name));
+}
+
 static const Symbol *find_symbol(const Binding *binding, const char *name)
 {
+        uint32_t hash = hash_of(name);
         for (uint32_t i = 0; i < binding->n_symbols; i++) {
-                if (strcmp(binding->symbols[i].name, name) == 0)
+                if (binding->hashes[i] == hash && strcmp(binding->symbols[i].name, name) == 0)
                         return &binding->symbols[i];
         }
         return NULL;
@@ -105,6 +113,7 @@ static Status set_symbol(Binding *binding, const char *name, int64_t number, con
         if (binding->n_symbols == MAX_SYMBOLS)
                 return fail(STATUS_TOO_LARGE, "the signature has more than %d symbols", MAX_SYMBOLS);
         dim = value.kind == VALUE_INT ? -1 : dim;
+        binding->hashes[binding->n_symbols] = hash_of(name);
         binding->symbols[binding->n_symbols++] =
                 (Symbol){ .name = name, .value = number, .input = input, .dim = dim };
         return STATUS_OK;
@@ -117,15 +126,6 @@ static bool lookup_symbol(void *context, const char *name, ExprNumber *out)
                 return false;
         *out = (ExprNumber){ .i = symbol->value };
         return true;
-}
-
-static bool is_name(const char *expr)
-{
-        size_t n = 0;
-        while ((expr[n] >= 'a' && expr[n] <= 'z') || (expr[n] >= 'A' && expr[n] <= 'Z') || expr[n] == '_' ||
-               (n > 0 && expr[n] >= '0' && expr[n] <= '9'))
-                n++;
-        return n > 0 && expr[n] == '\0';
 }
 
 static Status fail_unify(const Symbol *symbol, const Input *input, Value value)
@@ -144,14 +144,25 @@ static Status bind_plain_symbol(Binding *binding, const char *name, const Input 
         return symbol->value == extent(value, dim) ? STATUS_OK : fail_unify(symbol, input, value);
 }
 
+// A size or the subject of a range that is more than a name.
+static Status evaluate(Binding *binding, const char *text, const Expr **out_expr, ExprNumber *out_value,
+                       bool *out_known)
+{
+        const Expr *expr = guards_size(binding->guards, text);
+        if (expr == NULL)
+                return fail(STATUS_INTERNAL, "the expression %.100s was not parsed", text);
+        TRY(work_spend(&binding->work, GUARDS_STEPS * (int64_t)expr_length(expr)));
+        *out_expr = expr;
+        return expr_eval(expr, lookup_symbol, binding, out_value, out_known);
+}
+
 // An expression such as 2*s39: computed when its symbols are known, else solved for its only one.
 static Status bind_expression(Binding *binding, const char *text, const Input *input, int dim, Value value)
 {
-        Expr *expr;
+        const Expr *expr;
         ExprNumber wanted = { 0 };
         bool known = false;
-        TRY(expr_parse(text, &binding->arena, &expr));
-        TRY(expr_eval(expr, lookup_symbol, binding, &wanted, &known));
+        TRY(evaluate(binding, text, &expr, &wanted, &known));
         int64_t size = extent(value, dim), solved = 0;
         if (known) {
                 bool equal = wanted.is_float ? wanted.f == (double)size : wanted.i == size;
@@ -291,7 +302,7 @@ static Status bind_symbols(Binding *binding, const Input *input, Value value, bo
 {
         for (int d = 0; d < n_dimensions(input, value); d++) {
                 const char *expr = input->spec.size[d].expr;
-                if (expr == NULL || is_name(expr) != plain)
+                if (expr == NULL || expr_is_name(expr) != plain)
                         continue;
                 TRY(plain ? bind_plain_symbol(binding, expr, input, d, value)
                           : bind_expression(binding, expr, input, d, value));
@@ -362,10 +373,9 @@ static Status check_ranges(Binding *binding)
                 bool known = symbol != NULL;
                 if (known) {
                         value.i = symbol->value;
-                } else if (!is_name(range->symbol)) {
-                        Expr *expr;
-                        TRY(expr_parse(range->symbol, &binding->arena, &expr));
-                        TRY(expr_eval(expr, lookup_symbol, binding, &value, &known));
+                } else if (!expr_is_name(range->symbol)) {
+                        const Expr *expr;
+                        TRY(evaluate(binding, range->symbol, &expr, &value, &known));
                 }
                 // As in PyTorch, a lower bound that only says "0 and 1 are special" is not
                 // enforced.
@@ -386,12 +396,14 @@ static Status bind_all(Binding *binding)
                 if (input->kind != INPUT_STATE)
                         TRY(check_kind(graph, input, binding->user.items[at++]));
         }
+        TRY(guards_of(graph, binding->work.ctx, &binding->guards));
         TRY(check_shapes(binding));
         TRY(check_ranges(binding));
-        return guards_hold(graph, binding->user, (GuardSymbols){ lookup_symbol, binding });
+        return guards_hold(binding->guards, &graph->signature, binding->user,
+                           (GuardSymbols){ lookup_symbol, binding }, &binding->work);
 }
 
-Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)
+Status bind_inputs(const Graph *graph, ValueSpan user, const RunContext *poll, Value *out_inputs)
 {
         const Signature *signature = &graph->signature;
         uint32_t n_user = 0;
@@ -404,10 +416,8 @@ Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs)
         binding.graph = graph;
         binding.user = user;
         binding.n_symbols = 0;
-        arena_init(&binding.arena, 1 << 22);
-        Status status = bind_all(&binding);
-        arena_deinit(&binding.arena);
-        TRY(status);
+        binding.work = (Work){ .ctx = poll };
+        TRY(bind_all(&binding));
         for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
                 const Input *input = &signature->inputs[i];
                 Value value = { .kind = VALUE_ABSENT };

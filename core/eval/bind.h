@@ -6,13 +6,14 @@
 #pragma once
 #include <string.h>
 #include "core/graph/graph.h"
+#include "core/kernels/run_context.h"
 
 // `user` holds one Value per INPUT_USER and INPUT_LITERAL entry, in signature order; a literal may
 // be VALUE_NONE-and-absent (VALUE_ABSENT): it is filled in. On success
 // out_inputs[graph->signature.n_inputs] holds a (counted) Value for every placeholder except
 // INPUT_STATE ones, which are VALUE_ABSENT: the walk takes them from the state. Failures name the
-// input: `input "x" has shape [3], expected [s31, 3]`.
-Status bind_inputs(const Graph *graph, ValueSpan user, Value *out_inputs);
+// input: `input "x" has shape [3], expected [s31, 3]`. `poll` may be NULL.
+Status bind_inputs(const Graph *graph, ValueSpan user, const RunContext *poll, Value *out_inputs);
 // As forward calls it: the placeholder's target without the stars of *args and **kwargs; "input"
 // for none.
 static inline const char *bind_name(const Input *input)

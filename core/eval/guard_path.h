@@ -3,7 +3,6 @@
 // leaf: `pair[0].size()[1]`, `d['n']`.
 #pragma once
 #include "core/graph/graph.h"
-#include "core/kernels/run_context.h"
 
 enum { GUARD_WHOLE = -1, GUARD_OTHER = -2 };
 typedef struct GuardPlace {
@@ -12,8 +11,7 @@ typedef struct GuardPlace {
         int dim;            // GUARD_WHOLE: the input itself; GUARD_OTHER: neither that nor a size of it
 } GuardPlace;
 
-// The arguments of one signature by name. Steps are counted over all paths, so that containers of
-// very many keys cannot make the search endless.
+// The arguments of one signature by name.
 typedef struct GuardPaths {
         const Signature *signature;
         StringMap arguments; // name -> its number + 1; empty without a tree
@@ -21,13 +19,9 @@ typedef struct GuardPaths {
         const Input **user;  // the flat user inputs
         uint32_t n_user;
         Arena scratch;
-        Work work;
-        int64_t steps;
 } GuardPaths;
 
-// `poll` may be NULL. guard_paths_deinit is the caller's, also on failure.
-Status guard_paths_init(GuardPaths *paths, const Signature *signature, const RunContext *poll);
+// guard_paths_deinit is the caller's, also on failure.
+Status guard_paths_init(GuardPaths *paths, const Signature *signature);
 void guard_paths_deinit(GuardPaths *paths);
-// STATUS_TOO_LARGE after too many steps, otherwise what run_poll says.
-Status guard_paths_spend(GuardPaths *paths, int64_t steps);
 Status guard_paths_find(GuardPaths *paths, const char *symbol, GuardPlace *out_place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// guards.c: guards are parsed, and their symbols resolved, once per graph. Threads that come at
-// once make equal ones, and one of them stays.
+// guards.c: guards, ranges and sizes are parsed, and the symbols of guards resolved, once per
+// graph. Threads that come at once make equal ones, and one of them stays.
 #include "core/eval/guards.h"
 
 #include <ctype.h>
@@ -10,11 +10,13 @@
 #include "core/base/limits.h"
 #include "core/eval/guard_path.h"
 
-typedef struct Guards {
+struct Guards {
         Arena arena;
         Expr **exprs;     // as many as the signature has guards
         StringMap places; // symbol -> GuardPlace
-} Guards;
+        StringMap sizes;  // text of a size or a range that is no name -> Expr
+        int64_t ns;
+};
 
 static void guards_free(void *object)
 {
@@ -22,6 +24,7 @@ static void guards_free(void *object)
         if (guards == NULL)
                 return;
         string_map_deinit(&guards->places);
+        string_map_deinit(&guards->sizes);
         arena_deinit(&guards->arena);
         free(guards);
 }
@@ -34,6 +37,10 @@ static void guards_freep(Guards **guards)
 typedef struct GuardsMaker {
         Guards *guards;
         GuardPaths paths;
+        StringMap names; // sizes that are one symbol
+        Work work;
+        size_t n_bytes; // of sizes and ranges, each once
+        int64_t n_ops;  // that a run evaluates
 } GuardsMaker;
 
 static Status resolve(void *context, const char *symbol)
@@ -56,45 +63,108 @@ static Status fail_guard(const char *guard, const char *why)
         return fail(STATUS_UNSUPPORTED, "the export's guard %.300s cannot be checked: %s", guard, reason);
 }
 
-static Status make_one(GuardsMaker *maker, const char *guard, Expr **out_expr)
+static Status check_bytes(const char *what, size_t n_bytes)
+{
+        return n_bytes <= (size_t)limits.max_guards
+                       ? STATUS_OK
+                       : fail(STATUS_TOO_LARGE,
+                              "the export's %s have %zu bytes; the limit is %lld (max_guards in GET /v1)",
+                              what, n_bytes, (long long)limits.max_guards);
+}
+
+static Status spend(GuardsMaker *maker, const char *text)
 {
         enum { STEPS_PER_BYTE = 16 };
-        Guards *guards = maker->guards;
-        Status status = expr_parse(guard, &guards->arena, out_expr);
+        return work_spend(&maker->work, STEPS_PER_BYTE * (int64_t)strlen(text));
+}
+
+static Status make_guard(GuardsMaker *maker, const char *guard, Expr **out_expr)
+{
+        Status status = expr_parse(guard, &maker->guards->arena, out_expr);
         if (status == STATUS_MALFORMED)
                 return fail_guard(guard, failure_current()->message);
         TRY(status);
-        TRY(guard_paths_spend(&maker->paths, STEPS_PER_BYTE * (int64_t)strlen(guard)));
+        maker->n_ops += expr_length(*out_expr);
+        TRY(spend(maker, guard));
         return expr_visit_symbols(*out_expr, resolve, maker);
 }
 
-static Status check_length(const Signature *signature)
+static Status make_size(GuardsMaker *maker, const char *text)
 {
-        size_t sum = 0;
+        Guards *guards = maker->guards;
+        if (expr_is_name(text)) {
+                maker->n_ops++;
+                return string_map_set(&maker->names, text, maker, NULL);
+        }
+        Expr *expr = string_map_get(&guards->sizes, text);
+        if (expr == NULL) {
+                maker->n_bytes += strlen(text) + 1;
+                TRY(check_bytes("expressions of sizes", maker->n_bytes));
+                TRY(expr_parse(text, &guards->arena, &expr));
+                TRY(string_map_set(&guards->sizes, text, expr, NULL));
+        }
+        maker->n_ops += expr_length(expr) + 1;
+        return spend(maker, text);
+}
+
+static int n_sizes(const Input *input)
+{
+        return MAX(input->spec.rank, input->value_kind == VALUE_INT ? 1 : 0);
+}
+
+static Status make_sizes(GuardsMaker *maker, const Signature *signature)
+{
+        for (uint32_t i = 0; i < signature->n_inputs; i++) {
+                const Input *input = &signature->inputs[i];
+                for (int d = 0; d < n_sizes(input); d++)
+                        if (input->spec.size[d].expr != NULL)
+                                TRY(make_size(maker, input->spec.size[d].expr));
+        }
+        for (uint32_t i = 0; i < signature->n_ranges; i++)
+                TRY(make_size(maker, signature->ranges[i].symbol));
+        return STATUS_OK;
+}
+
+static Status make_guards(GuardsMaker *maker, const Signature *signature)
+{
+        size_t n_bytes = 0;
+        if (signature->n_guards == 0)
+                return STATUS_OK;
         for (uint32_t i = 0; i < signature->n_guards; i++)
-                sum += strlen(signature->guards[i]) + 1;
-        return sum <= (size_t)limits.max_guards
-                       ? STATUS_OK
-                       : fail(STATUS_TOO_LARGE,
-                              "the export's guards have %zu bytes; the limit is %lld (max_guards in GET /v1)",
-                              sum, (long long)limits.max_guards);
+                n_bytes += strlen(signature->guards[i]) + 1;
+        TRY(check_bytes("guards", n_bytes));
+        TRY(guard_paths_init(&maker->paths, signature));
+        Guards *guards = maker->guards;
+        guards->exprs = arena_array(&guards->arena, signature->n_guards, sizeof(Expr *));
+        if (guards->exprs == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < signature->n_guards; i++)
+                TRY(make_guard(maker, signature->guards[i], &guards->exprs[i]));
+        return STATUS_OK;
+}
+
+// As measured: an operation, a symbol that is compared with all others, what is done per input.
+static int64_t estimate(const GuardsMaker *maker, const Signature *signature)
+{
+        enum { OP_NS = 40, SYMBOL_NS = 1, INPUT_NS = 100, MOST_SYMBOLS = 256 };
+        int64_t n_symbols = MIN(maker->names.n, (uint32_t)MOST_SYMBOLS);
+        return maker->n_ops * (OP_NS + SYMBOL_NS * n_symbols) + (int64_t)signature->n_inputs * INPUT_NS;
 }
 
 static Status make(Guards *guards, const Signature *signature, const RunContext *poll)
 {
-        GuardsMaker maker = { .guards = guards };
-        Status status = guard_paths_init(&maker.paths, signature, poll);
+        GuardsMaker maker = { .guards = guards, .work = { .ctx = poll } };
         arena_init(&guards->arena, 0);
-        guards->exprs = arena_array(&guards->arena, signature->n_guards, sizeof(Expr *));
-        if (status == STATUS_OK && guards->exprs == NULL)
-                status = fail_memory();
-        for (uint32_t i = 0; i < signature->n_guards && status == STATUS_OK; i++)
-                status = make_one(&maker, signature->guards[i], &guards->exprs[i]);
+        Status status = make_sizes(&maker, signature);
+        if (status == STATUS_OK)
+                status = make_guards(&maker, signature);
+        guards->ns = estimate(&maker, signature);
         guard_paths_deinit(&maker.paths);
+        string_map_deinit(&maker.names);
         return status;
 }
 
-static Status guards_of(const Graph *graph, const RunContext *poll, const Guards **out_guards)
+Status guards_of(const Graph *graph, const RunContext *poll, const Guards **out_guards)
 {
         Graph *owner = (Graph *)graph;
         void *there = atomic_load(&owner->guards);
@@ -102,7 +172,6 @@ static Status guards_of(const Graph *graph, const RunContext *poll, const Guards
                 _cleanup_(guards_freep) Guards *fresh = calloc(1, sizeof(*fresh));
                 if (fresh == NULL)
                         return fail_memory();
-                TRY(check_length(&graph->signature));
                 TRY(make(fresh, &graph->signature, poll));
                 if (atomic_compare_exchange_strong(&owner->guards, &there, fresh)) {
                         owner->free_guards = guards_free;
@@ -113,12 +182,36 @@ static Status guards_of(const Graph *graph, const RunContext *poll, const Guards
         return STATUS_OK;
 }
 
-size_t guards_footprint(const Signature *signature)
+int64_t guards_bind_ns(const Graph *graph)
+{
+        const Guards *guards = atomic_load(&graph->guards);
+        return guards == NULL ? -1 : guards->ns;
+}
+
+const Expr *guards_size(const Guards *guards, const char *text)
+{
+        return string_map_get(&guards->sizes, text);
+}
+
+static size_t expr_footprint(const char *text)
 {
         enum { EACH = 64, PER_BYTE = 48 }; // a symbol or an operator of one byte takes about as much
-        size_t sum = 0;
+        return expr_is_name(text) ? 0 : EACH + PER_BYTE * strlen(text);
+}
+
+size_t guards_footprint(const Signature *signature)
+{
+        size_t sum = sizeof(Guards);
         for (uint32_t i = 0; i < signature->n_guards; i++)
-                sum += EACH + PER_BYTE * strlen(signature->guards[i]);
+                sum += expr_footprint(signature->guards[i]);
+        for (uint32_t i = 0; i < signature->n_ranges; i++)
+                sum += expr_footprint(signature->ranges[i].symbol);
+        for (uint32_t i = 0; i < signature->n_inputs; i++) {
+                const Input *input = &signature->inputs[i];
+                for (int d = 0; d < n_sizes(input); d++)
+                        if (input->spec.size[d].expr != NULL)
+                                sum += expr_footprint(input->spec.size[d].expr);
+        }
         return sum;
 }
 
@@ -152,16 +245,13 @@ static Status add_words(GuardsCheck *check, const char *expr)
         return STATUS_OK;
 }
 
-static Status read_shapes(GuardsCheck *check, const Signature *signature, const RunContext *poll)
+static Status read_shapes(GuardsCheck *check, const Signature *signature)
 {
         for (uint32_t i = 0; i < signature->n_inputs; i++) {
                 const TensorSpec *spec = &signature->inputs[i].spec;
-                int n = MAX(spec->rank, signature->inputs[i].value_kind == VALUE_INT ? 1 : 0);
-                for (int d = 0; d < n; d++)
+                for (int d = 0; d < n_sizes(&signature->inputs[i]); d++)
                         if (spec->size[d].expr != NULL)
                                 TRY(add_words(check, spec->size[d].expr));
-                if (i % 1024 == 0)
-                        TRY(run_poll(poll));
         }
         return STATUS_OK;
 }
@@ -180,9 +270,9 @@ static bool leads_somewhere(const void *context, const char *symbol)
                                    (input->value_kind == VALUE_TENSOR && place->dim < input->spec.rank));
 }
 
-static Status check_all(GuardsCheck *check, const Signature *signature, const RunContext *poll)
+static Status check_all(GuardsCheck *check, const Signature *signature)
 {
-        TRY(read_shapes(check, signature, poll));
+        TRY(read_shapes(check, signature));
         for (uint32_t i = 0; i < signature->n_guards; i++) {
                 const char *unknown = expr_unknown(check->guards->exprs[i], leads_somewhere, check);
                 if (unknown != NULL) {
@@ -190,20 +280,18 @@ static Status check_all(GuardsCheck *check, const Signature *signature, const Ru
                         snprintf(why, sizeof(why), "nothing that the graph takes is %.150s", unknown);
                         return fail_guard(signature->guards[i], why);
                 }
-                if (i % 1024 == 0)
-                        TRY(run_poll(poll));
         }
         return STATUS_OK;
 }
 
-Status guards_check(const Graph *graph, const RunContext *poll)
+Status guards_check(const Graph *graph)
 {
         GuardsCheck check = { .guards = NULL };
+        TRY(guards_of(graph, NULL, &check.guards));
         if (graph->signature.n_guards == 0)
                 return STATUS_OK;
-        TRY(guards_of(graph, poll, &check.guards));
         arena_init(&check.arena, 0);
-        Status status = check_all(&check, &graph->signature, poll);
+        Status status = check_all(&check, &graph->signature);
         string_map_deinit(&check.words);
         arena_deinit(&check.arena);
         return status;
@@ -258,17 +346,15 @@ static void shown_guard(const char *guard, char *out, size_t cap)
         out[n] = '\0';
 }
 
-Status guards_hold(const Graph *graph, ValueSpan user, GuardSymbols symbols)
+Status guards_hold(const Guards *guards, const Signature *signature, ValueSpan user, GuardSymbols symbols,
+                   Work *work)
 {
-        const Signature *signature = &graph->signature;
-        GuardInputs inputs = { NULL, user, symbols };
-        if (signature->n_guards == 0)
-                return STATUS_OK;
-        TRY(guards_of(graph, NULL, &inputs.guards));
+        GuardInputs inputs = { guards, user, symbols };
         for (uint32_t i = 0; i < signature->n_guards; i++) {
                 ExprNumber value = { 0 };
                 bool known = false;
-                TRY(expr_eval(inputs.guards->exprs[i], lookup_guard, &inputs, &value, &known));
+                TRY(work_spend(work, GUARDS_STEPS * (int64_t)expr_length(guards->exprs[i])));
+                TRY(expr_eval(guards->exprs[i], lookup_guard, &inputs, &value, &known));
                 if (!known || (value.is_float ? value.f != 0 : value.i != 0))
                         continue;
                 char shown[FAILURE_DETAIL_MAX];

@@ -21,6 +21,8 @@ Status expr_parse(const char *text, Arena *arena, Expr **out_expr);
 // false, STATUS_OK.
 Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out),
                  void *context, ExprNumber *out_value, bool *out_known);
+bool expr_is_name(const char *text);    // one symbol: nothing to parse
+uint32_t expr_length(const Expr *expr); // operations, numbers and symbols
 // The only free symbol, or NULL when there is none or more than one.
 const char *expr_single_symbol(const Expr *expr);
 // The first symbol that `knows` does not, or function that cannot be computed; NULL: there is none.

@@ -514,6 +514,20 @@ Status expr_parse(const char *text, Arena *arena, Expr **out_expr)
         return status;
 }
 
+bool expr_is_name(const char *text)
+{
+        size_t n = 0;
+        while ((text[n] >= 'a' && text[n] <= 'z') || (text[n] >= 'A' && text[n] <= 'Z') || text[n] == '_' ||
+               (n > 0 && text[n] >= '0' && text[n] <= '9'))
+                n++;
+        return n > 0 && text[n] == '\0';
+}
+
+uint32_t expr_length(const Expr *expr)
+{
+        return expr->n_ops;
+}
+
 const char *expr_single_symbol(const Expr *expr)
 {
         return expr->symbol;

@@ -101,6 +101,12 @@ static inline bool work_stops(Work *work, int64_t steps)
         return work->stops;
 }
 
+// The same for functions that fail: what run_poll says.
+static inline Status work_spend(Work *work, int64_t steps)
+{
+        return work_stops(work, steps) ? run_poll(work->ctx) : STATUS_OK;
+}
+
 // Cuts a long loop into blocks of at most WORK_BLOCK elements:
 //     for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
 // Each element counts `steps`. The loop ends early when the run stops.

@@ -256,7 +256,7 @@ int main(int argc, char **argv)
         check(upload_decode(parts, (uint32_t)argc - 2, NULL, true, &graph));
         Value input = make_input(argv[argc - 1]);
         Value *bound = new_array(graph->signature.n_inputs, sizeof(Value));
-        check(bound == NULL ? STATUS_NO_MEMORY : bind_inputs(graph, (ValueSpan){ &input, 1 }, bound));
+        check(bound == NULL ? STATUS_NO_MEMORY : bind_inputs(graph, (ValueSpan){ &input, 1 }, NULL, bound));
         ValueSpan inputs = { bound, graph->signature.n_inputs };
         CompileOptions options = { .n_threads = n_threads(), .precision = precision_of(what) };
         if (strcmp(what, "tune") == 0)

@@ -57,7 +57,7 @@ Status model_inputs(const Graph *graph, const char *stem, int set, Value *out_in
         *out_found = n > 0 && n == graph->signature.n_user_inputs;
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++)
                 out_inputs[i] = (Value){ .kind = VALUE_ABSENT };
-        Status status = *out_found ? bind_inputs(graph, (ValueSpan){ user, n }, out_inputs) : STATUS_OK;
+        Status status = *out_found ? bind_inputs(graph, (ValueSpan){ user, n }, NULL, out_inputs) : STATUS_OK;
         safetensors_deinit(&tensors);
         return status;
 }

@@ -560,6 +560,8 @@ Test(engine, guards_that_cannot_be_checked_are_said_at_upload)
         Graph *graph = NULL;
         cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         cr_expect_eq(engine_check(graph), STATUS_OK);
+        graph_unref(graph);
+        cr_assert_eq(graph_new(GRAPH_FX_JSON, &graph), STATUS_OK);
         graph->signature.guards = guards;
         graph->signature.n_guards = 1;
         cr_expect_eq(engine_check(graph), STATUS_UNSUPPORTED);

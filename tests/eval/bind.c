@@ -52,7 +52,7 @@ static Value tensor(int rank, const int64_t *size)
 
 static Status bind(uint32_t n, const Value *values, Value *out)
 {
-        Status status = bind_inputs(sample.graph, (ValueSpan){ .items = values, .n = n }, out);
+        Status status = bind_inputs(sample.graph, (ValueSpan){ .items = values, .n = n }, NULL, out);
         for (uint32_t i = 0; status == STATUS_OK && i < sample.graph->signature.n_inputs; i++)
                 keep(&sample, out[i]);
         return status;
@@ -383,7 +383,7 @@ static const char *checked(const char *guard)
         sample.graph->signature.n_guards = 0;
         forget_guards(sample.graph);
         add_guard(guard);
-        Status status = guards_check(sample.graph, NULL);
+        Status status = guards_check(sample.graph);
         cr_assert(status == STATUS_OK || status == STATUS_UNSUPPORTED);
         return status == STATUS_OK ? NULL : failure_current()->message;
 }

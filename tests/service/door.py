@@ -620,6 +620,34 @@ def here_or_there(binary):
     expect(answers[0] == answers[1], True, "the same answers with and without --no-inline")
 
 
+def guarded(n_guards):
+    leaves, value = {"tuple": ["*"]}, {"dtype": "float32", "shape": ["s0"]}
+    nodes = [{"op": "placeholder", "name": "x", "target": "x", "meta": value},
+             {"op": "call_function", "name": "y", "target": "torch.neg", "args": ["%x"]},
+             {"op": "output", "args": [{"$tuple": ["%y"]}]}]
+    signature = {"inputs": [{"kind": "user", "type": "Tensor"}], "outputs": [{"kind": "user"}],
+                 "in_tree": {"tuple": [leaves, {"dict": {}}]}, "out_tree": leaves,
+                 "argument_names": ["x"], "guards": ["L['x'].size()[0] > 1"] * n_guards}
+    return json.dumps({"format": "fx/1", "nodes": nodes, "signature": signature}).encode()
+
+
+def guards_elsewhere(binary):
+    """Runs that wait in no queue were done on the loop thread: none whose guards take long."""
+    server = Server(binary, ["--data", "none", "--quiet"]).start()
+    run = json.dumps({"inputs": {"x": [1.0, 2.0]}}).encode()
+    try:
+        for n_guards in (1, 20000):
+            expect(server.call("PUT", "/v1/graphs/m", guarded(n_guards)).status, 201, "an upload")
+            server.call("POST", "/v1/graphs/m/run?mode=compiled", run)
+            replies = [server.call("POST", "/v1/graphs/m/run", run) for _ in range(20)]
+            expect({reply.status for reply in replies}, {200}, "the runs")
+            here = sum("queue;dur=0.000" in reply.header("Server-Timing") for reply in replies)
+            expect(here > 0, n_guards == 1, f"runs on the loop thread with {n_guards} guards ({here})")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
 # ---- much of nothing ---------------------------------------------------------------------------
 def nothing(binary):
     server = Server(binary, ["--data", "none", "--quiet"]).start()
@@ -651,7 +679,9 @@ def main():
                         ("tags of replies with gzip", packed_tags), ("tokens appear nowhere", secrecy),
                         ("request ids", request_ids), ("scopes and routes", scopes),
                         ("clients that leave", leaving), ("clients that do not read", slow_reader),
-                        ("on the loop thread or on a worker", here_or_there), ("much of nothing", nothing)):
+                        ("on the loop thread or on a worker", here_or_there),
+                        ("guards that take long are not checked on the loop thread", guards_elsewhere),
+                        ("much of nothing", nothing)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

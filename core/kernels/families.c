@@ -16,11 +16,13 @@
 #include "core/kernels/product/narrow_tile.h"
 #include "core/kernels/product/recurrent.h"
 #include "core/kernels/reduce/columns.h"
+#include "core/kernels/reduce/distances.h"
 
 const KernelFamily *const kernel_families[] = {
         &gemm_family,     &norm_family,      &softmax_family,   &direct_family,          &depthwise_family,
         &winograd_family, &pool_last_family, &attention_family, &attention_pairs_family, &recurrent_family,
         &narrow_family,   &levels_family,    &int4_family,      &reduce_family,          &fft_family,
+        &distance_family,
 };
 const size_t n_kernel_families = ARRAY_LENGTH(kernel_families);
 

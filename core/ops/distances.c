@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/text.h"
+#include "core/kernels/dense.h"
+#include "core/kernels/reduce/distances.h"
+#include "core/ops/arguments.h"
 #include "core/ops/compose.h"
 #include "core/ops/pointwise.h"
 
@@ -134,21 +137,30 @@ static Status cdist_expand(Emitter *emitter, const OpCall *call, Value *out)
 }
 
 // The distances of all pairs of rows: row 0 to the others, row 1 to those behind it, …
-static Status pdist_forward_expand(Emitter *emitter, const OpCall *call, Value *out)
+static Status pdist_check(const OpCall *call, double *out_p)
 {
-        Compose c;
-        compose_begin(&c, emitter, call);
-        Value self = NAMED(&c, "self");
-        const TensorMeta *meta = compose_meta(&c, self);
-        double p = compose_double(&c, "p");
+        const TensorMeta *meta = arg_meta(call, SELF);
+        TRY(arg_double(call, PDIST_P, out_p));
         if (meta->rank != 2)
                 return fail(STATUS_SHAPE, "pdist only supports 2D tensors, got: %dD", meta->rank);
         if (!meta_is_contiguous(meta))
                 return fail(STATUS_VALUE, "_pdist_forward requires contiguous input");
-        if (!(p >= 0))
+        if (!(*out_p >= 0))
                 return fail(STATUS_VALUE, "pdist only supports non-negative p values");
         if (meta->dtype != DTYPE_F32 && meta->dtype != DTYPE_F64 && meta->size[0] > 1 && meta->size[1] > 0)
                 return fail(STATUS_DTYPE, "\"pdist\" not implemented for '%s'", dtype_words(meta->dtype));
+        return STATUS_OK;
+}
+
+// By a gather of all pairs.
+static Status pdist_forward_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        double p;
+        TRY(pdist_check(call, &p));
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        const TensorMeta *meta = compose_meta(&c, self);
         Value rows = value_int(meta->size[0]);
         Value pairs = OP(&c, "aten::triu_indices", rows, rows, value_int(1));
         Value first = OP(&c, "aten::select.int", pairs, value_int(0), value_int(0));
@@ -159,6 +171,48 @@ static Status pdist_forward_expand(Emitter *emitter, const OpCall *call, Value *
                 return compose_end(&c, gap_norm(&c, gap, p), out);
         Value none = OP(&c, "aten::sum.dim_IntList", gap, INTS(&c, -1)); // no pairs, or no columns
         return compose_end(&c, compose_cast(&c, none, meta->dtype), out);
+}
+
+static OpExpand pdist_form(const OpCall *call)
+{
+        double p;
+        const TensorMeta *meta = arg_meta(call, SELF);
+        const bool pairs = pdist_check(call, &p) == STATUS_OK && meta->size[0] > 1 && meta->size[1] > 0;
+        return pairs && (p == 1 || p == 2 || isinf(p)) ? NULL : pdist_forward_expand;
+}
+
+static Status pdist_infer(OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, SELF);
+        const int64_t n = self->size[0];
+        int64_t twice;
+        if (!mul_i64(n, n - 1, &twice))
+                return fail(STATUS_TOO_LARGE, "pdist: the result is too large");
+        TensorMeta meta;
+        meta_init(&meta, self->dtype, 1, &(int64_t){ twice / 2 });
+        return out_fresh(call, 0, &meta);
+}
+
+static Status pdist_run(const OpRun *run)
+{
+        double p;
+        const TensorMeta *self = run->in_meta[0];
+        TRY(arg_double(run->call, PDIST_P, &p));
+        Distances task = { .dtype = self->dtype,
+                           .kind = p == 1   ? DISTANCE_SUM
+                                   : p == 2 ? DISTANCE_EUCLIDEAN
+                                            : DISTANCE_LARGEST,
+                           .n = self->size[0],
+                           .m = self->size[1],
+                           .data = run->in[0] };
+        return distances_run(run->ctx, &task, run->out[0]);
+}
+
+static Cost pdist_cost(const OpCall *call)
+{
+        const TensorMeta *self = arg_meta(call, SELF), *out = &call->outs[0].meta;
+        return (Cost){ .flops = saturating_product(meta_numel(out), 3 * self->size[1]),
+                       .bytes = (meta_numel(self) + meta_numel(out)) * dtype_info[self->dtype].bytes };
 }
 
 static Status pdist_expand(Emitter *emitter, const OpCall *call, Value *out)
@@ -464,7 +518,8 @@ const OpDef distances_ops[] = {
         DISTANCE("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
                  cosine_similarity),
         DISTANCE("pdist(Tensor self, float p=2.) -> Tensor", pdist),
-        DISTANCE("_pdist_forward(Tensor self, float p=2.) -> Tensor", pdist_forward),
+        { "aten::_pdist_forward(Tensor self, float p=2.) -> Tensor", DTYPES_REAL, .infer = pdist_infer,
+          .run = pdist_run, .cost = pdist_cost, .form = pdist_form, .traits = TRAIT_FRESH },
         DISTANCE("cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor", cdist),
         DISTANCE("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor", cdist),
         DISTANCE("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor", euclidean_dist),

@@ -188,7 +188,7 @@ static Status reduce_op_run(const OpRun *run)
 }
 
 // ---- composites ----
-// nansum: zeros where NaN, then sum.
+// nansum of integers is their sum. Floats as integers: zeros where NaN, then sum.
 static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value self = arg_value(call, SELF);
@@ -202,9 +202,17 @@ static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
                     arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
 }
 
+static OpExpand nansum_form(const OpCall *call)
+{
+        Dtype self = arg_meta(call, SELF)->dtype;
+        return dtype_is_float(self) && dtype_is_float(arg_dtype(call, NANSUM_DTYPE, self)) ? NULL
+                                                                                           : nansum_expand;
+}
+
 enum { ABSENT = 0 }; // of keepdim_arg and dtype_arg
 static const ReduceRow sum_all = { REDUCE_SUM, RESULT_SUM, DIMS_ALL, ABSENT, REDUCE_ALL_DTYPE },
                        sum_list = { REDUCE_SUM, RESULT_SUM, DIMS_LIST, REDUCE_KEEPDIM, REDUCE_DTYPE },
+                       nansum_list = { REDUCE_NANSUM, RESULT_SUM, DIMS_LIST, REDUCE_KEEPDIM, REDUCE_DTYPE },
                        mean_all = { REDUCE_MEAN, RESULT_MEAN, DIMS_ALL, ABSENT, REDUCE_ALL_DTYPE },
                        mean_list = { REDUCE_MEAN, RESULT_MEAN, DIMS_LIST, REDUCE_KEEPDIM, REDUCE_DTYPE },
                        prod_all = { REDUCE_PROD, RESULT_SUM, DIMS_ALL, ABSENT, REDUCE_ALL_DTYPE },
@@ -265,6 +273,7 @@ const OpDef reduce_ops[] = {
         REDUCE("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp_list),
         { "aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
           "Tensor",
-          DTYPES_REAL, .expand = nansum_expand, .traits = TRAIT_MAY_SHARE },
+          DTYPES_REAL, .infer = reduce_infer, .run = reduce_op_run, .form = nansum_form, .row = &nansum_list,
+          .traits = TRAIT_FRESH },
 };
 OP_FILE(reduce_ops);

@@ -20,6 +20,7 @@
 #include "core/kernels/product/narrow_tile.h"
 #include "core/kernels/product/recurrent.h"
 #include "core/kernels/reduce/columns.h"
+#include "core/kernels/reduce/distances.h"
 #include "tests/kernels/sample.h"
 
 enum { MAX_OUT = 1 << 17 };
@@ -81,7 +82,8 @@ static int64_t column_case(Sample *sample, Dtype dtype, void *out)
         RowPlan plan;
         meta_init(&meta, dtype, 2, (int64_t[]){ n, inner });
         row_plan(&plan, &meta, 1, false);
-        ReduceKind kind = (ReduceKind)sample_int(sample, REDUCE_SUM, REDUCE_MIN);
+        ReduceKind kind = (ReduceKind)sample_int(sample, REDUCE_SUM, REDUCE_ANY);
+        kind = kind == REDUCE_ANY ? (dtype == DTYPE_I64 ? REDUCE_SUM : REDUCE_NANSUM) : kind;
         Reduction reduction = { .dtype = dtype,
                                 .kind = kind == REDUCE_MEAN && dtype == DTYPE_I64 ? REDUCE_SUM : kind,
                                 .rounding = DTYPE_NONE,
@@ -90,6 +92,22 @@ static int64_t column_case(Sample *sample, Dtype dtype, void *out)
         cr_assert_eq(reduce_run(NULL, &plan, &reduction), STATUS_OK);
         guarded_check(in, bytes);
         return inner;
+}
+
+static int64_t distance_case(Sample *sample, Dtype dtype, void *out)
+{
+        int64_t n = sample_int(sample, 2, 300), m = sample_int(sample, 1, 300);
+        size_t bytes = (size_t)(n * m) * dtype_info[dtype].bytes;
+        void *in = guarded_new(bytes);
+        sample_fill(sample, dtype, in, n * m);
+        Distances task = { .dtype = dtype,
+                           .kind = (DistanceKind)sample_int(sample, 0, DISTANCE_KINDS - 1),
+                           .n = n,
+                           .m = m,
+                           .data = in };
+        cr_assert_eq(distances_run(NULL, &task, out), STATUS_OK);
+        guarded_check(in, bytes);
+        return n * (n - 1) / 2;
 }
 
 // Rows, then planes, then channels that stand last, in one array each behind the other.
@@ -552,6 +570,7 @@ static const Check checks[] = {
         { &softmax_family, softmax_case, ISA_PORTABLE, 0 },
         { &norm_family, norm_case, ISA_PORTABLE, 0 },
         { &reduce_family, column_case, ISA_PORTABLE, 0 },
+        { &distance_family, distance_case, ISA_PORTABLE, 0 },
         { &pool_last_family, pool_case, ISA_PORTABLE, 0 },
         { &direct_family, direct_case, ISA_AVX2, 360 },
         { &depthwise_family, depthwise_case, ISA_AVX2, 40 },

@@ -96,10 +96,14 @@ static const char *row_of(const Tile *tile, int64_t i)
 // One row into a strip, whose first one it is or not.
 static void take_row(Tile *tile, ReduceStep step, int which, int64_t i, bool first)
 {
+        const size_t bytes = (size_t)tile->n * tile->task->item_bytes;
+        if (first && step != tile->task->steps->add_known) {
+                memcpy(strip(tile, which), row_of(tile, i), bytes);
+                return;
+        }
         if (first)
-                memcpy(strip(tile, which), row_of(tile, i), (size_t)tile->n * tile->task->item_bytes);
-        else
-                step(strip(tile, which), row_of(tile, i), tile->n);
+                memset(strip(tile, which), 0, bytes);
+        step(strip(tile, which), row_of(tile, i), tile->n);
 }
 
 // Rows begin .. begin + n: whole groups into the lanes, what is left over into REST.
@@ -117,8 +121,9 @@ static void take_rows(Tile *tile, ReduceStep step, int64_t begin, int64_t n)
 // As chunk_sum of reduce_rows.inc. Returns the strip that holds the sums.
 static int sum_chunk(Tile *tile, int64_t begin, int64_t n)
 {
-        ReduceStep add = tile->task->steps->add;
-        take_rows(tile, add, begin, n);
+        const ReduceSteps *steps = tile->task->steps;
+        ReduceStep add = steps->add;
+        take_rows(tile, tile->task->reduction->kind == REDUCE_NANSUM ? steps->add_known : add, begin, n);
         if (n < REDUCE_LANES)
                 return REST;
         for (int width = REDUCE_LANES / 2; width > 0; width /= 2) {
@@ -176,7 +181,7 @@ static void reduce_tile(Tile *tile, int64_t index)
         tile->data = (const char *)task->reduction->data +
                      row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, first) *
                              (int64_t)task->item_bytes;
-        if (kind == REDUCE_SUM || kind == REDUCE_MEAN)
+        if (kind == REDUCE_SUM || kind == REDUCE_NANSUM || kind == REDUCE_MEAN)
                 sum_rows(tile);
         else
                 fold_rows(tile, kind == REDUCE_PROD  ? task->steps->multiply
@@ -202,9 +207,9 @@ static void reduce_tiles(void *argument, int64_t begin, int64_t end)
 
 bool columns_fit(const RowPlan *plan, const Reduction *reduction)
 {
-        bool made = reduction->kind == REDUCE_SUM || reduction->kind == REDUCE_MEAN ||
-                    reduction->kind == REDUCE_PROD || reduction->kind == REDUCE_MAX ||
-                    reduction->kind == REDUCE_MIN;
+        bool made = reduction->kind == REDUCE_SUM || reduction->kind == REDUCE_NANSUM ||
+                    reduction->kind == REDUCE_MEAN || reduction->kind == REDUCE_PROD ||
+                    reduction->kind == REDUCE_MAX || reduction->kind == REDUCE_MIN;
         int last = plan->n_keep - 1;
         return made && reduction->extra == NULL && last >= 0 && plan->keep_stride[last] == 1 &&
                plan->keep_size[last] >= TILE_LEAST && plan->n_reduce > 0 && plan->row_length > 0 &&

@@ -8,8 +8,9 @@
 typedef void (*ReduceStep)(void *into, const void *from, int64_t n);
 typedef struct ReduceSteps {
         ReduceStep add, multiply, larger, smaller; // n columns into as many; NaN wins
+        ReduceStep add_known;                      // NaN counts as 0
         // n elements of a row, whole groups, into its REDUCE_LANES lanes
-        ReduceStep add_lanes, multiply_lanes, larger_lanes, smaller_lanes;
+        ReduceStep add_lanes, multiply_lanes, larger_lanes, smaller_lanes, add_known_lanes;
         void (*divide)(void *into, int64_t by, int64_t n);
 } ReduceSteps;
 extern const KernelFamily reduce_family; // of ReduceSteps

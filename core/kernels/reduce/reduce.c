@@ -248,11 +248,13 @@ static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)
         static const RowFunction f32[] = { sum_f32,   sum_f32,   prod_f32,
                                            max_f32,   min_f32,   count_f32,
                                            count_f32, count_f32, logsumexp_fast_f32,
-                                           norm_f32,  var_f32,   var_f32 };
-        static const RowFunction f64[] = { sum_f64,   sum_f64,   prod_f64,      max_f64,  min_f64, count_f64,
-                                           count_f64, count_f64, logsumexp_f64, norm_f64, var_f64, var_f64 };
-        static const RowFunction i64[] = { sum_i64,   NULL,      prod_i64, max_i64, min_i64, count_i64,
-                                           count_i64, count_i64, NULL,     NULL,    NULL,    NULL };
+                                           norm_f32,  var_f32,   var_f32,
+                                           sum_f32 };
+        static const RowFunction f64[] = { sum_f64,   sum_f64,   prod_f64,  max_f64,       min_f64,
+                                           count_f64, count_f64, count_f64, logsumexp_f64, norm_f64,
+                                           var_f64,   var_f64,   sum_f64 };
+        static const RowFunction i64[] = { sum_i64,   NULL, prod_i64, max_i64, min_i64, count_i64, count_i64,
+                                           count_i64, NULL, NULL,     NULL,    NULL,    NULL };
         if (with_index && kind == REDUCE_MAX)
                 return dtype == DTYPE_F32 ? argmax_f32 : dtype == DTYPE_F64 ? argmax_f64 : argmax_i64;
         if (with_index && kind == REDUCE_MIN)

@@ -51,10 +51,12 @@ typedef enum ReduceKind {
         REDUCE_NORM, // of order `p`
         REDUCE_VAR,  // with `p` as correction
         REDUCE_STD,
+        REDUCE_NANSUM, // NaN counts as 0
 } ReduceKind;
 
 // Reduces `data` (of compute dtype `dtype`: F32, F64, I64) to out[n_rows] of the same dtype;
-// REDUCE_NONZERO, ANY and ALL write int64. MEAN, LOGSUMEXP, NORM, VAR and STD are for floats.
+// REDUCE_NONZERO, ANY and ALL write int64. MEAN, LOGSUMEXP, NORM, VAR, STD and NANSUM are for
+// floats.
 // `extra`: REDUCE_VAR and REDUCE_STD write the mean there, MAX and MIN the index (int64) of the
 // first extreme (NaN counts as extreme; needs an ordered plan); NULL: not wanted.
 typedef struct Reduction {

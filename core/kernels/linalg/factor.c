@@ -7,6 +7,31 @@
 #include <math.h>
 #include <string.h>
 #include "core/base/memory.h"
+#include "core/kernels/isa.h"
+
+// y -= f x
+#define SUBTRACT_ROW(name, target, type)                                                                     \
+        static target void name(type *restrict y, const type *restrict x, type f, int64_t n)                 \
+        {                                                                                                    \
+                for (int64_t i = 0; i < n; i++)                                                              \
+                        y[i] -= f * x[i];                                                                    \
+        }
+SUBTRACT_ROW(subtract_row_portable, , double)
+#if defined(__x86_64__)
+SUBTRACT_ROW(subtract_row_avx2, TARGET_AVX2, double)
+SUBTRACT_ROW(subtract_row_avx512, TARGET_AVX512, double)
+#endif
+static void subtract_row_real(double *restrict y, const double *restrict x, double f, int64_t n)
+{
+#if defined(__x86_64__)
+        if (isa_level() >= ISA_AVX512)
+                subtract_row_avx512(y, x, f, n);
+        else if (isa_level() >= ISA_AVX2)
+                subtract_row_avx2(y, x, f, n);
+        else
+#endif
+                subtract_row_portable(y, x, f, n);
+}
 
 #define OF(name)     name##_real
 #define NUMBER       double
@@ -31,6 +56,7 @@
 #undef NOT_A_NUMBER
 
 typedef double complex Complex;
+SUBTRACT_ROW(subtract_row_complex, , Complex)
 
 // As LAPACK's izamax orders.
 static double parts_sum(Complex x)

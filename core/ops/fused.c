@@ -439,6 +439,28 @@ static Status single_program(const OpCall *call, TileProgram **out_program)
         return STATUS_OK;
 }
 
+// Of two operands one is repeated along each row, but not over all rows: the row's own run takes it
+// as a number per row, where a tile would hold it as often as there are results.
+static bool repeats_in_rows(const OpCall *call)
+{
+        enum { ROW = 16 };
+        const TensorMeta *out = &call->outs[0].meta;
+        const int last = out->rank - 1;
+        int n_repeated = 0, n_dense = 0;
+        if (call->schema->n_tensor_args != 2 || out->dtype != DTYPE_F32 || last < 0 || out->size[last] < ROW)
+                return false;
+        for (uint32_t i = 0; i < call->n_args; i++) {
+                if (call->schema->args[i].type != ARG_TENSOR)
+                        continue;
+                const TensorMeta *meta = arg_meta(call, (int)i);
+                const int inner = meta->rank - 1;
+                const bool repeated = inner < 0 || meta->size[inner] == 1 || meta->stride[inner] == 0;
+                n_repeated += repeated && meta_numel(meta) > 1;
+                n_dense += !repeated && meta->stride[inner] == 1;
+        }
+        return n_repeated == 1 && n_dense == 1;
+}
+
 Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         (void)context;
@@ -451,6 +473,8 @@ Status pointwise_pack(const OpCall *call, const PackContext *context, Packed *ou
                 if (call->schema->args[i].type == ARG_TENSOR && arg_tensor(call, (int)i) == NULL)
                         return STATUS_OK;
         }
+        if (repeats_in_rows(call))
+                return STATUS_OK;
         TRY(single_program(call, &program));
         *out_packed = (Packed){
                 .run = run_packed, .impl = program, .free_impl = free_packed, .kernel = tile_name()

@@ -22,9 +22,9 @@ typedef struct Operand {
         char *data;
         Dtype dtype;
         int64_t stride[MAX_RANK]; // bytes, in plan order
-        bool is_mask, constant;
+        bool is_mask;
         bool in_place;  // storage is what the loop reads or writes
-        bool uniform;   // inputs: the loop takes one element for all
+        bool uniform;   // inputs: the loop takes one element for all of a row
         Dtype round_to; // inputs: rounded to this dtype after loading, DTYPE_NONE if there is no need
 } Operand;
 
@@ -204,9 +204,6 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
                 Operand *operand = &plan->operands[k];
                 operand->dtype = in[k].meta->dtype;
                 operand->is_mask = kernel->in[k] == 'm' || all_masks;
-                operand->constant = true;
-                for (int d = 0; d < plan->rank; d++)
-                        operand->constant &= operand->stride[d] == 0;
                 bool round = !operand->is_mask && !in[k].exact && must_round(operand->dtype, common);
                 operand->round_to = round ? common : DTYPE_NONE;
                 operand->in_place = !round && reads_in_place(operand, plan->class);
@@ -215,9 +212,12 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
                         plan->tile = TILE / 2;
         }
         // At most one operand of two: with two constants, both are repeated.
-        if (point_takes_uniform(kernel, point_class(common)) &&
-            plan->operands[0].constant != plan->operands[1].constant)
-                plan->operands[plan->operands[0].constant ? 0 : 1].uniform = true;
+        const bool first = plan->operands[0].stride[0] == 0, second = plan->operands[1].stride[0] == 0;
+        if (point_takes_uniform(kernel, point_class(common)) && first != second) {
+                Operand *single = &plan->operands[first ? 0 : 1];
+                single->uniform = true;
+                single->in_place = single->dtype == DTYPE_F32 && single->round_to == DTYPE_NONE;
+        }
         Operand *out = &plan->operands[OUT];
         out->dtype = out_meta->dtype;
         out->is_mask = kernel->mask_out || all_masks;

@@ -16,6 +16,15 @@ static inline int64_t int_mod(int64_t x, int64_t y)
         return y == -1 ? 0 : x % y;
 }
 
+// By what is no count, the highest one. AVX2 has no arithmetic shift of 64 bits, so that the bits
+// of a negative number are turned before and after.
+static inline int64_t int_rshift(int64_t x, int64_t y, int top_shift)
+{
+        const uint64_t by = (uint64_t)y > (uint64_t)top_shift ? (uint64_t)top_shift : (uint64_t)y;
+        const int64_t sign = x >> 63;
+        return (int64_t)((uint64_t)(x ^ sign) >> by) ^ sign;
+}
+
 #define NEXTAFTER(x, y) ((T) _Generic((x), float : nextafterf, default : nextafter)(x, y))
 
 // The neighbour of x towards y in a type of `digits` binary digits behind the first one, whose

@@ -425,6 +425,37 @@ static Status assign_registers(TileProgram *program)
 }
 
 // ---- closing ----
+static bool is_read_again(const TileProgram *program, TileValueId value)
+{
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < program->n_steps; i++) {
+                for (int k = 0; k < program->steps[i].n_in; k++)
+                        n += program->steps[i].in[k] == value;
+        }
+        for (uint32_t k = 0; k < program->n_outputs; k++)
+                n += program->outputs[k].value == value;
+        return n > 1;
+}
+
+// Storing rounds: a result that nothing else reads is stored as its loop made it.
+static void drop_roundings(TileProgram *program)
+{
+        for (uint32_t k = 0; k < program->n_outputs; k++) {
+                TileOperand *output = &program->outputs[k];
+                for (uint32_t i = 0; i < program->n_steps; i++) {
+                        const TileStep step = program->steps[i];
+                        if (step.kind != STEP_ROUND || step.out != output->value ||
+                            step.round_to != output->meta.dtype || is_read_again(program, step.out))
+                                continue;
+                        output->value = step.in[0];
+                        memmove(&program->steps[i], &program->steps[i + 1],
+                                (program->n_steps - i - 1) * sizeof(step));
+                        program->n_steps--;
+                        break;
+                }
+        }
+}
+
 static Status add_stores(TileProgram *program)
 {
         for (uint32_t k = 0; k < program->n_outputs; k++) {
@@ -448,6 +479,7 @@ Status tile_finish(TileProgram *program)
         if (program->n_outputs == 0)
                 return fail(STATUS_VALUE, "a group of pointwise operators without outputs");
         plan_dims(program);
+        drop_roundings(program);
         for (uint32_t i = 0; i < n_operands(program); i++)
                 operand_at(program, i)->dense = is_dense(program, operand_at(program, i));
         TRY(add_stores(program));

@@ -274,9 +274,10 @@ static void load_uniform(const Run *run, Frame *frame)
                         continue;
                 char *to = frame->registers + value->reg * frame->pitch;
                 frame->at[i] = to;
-                size_t bytes = element_bytes(value);
-                for (size_t k = 0; k < program->tile && (k + 1) * bytes <= frame->pitch; k++)
-                        memcpy(to + k * bytes, frame->single[i], bytes);
+                size_t bytes = element_bytes(value), n_bytes = MIN(program->tile * bytes, frame->pitch);
+                memcpy(to, frame->single[i], bytes);
+                for (size_t filled = bytes; filled < n_bytes; filled *= 2)
+                        memcpy(to + filled, to, MIN(filled, n_bytes - filled));
         }
 }
 

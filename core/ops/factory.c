@@ -330,7 +330,7 @@ static Status linspace_infer(OpCall *call)
 
 // Counts the second half from the end, so both ends are exact. float32 and below step in float32.
 // Integers are cut off: a product rounded by itself gives 1 where PyTorch has 0.99 and so 0.
-static double linspace_at(Dtype dtype, double start, double end, int64_t steps, int64_t i)
+double linspace_at(Dtype dtype, double start, double end, int64_t steps, int64_t i)
 {
         bool head = i < steps / 2;
         if (dtype == DTYPE_F64 || dtype_is_int(dtype)) {

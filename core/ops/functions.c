@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // functions.c: functions of torch and torch.special that are expressions of others: the normal
-// distribution, the multivariate gamma function, put, conv_tbc, unravel_index.
+// distribution, the multivariate gamma function, put, conv_tbc, unravel_index, frexp,
+// nonzero_static, embedding_renorm.
+#include <float.h>
 #include <math.h>
 #include <inttypes.h>
 #include "core/kernels/dense.h"
@@ -166,6 +168,123 @@ static Status isreal_expand(Emitter *emitter, const OpCall *call, Value *out)
                 out);
 }
 
+// How floats of a dtype are laid out in an integer of their size.
+typedef struct FloatBits {
+        Dtype integer;
+        int exponent_at, bias;
+        int64_t others, half; // sign and fraction; the exponent of [0.5, 1)
+        double least;         // that is normal
+} FloatBits;
+static const FloatBits bits32 = { DTYPE_I32, 23, 126, -0x7f800001LL, 126LL << 23, FLT_MIN },
+                       bits64 = { DTYPE_I64, 52, 1022, -0x7ff0000000000001LL, 1022LL << 52, DBL_MIN };
+
+// Halfs go through float32, which holds all of them as normal numbers. 0, infinities and NaN have
+// the exponent 0.
+static Status frexp_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        enum { LIFT = 54 }; // makes the least number of float64 normal
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value x = NAMED(&c, "self");
+        const Dtype dtype = compose_meta(&c, x)->dtype;
+        if (!dtype_is_float(dtype))
+                return fail(STATUS_DTYPE, "torch.frexp() only supports floating-point dtypes");
+        const FloatBits *bits = dtype == DTYPE_F64 ? &bits64 : &bits32;
+        x = compose_wide(&c, x);
+        Value tiny = OP(&c, "aten::lt.Scalar", OP(&c, "aten::abs", x), value_float(bits->least));
+        Value lifted = OP(&c, "aten::mul.Scalar", x, value_float(ldexp(1, LIFT)));
+        Value raw = OP(&c, "aten::view.dtype", OP(&c, "aten::where.self", tiny, lifted, x),
+                       value_dtype(bits->integer));
+        Value power = OP(&c, "aten::__rshift__.Scalar",
+                         OP(&c, "aten::bitwise_and.Scalar", raw, value_int(~bits->others)),
+                         value_int(bits->exponent_at));
+        power = OP(&c, "aten::sub.Scalar", power, value_int(bits->bias));
+        power = OP(&c, "aten::where.self", tiny, OP(&c, "aten::sub.Scalar", power, value_int(LIFT)), power);
+        Value part = OP(&c, "aten::bitwise_and.Scalar", raw, value_int(bits->others));
+        part = OP(&c, "aten::view.dtype", OP(&c, "aten::bitwise_or.Scalar", part, value_int(bits->half)),
+                  value_dtype(bits == &bits64 ? DTYPE_F64 : DTYPE_F32));
+        Value usual = OP(&c, "aten::logical_and", OP(&c, "aten::isfinite", x),
+                         OP(&c, "aten::ne.Scalar", x, value_int(0)));
+        part = compose_cast(&c, OP(&c, "aten::where.self", usual, part, x), dtype);
+        power = OP(&c, "aten::where.ScalarOther", usual, power, value_int(0));
+        power = compose_cast(&c, power, DTYPE_I32);
+        return compose_end(&c, compose_tuple(&c, (Value[]){ part, power }, 2), out);
+}
+
+// The positions of the first `size` elements that are not 0, behind them rows of fill_value.
+static Status nonzero_static_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), fill = NAMED(&c, "fill_value"), columns[MAX_RANK];
+        const TensorMeta *meta = compose_meta(&c, self);
+        const int64_t size = compose_int(&c, "size"), numel = meta_numel(meta);
+        const Value i64 = value_dtype(DTYPE_I64), first = value_int(0);
+        if (size < 0)
+                return fail(STATUS_VALUE, "nonzero_static: 'size' must be an non-negative integer");
+        if (size == INT64_MAX)
+                return fail(STATUS_TOO_LARGE, "nonzero_static: 'size' is too large");
+        if (meta->rank == 0 || numel == 0)
+                return compose_end(&c, OP(&c, "aten::full", INTS(&c, size, meta->rank), fill, i64), out);
+        Value is_set = OP(&c, "aten::ne.Scalar", OP(&c, "aten::reshape", self, INTS(&c, -1)), first);
+        Value row = OP(&c, "aten::sub.Scalar", OP(&c, "aten::cumsum", is_set, first), value_int(1));
+        row = OP(&c, "aten::where.ScalarOther", is_set, OP(&c, "aten::clamp_max", row, value_int(size)),
+                 value_int(size)); // a row that is cut off again
+        Value found = OP(&c, "aten::full", INTS(&c, size + 1), value_int(-1), i64);
+        found = OP(&c, "aten::scatter.src", found, first, row, OP(&c, "aten::arange", value_int(numel), i64));
+        found = OP(&c, "aten::slice.Tensor", found, first, first, value_int(size));
+        Value lacking = OP(&c, "aten::lt.Scalar", found, first);
+        int64_t inner = numel;
+        for (int d = 0; d < meta->rank; d++) {
+                inner /= meta->size[d];
+                Value at = OP(&c, "aten::floor_divide.Scalar", found, value_int(inner));
+                columns[d] = OP(&c, "aten::remainder.Scalar", at, value_int(meta->size[d]));
+        }
+        Value all = OP(&c, "aten::stack", compose_list(&c, columns, meta->rank), value_int(1));
+        lacking = OP(&c, "aten::unsqueeze", lacking, value_int(1));
+        return compose_end(&c, OP(&c, "aten::masked_fill.Scalar", all, lacking, fill), out);
+}
+
+// Rows that the indices name and whose norm is above max_norm get that norm. The factor is a double
+// that becomes a number of the dtype of the product.
+static Status embedding_renorm_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self"), at = NAMED(&c, "indices"), most = NAMED(&c, "max_norm");
+        const TensorMeta *meta = compose_meta(&c, self);
+        const Dtype dtype = meta->dtype, index = compose_meta(&c, at)->dtype;
+        if (meta->rank != 2)
+                return fail(STATUS_SHAPE,
+                            "Expected 2-dimensional tensor, but got %d-dimensional tensor for argument #1 "
+                            "'self' (while checking arguments for embedding_renorm_)",
+                            meta->rank);
+        if (index != DTYPE_I64 && index != DTYPE_I32)
+                return fail(STATUS_DTYPE,
+                            "Expected tensor for argument #2 'indices' to have one of the following scalar "
+                            "types: Long, Int; but got %s instead (while checking arguments for "
+                            "embedding_renorm_)",
+                            dtype_words(index));
+        if (!dtype_is_float(dtype))
+                return fail(STATUS_DTYPE,
+                            "norm(): input dtype should be either floating point or complex. Got %s instead.",
+                            dtype_words(dtype));
+        at = compose_cast(&c, OP(&c, "aten::reshape", at, INTS(&c, -1)), DTYPE_I64);
+        Value named = OP(&c, "aten::zeros", INTS(&c, meta->size[0]), value_dtype(DTYPE_BOOL));
+        named = OP(&c, "aten::index_fill.int_Scalar", named, value_int(0), at, value_bool(true));
+        Value norms = OP(&c, "aten::linalg_vector_norm", self, NAMED(&c, "norm_type"), INTS(&c, 1),
+                         value_bool(true));
+        norms = compose_cast(&c, norms, DTYPE_F64);
+        Value above = OP(&c, "aten::logical_and", OP(&c, "aten::unsqueeze", named, value_int(1)),
+                         OP(&c, "aten::gt.Scalar", norms, most));
+        Value factor = OP(&c, "aten::div.Tensor", OP(&c, "aten::full_like", norms, most),
+                          OP(&c, "aten::add.Scalar", norms, value_float(1e-7)));
+        Value wide = compose_wide(&c, self);
+        factor = compose_cast(&c, factor, compose_meta(&c, wide)->dtype);
+        Value scaled = compose_cast(&c, OP(&c, "aten::mul.Tensor", wide, factor), dtype);
+        return compose_end(&c, OP(&c, "aten::where.self", above, scaled, self), out);
+}
+
 #define MADE(schema, name, flags_)                                                                           \
         {                                                                                                    \
                 "aten::" schema, 0, flags_, .expand = name##_expand, .traits = TRAIT_FRESH                   \
@@ -179,5 +298,9 @@ const OpDef functions_ops[] = {
              OP_INPLACE),
         MADE("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", conv_tbc, 0),
         MADE("isreal(Tensor self) -> Tensor", isreal, 0),
+        MADE("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+             embedding_renorm, OP_INPLACE),
+        MADE("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp, 0),
+        MADE("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", nonzero_static, 0),
 };
 OP_FILE(functions_ops);

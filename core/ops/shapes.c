@@ -326,6 +326,34 @@ static Status masked_scatter_expand(Emitter *emitter, const OpCall *call, Value 
         return compose_end(&c, OP(&c, "aten::where.self", mask, picked, self), out);
 }
 
+// Sums that undo an expansion to the shape of `self`.
+static Status sum_to_size_expand(Emitter *emitter, const OpCall *call, Value *out)
+{
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value self = NAMED(&c, "self");
+        const TensorMeta *meta = compose_meta(&c, self);
+        int64_t size[MAX_RANK], summed[MAX_RANK];
+        char wanted[128], has[128];
+        const int rank = compose_int_list(&c, "size", size), lead = meta->rank - rank;
+        int n = 0;
+        bool fits = lead >= 0;
+        for (int d = 0; fits && d < meta->rank; d++) {
+                const bool joins = d < lead || (size[d - lead] == 1 && meta->size[d] != 1);
+                fits = joins || size[d - lead] == meta->size[d];
+                if (joins)
+                        summed[n++] = d;
+        }
+        if (!fits)
+                return fail(STATUS_SHAPE, "size {%s} is not expandable to size {%s}.",
+                            shape_text(rank, size, wanted, sizeof(wanted)),
+                            shape_text(meta->rank, meta->size, has, sizeof(has)));
+        if (n > 0 || rank == 0)
+                self = OP(&c, "aten::sum.dim_IntList", self, compose_ints(&c, summed, n), value_bool(true));
+        return compose_end(&c, lead > 0 ? OP(&c, "aten::view", self, compose_ints(&c, size, rank)) : self,
+                           out);
+}
+
 #define VIEW_OR_COPY(schema, function)                                                                       \
         {                                                                                                    \
                 "aten::" schema, 0, .expand = function##_expand, .traits = TRAIT_MAY_SHARE                   \
@@ -342,6 +370,7 @@ const OpDef shapes_ops[] = {
         VIEW_OR_COPY("atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", atleast_2d),
         VIEW_OR_COPY("atleast_3d(Tensor self) -> Tensor", atleast_3d),
         VIEW_OR_COPY("atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", atleast_3d),
+        VIEW_OR_COPY("sum_to_size(Tensor self, SymInt[] size) -> Tensor", sum_to_size),
         FRESH("block_diag(Tensor[] tensors) -> Tensor", block_diag),
         VIEW_OR_COPY("cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod),
         FRESH("kron(Tensor self, Tensor other) -> Tensor", kron),

@@ -7,7 +7,7 @@ from golden_hand import bf16, f16, f32, f64, i8, i32, i64, inf, ints, nan, ramp,
 
 def more_cases():
     for part in (bits, fakes, copies, products, norms, empty_matrices, hermitian, functions, other_ranks,
-                 means):
+                 means, reflections, gradients, histograms, scaled_rows):
         yield from part()
 
 
@@ -146,3 +146,67 @@ def means():
         for dtype in (f16, bf16):
             yield "mean.default", [x], {"dtype": dtype}
             yield "mean.dim", [x, [0]], {"dtype": dtype}
+
+
+def reflections():
+    for dtype in (f32, f64, torch.complex64):
+        for a in (ramp(4, 3).to(dtype), ramp(2, 2, 3).to(dtype)):
+            yield "geqrf.default", [a]
+        a, tau, other = ramp(4, 3).to(dtype), ramp(2).to(dtype), ramp(4, 2).to(dtype)
+        yield "linalg_householder_product.default", [a, tau]
+        yield "ormqr.default", [a[:, :2], tau, other, True, dtype != f64]
+        yield "ormqr.default", [a[:, :2], tau, other.t(), False, dtype == f64]
+    a, tau = ramp(2, 3, 2), ramp(2, 2)
+    yield "linalg_householder_product.default", [a, tau]
+    yield "linalg_householder_product.default", [a.mT[..., :2, :2], tau[:, :1]]
+    yield "geqrf.default", [ramp(3, 0)]
+    yield "geqrf.default", [ramp(1, 3)]
+    yield "geqrf.default", [ramp(3, 1)]
+    yield "geqrf.default", [ramp(2, 2, 1, 1)]
+    for shape, k in (((3, 1), 1), ((2, 2), 1), ((3, 0), 0), ((0, 2, 1), 1), ((4, 2), 1)):
+        yield "linalg_householder_product.default", [ramp(*shape) / 2, ramp(*shape[:-2], k) + 1.5]
+    for left in (True, False):
+        yield "ormqr.default", [ramp(2, 1) / 2, ramp(1), ramp(2, 2), left, left]
+    yield "geqrf.default", [ramp(3, 3).t()]
+    yield "ormqr.default", [ramp(2, 3), ramp(2), ramp(2, 2)]
+    yield "ormqr.default", [a, tau, ramp(2, 3, 1)]
+
+
+def gradients():
+    uneven = t([0.0, 1.0, 3.0, 3.5])
+    for x in (ramp(4, 3), ints(4, 3), ramp(4, 3, dtype=f16)):
+        yield "gradient.scalarint", [x], {"spacing": 0.3, "edge_order": 2}
+        for spacing in (None, -2):
+            yield "gradient.scalarint", [x], {"dim": -1, "spacing": spacing}
+        yield "gradient.tensorarray", [x], {"spacing": [uneven], "dim": [0], "edge_order": 2}
+        yield "gradient.tensorarray", [x], {"spacing": [uneven[:3], uneven.double()], "dim": [1, 0]}
+        yield "gradient.tensorarray", [x], {"spacing": [uneven[1:]], "dim": [-1], "edge_order": 2}
+
+
+def histograms():
+    x = t([0.0, 0.5, 1.0, 1.5, 2.0, nan, -3.0, 0.25])
+    for values in (x, x.double()):
+        edges, weight = t([0.0, 0.5, 2.0], values.dtype), ramp(8, dtype=values.dtype)
+        for given in ({}, {"weight": weight}, {"density": True}, {"density": True, "weight": weight + 3}):
+            yield "histogram.bins_tensor", [values, edges], given
+            yield "histogram.bin_ct", [values, 4], {"range": [0.0, 2.0], **given}
+        yield "histogram.bin_ct", [values[:5], 3]
+    yield "histogram.bin_ct", [x[:1], 3]
+    yield "histogram.bin_ct", [x[:0], 3]
+
+
+def scaled_rows():
+    for dtype in (f32, f64, f16):
+        table = ramp(4, 3, dtype=dtype) * 2
+        yield "embedding_renorm.default", [table, t([[0, 2], [2, 0]], i64), 1.0, 2.0]
+        yield "embedding_renorm.default", [table, t([1, 3], i32), 0.5, 1.0]
+        yield "embedding_renorm.default", [table, t([0], i64), 9.0, 0.5]
+        yield "frexp.Tensor", [t([0.0, -0.0, inf, -inf, nan, 6e-8, -5.5, 0.1], dtype)]
+        yield "frexp.Tensor", [ramp(2, 3, dtype=dtype).t() * 100]
+        yield "frexp.Tensor", [ramp(0, 2, dtype=dtype)]
+    for x in (ints(2, 3), ramp(4) > 0, t(3.0), ramp(0, 2)):
+        for size in (1, 4):
+            yield "nonzero_static.default", [x], {"size": size, "fill_value": -size}
+    for x, size in ((ramp(2, 3), [1, 3]), (ramp(2, 3), [3]), (ints(2, 3), [2, 1]), (ramp(2, 3), []),
+                    (ramp(1, 3), [1, 3]), (ramp(2, 1, 3), [1, 1]), (ramp(2) > 0, [1]), (ramp(2, 3, dtype=f16), [1, 1])):
+        yield "sum_to_size.default", [x, size]

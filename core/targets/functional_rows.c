@@ -275,11 +275,15 @@ static Status local_response_norm_expand(Emitter *emitter, const OpCall *call, V
 // ---- embedding ----
 static Status embedding_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
-        TRY(refuse_embedding(call));
+        Compose c;
+        compose_begin(&c, emitter, call);
+        Value weight = NAMED(&c, "weight"), input = NAMED(&c, "input");
+        if (compose_has(&c, "max_norm"))
+                OP(&c, "aten::embedding_renorm_", OP(&c, "aten::detach", weight), input,
+                   NAMED(&c, "max_norm"), NAMED(&c, "norm_type"));
         Value padding = arg_is_none(call, PY_EMBEDDING_PADDING_IDX) ? value_int(-1)
                                                                     : call->args[PY_EMBEDDING_PADDING_IDX];
-        return ATEN(emitter, "aten::embedding", out, call->args[PY_EMBEDDING_WEIGHT], call->args[SELF],
-                    padding);
+        return compose_end(&c, OP(&c, "aten::embedding", weight, input, padding), out);
 }
 
 // log_target can be given by name only.
@@ -436,7 +440,8 @@ static const PyRow rows[] = {
           "norm_type=2.0, bool "
           "scale_grad_by_freq=False, "
           "bool sparse=False) -> Tensor",
-          .expand = embedding_expand, .needs = "aten::embedding", .traits = TRAIT_FRESH },
+          .expand = embedding_expand, .needs = "aten::embedding aten::embedding_renorm",
+          .traits = TRAIT_FRESH },
         { "F.soft_margin_loss", "py::soft_margin_loss(" LOSS OLD_STYLE REDUCTION ") -> Tensor",
           .emits = "aten::soft_margin_loss a0 a1 ra4 ~a2 ~a3" },
         { "F.kl_div", "py::kl_div(" LOSS OLD_STYLE REDUCTION ", bool log_target=False) -> Tensor",

@@ -101,7 +101,6 @@ static Status embedding_bag_expand(Emitter *emitter, const OpCall *call, Value *
         static const char *const modes[] = { "sum", "mean", "max" };
         Compose c;
         compose_begin(&c, emitter, call);
-        TRY(refuse_embedding(call));
         int mode = 0;
         while (mode < 3 && strcmp(modes[mode], NAMED(&c, "mode").str->text) != 0)
                 mode++;
@@ -113,7 +112,11 @@ static Status embedding_bag_expand(Emitter *emitter, const OpCall *call, Value *
         check_bags(&c, meta, &bags);
         if (!compose_failed(&c) && meta->rank == 2)
                 flatten_bags(&c, meta, &bags);
-        Value all = OP(&c, "aten::embedding_bag.padding_idx", NAMED(&c, "weight"), bags.input, bags.offsets,
+        Value weight = NAMED(&c, "weight");
+        if (compose_has(&c, "max_norm"))
+                OP(&c, "aten::embedding_renorm_", OP(&c, "aten::detach", weight), bags.input,
+                   NAMED(&c, "max_norm"), NAMED(&c, "norm_type"));
+        Value all = OP(&c, "aten::embedding_bag.padding_idx", weight, bags.input, bags.offsets,
                        value_bool(false), value_int(mode), value_bool(false), bags.weights,
                        value_bool(bags.last), NAMED(&c, "padding_idx"));
         return compose_end(&c, compose_item(&c, all, 0), out);
@@ -138,6 +141,7 @@ static const PyRow rows[] = {
           "py::embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, float "
           "norm_type=2, bool scale_grad_by_freq=False, str mode='mean', bool sparse=False, Tensor? "
           "per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> Tensor",
-          .expand = embedding_bag_expand, .needs = "aten::embedding_bag.padding_idx aten::arange" },
+          .expand = embedding_bag_expand,
+          .needs = "aten::embedding_bag.padding_idx aten::arange aten::embedding_renorm" },
 };
 const PyTable py_layer_rows = PY_TABLE(rows);

@@ -299,23 +299,6 @@ DROPOUT_RUN(dropout3d, "aten::feature_dropout", 5)
 DROPOUT_RUN(alpha_dropout, "aten::alpha_dropout", 0)
 DROPOUT_RUN(feature_alpha_dropout, "aten::feature_alpha_dropout", 0)
 
-static Status embedding_refuse(const ModuleCall *call)
-{
-        if (call->config[NN_EMBEDDING_MAX_NORM].kind != VALUE_NONE)
-                return fail(STATUS_UNSUPPORTED, "Embedding with max_norm rescales its weights at every call, "
-                                                "which this version does not do");
-        return STATUS_OK;
-}
-
-static Status embedding_run(Emitter *emitter, const ModuleCall *call, Value *out)
-{
-        TRY(embedding_refuse(call));
-        Value padding = call->config[NN_EMBEDDING_PADDING_IDX].kind == VALUE_NONE
-                                ? value_int(-1)
-                                : call->config[NN_EMBEDDING_PADDING_IDX];
-        return ATEN(emitter, "aten::embedding", out, call->state[STATE_WEIGHT], call->args[SELF], padding);
-}
-
 #define INPUT "nn::forward(Tensor input) -> Tensor"
 #define CONV(n)                                                                                              \
         "(int in_channels, int out_channels, int[" n "] kernel_size, int[" n                                 \
@@ -406,7 +389,7 @@ static const ModuleClass rows[] = {
           "nn::Embedding(int num_embeddings, int embedding_dim, int? padding_idx=None, float? max_norm=None, "
           "float norm_type=2.0, bool "
           "scale_grad_by_freq=False, bool sparse=False) -> ()",
-          "weight", INPUT, .run = embedding_run, .refuse = embedding_refuse, .needs = "aten::embedding",
+          "weight", INPUT, .emits = "F.embedding a0 s0 c2 c3 c4 c5 c6",
           .shapes = "num_embeddings,embedding_dim" },
         { "torch.nn.EmbeddingBag",
           "nn::EmbeddingBag(int num_embeddings, int embedding_dim, float? max_norm=None, float "

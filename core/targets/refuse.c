@@ -38,15 +38,6 @@ Status refuse_cuda(const OpCall *call)
                     "cuda() needs a GPU: fxserve runs on the CPU; export the graph for \"cpu\"");
 }
 
-Status refuse_embedding(const OpCall *call)
-{
-        if (constant_named(call, "max_norm") == NULL)
-                return STATUS_OK;
-        return fail(
-                STATUS_UNSUPPORTED,
-                "embedding with max_norm rescales its weights at every call, which this version does not do");
-}
-
 Status effect_target(Value op, const Target **out_target)
 {
         static const char *const known[] = { "aten._linalg_check_errors.default", "aten._print.default",
@@ -98,7 +89,6 @@ static const struct {
         Status (*refuse)(const OpCall *call);
 } rows[] = {
         { "py", "cuda", refuse_cuda },
-        { "py", "embedding", refuse_embedding },
         { "py", "tensor", refuse_device },
         { "py", "to", refuse_device },
         { "py", "with_effects", refuse_effect },

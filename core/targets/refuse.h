@@ -18,6 +18,5 @@ const char *refused_name(const char *name);
 // that give no result are taken.
 Status effect_target(Value op, const Target **out_target);
 Status refuse_cuda(const OpCall *call);
-Status refuse_embedding(const OpCall *call);
 // The row forwards to operators by a template (targets.c).
 bool op_is_template(const OpDef *op);

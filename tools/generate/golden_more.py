@@ -208,5 +208,6 @@ def scaled_rows():
         for size in (1, 4):
             yield "nonzero_static.default", [x], {"size": size, "fill_value": -size}
     for x, size in ((ramp(2, 3), [1, 3]), (ramp(2, 3), [3]), (ints(2, 3), [2, 1]), (ramp(2, 3), []),
-                    (ramp(1, 3), [1, 3]), (ramp(2, 1, 3), [1, 1]), (ramp(2) > 0, [1]), (ramp(2, 3, dtype=f16), [1, 1])):
+                    (ramp(1, 3), [1, 3]), (ramp(2, 1, 3), [1, 1]), (ramp(2) > 0, [1]),
+                    (ramp(2, 3, dtype=f16), [1, 1])):
         yield "sum_to_size.default", [x, size]

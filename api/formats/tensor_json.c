@@ -83,10 +83,11 @@ static Status narrow_ints(const Lists *lists, Dtype dtype, uint8_t *out)
 // its largest number, and drop the sign where the dtype has none.
 static bool is_lost(Dtype dtype, float from, double got)
 {
-        enum { E4M3FN_END = 464 }; // from here on the next number would be nearer, if there were one
+        // From here on the next number would be nearer, if there were one.
+        static const float e4m3fn_end = 464;
         if (isnan(from) || !isfinite(got))
                 return isnan(from) != isnan(got) || isinf(from) != isinf(got);
-        return isinf(from) || (from < 0 && got > 0) || (dtype == DTYPE_F8E4M3FN && fabsf(from) > E4M3FN_END);
+        return isinf(from) || (from < 0 && got > 0) || (dtype == DTYPE_F8E4M3FN && fabsf(from) > e4m3fn_end);
 }
 
 static Status narrow_floats(const Lists *lists, Dtype dtype, uint8_t *out)

@@ -62,7 +62,7 @@ static double once(Graph *graph, const Value *input, WalkTrace *trace)
         int64_t end = clock_ns();
         value_clear(&out);
         eager_close(eager);
-        return (double)(end - start) / N_NODES;
+        return (double)(end - start) / (double)N_NODES;
 }
 
 static double best(Graph *graph, const Value *input, WalkTrace *trace, int n)

@@ -66,7 +66,7 @@ static double function_ns(const Function *function)
                 int64_t start = clock_ns();
                 for (int i = 0; i < REPEATS; i++)
                         point_loop(function->kernel, POINT_F32)(&tile);
-                double each = (double)(clock_ns() - start) / REPEATS / N;
+                double each = (double)(clock_ns() - start) / (double)REPEATS / (double)N;
                 best = each < best ? each : best;
         }
         return best;

@@ -221,7 +221,7 @@ Test(attention, in_bfloat16_takes_the_mean_where_a_mask_is_the_least_float_for_a
                 const float *values = v + (i / VALUES / QUERIES * KEYS) * VALUES + i % VALUES;
                 double want = 0;
                 for (int j = 0; j < KEYS; j++)
-                        want += (double)values[j * VALUES] / KEYS;
+                        want += (double)values[j * VALUES] / (double)KEYS;
                 cr_assert(fabs((double)out[i] - want) <= 1e-4, "%.9g instead of %.9g", (double)out[i], want);
         }
         guarded_check(q, (size_t)HEADS * QUERIES * DEPTH * 4);

@@ -119,7 +119,7 @@ Test(linalg, equal_eigenvalues_converge_with_orthonormal_vectors)
                 turned[i % N * N + i / N] = v[i];
         cr_assert_lt(from_orthonormal(turned, N, N), CLOSE);
         for (int64_t i = 0; i < N; i++)
-                cr_assert_lt(fabs(w[i] - (i == 0 ? 0 : N)), CLOSE * N);
+                cr_assert_lt(fabs(w[i] - (i == 0 ? 0 : N)), CLOSE * (double)N);
 }
 
 Test(linalg, reflections_make_an_orthonormal_basis_of_any_width)

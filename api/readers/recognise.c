@@ -97,7 +97,7 @@ static void read_signs(const Zip *zip, Signs *signs)
 
 static bool contains(ByteSpan bytes, const char *word)
 {
-        return memmem(bytes.data, MIN(bytes.n, (size_t)4096), word, strlen(word)) != NULL;
+        return bytes.n > 0 && memmem(bytes.data, MIN(bytes.n, (size_t)4096), word, strlen(word)) != NULL;
 }
 
 // A pickle of a torch.fx.GraphModule names its reducer first.

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "service"))
-from service import ROOT, Failed, Tally
+from service import ROOT, Failed, Tally, tracked_files
 
 FILES = ["bin/fxserve", "lib/systemd/system/fxserve.service", "share/bash-completion/completions/fxserve",
          "share/man/man1/fxserve.1", "share/doc/fxserve/README.md", "share/doc/fxserve/CHANGELOG.md",
@@ -156,7 +156,7 @@ def sent_to_docker():
     from the root, and `!` for what is let through all the same."""
     with open(os.path.join(ROOT, ".dockerignore"), encoding="utf-8") as file:
         rules = [line.strip() for line in file if line.strip()]
-    for path in output("git", "ls-files", cwd=ROOT).splitlines():
+    for path in tracked_files(ROOT):
         parents = ["/".join(path.split("/")[:n]) for n in range(1, path.count("/") + 2)]
         kept = True
         for rule in rules:

@@ -8,8 +8,9 @@ that takes them from the document, or in NOT_RUN. A block that is new, or gone, 
 """
 import os
 import re
-import subprocess
 import textwrap
+
+from service import tracked_files
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CONSOLE = ("README.md", "docs/api.md", "docs/overriding.md", "docs/seed-notes.md", "docs/oip.md",
@@ -55,11 +56,8 @@ NOT_RUN = {
 
 
 def documents():
-    names = subprocess.run(["git", "ls-files", "-z", "*.md"], cwd=ROOT, capture_output=True, text=True,
-                           check=True).stdout.split("\0")
-    if not any(names):  # not a repository: what a release unpacks
-        names = [*CONSOLE, "clients/python/README.md", "docs/library.md", "docs/operations.md"]
-    return [name for name in names if name and name not in ("CHANGELOG.md", "tests/REPORT.md")]
+    return [name for name in tracked_files(ROOT, "*.md")
+            if name not in ("CHANGELOG.md", "tests/REPORT.md")]
 
 
 def blocks(text):

@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 import blocks
-from service import CODECS, MODELS, ROOT, Failed, Server, Tally, routes
+from service import CODECS, MODELS, ROOT, Failed, Server, Tally, routes, tracked_files
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$")
 TOKEN = re.compile(r"…|[0-9a-f]{64}|\d{4}-\d\d-\d\dT[\d:]+Z|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|"
@@ -95,12 +95,7 @@ def copy_models():
     """A scratch folder with the committed files of tests/models: what a command left there does not
     count. All files where there is no repository."""
     folder = tempfile.mkdtemp(prefix="fxserve-readme-")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=MODELS, capture_output=True, text=True,
-                            check=False)
-    names = listed.stdout.split("\0")[:-1]
-    if not names:
-        shutil.copytree(MODELS, folder, dirs_exist_ok=True)
-    for name in names:
+    for name in tracked_files(MODELS):
         os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
         shutil.copy(os.path.join(MODELS, name), os.path.join(folder, name))
     return folder

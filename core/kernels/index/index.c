@@ -275,22 +275,25 @@ Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *in
         return run_poll(ctx);
 }
 
-static double combine_f64(ScatterKind kind, double a, double b)
-{
-        switch (kind) {
-        case SCATTER_ADD:
-                return a + b;
-        case SCATTER_MULTIPLY:
-                return a * b;
-        case SCATTER_MAX:
-                return b > a || b != b ? b : a;
-        case SCATTER_MIN:
-                return b < a || b != b ? b : a;
-        case SCATTER_COPY:
-                break;
+#define COMBINE(name, T)                                                                                     \
+        static inline T name(ScatterKind kind, T a, T b)                                                     \
+        {                                                                                                    \
+                switch (kind) {                                                                              \
+                case SCATTER_ADD:                                                                            \
+                        return a + b;                                                                        \
+                case SCATTER_MULTIPLY:                                                                       \
+                        return a * b;                                                                        \
+                case SCATTER_MAX:                                                                            \
+                        return b > a || b != b ? b : a;                                                      \
+                case SCATTER_MIN:                                                                            \
+                        return b < a || b != b ? b : a;                                                      \
+                case SCATTER_COPY:                                                                           \
+                        break;                                                                               \
+                }                                                                                            \
+                return b;                                                                                    \
         }
-        return b;
-}
+COMBINE(combine_f32, float)
+COMBINE(combine_f64, double)
 
 static int64_t combine_i64(ScatterKind kind, int64_t a, int64_t b)
 {
@@ -321,23 +324,6 @@ COMBINE_COMPLEX(combine_c64, float)
 COMBINE_COMPLEX(combine_c128, double)
 
 // In float32 itself: the sum or product of two in double, rounded, is the same.
-static inline float combine_f32(ScatterKind kind, float a, float b)
-{
-        switch (kind) {
-        case SCATTER_ADD:
-                return a + b;
-        case SCATTER_MULTIPLY:
-                return a * b;
-        case SCATTER_MAX:
-                return b > a || b != b ? b : a;
-        case SCATTER_MIN:
-                return b < a || b != b ? b : a;
-        case SCATTER_COPY:
-                break;
-        }
-        return b;
-}
-
 static inline __attribute__((always_inline)) void combine(ScatterKind kind, Dtype dtype, void *to,
                                                           const void *from)
 {

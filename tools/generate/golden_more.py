@@ -7,7 +7,7 @@ from golden_hand import bf16, f16, f32, f64, i8, i32, i64, inf, ints, nan, ramp,
 
 def more_cases():
     for part in (bits, fakes, copies, products, norms, empty_matrices, hermitian, functions, other_ranks,
-                 means, reflections, gradients, histograms, scaled_rows):
+                 means, reflections, gradients, histograms, scaled_rows, segments):
         yield from part()
 
 
@@ -211,3 +211,12 @@ def scaled_rows():
                     (ramp(1, 3), [1, 3]), (ramp(2, 1, 3), [1, 1]), (ramp(2) > 0, [1]),
                     (ramp(2, 3, dtype=f16), [1, 1])):
         yield "sum_to_size.default", [x, size]
+
+
+def segments():
+    for reduce in ("sum", "mean", "max", "min", "prod"):
+        yield "segment_reduce.default", [ramp(4), reduce], {"lengths": t([2, 0, 2], i64)}
+    yield ("segment_reduce.default", [ramp(4, dtype=f64), "mean"],
+           {"offsets": t([0, 1, 1, 4], i64), "initial": 2})
+    yield "segment_reduce.default", [ramp(3), "max"], {"lengths": t([1, 2], i32), "initial": 0.5}
+    yield "segment_reduce.default", [ramp(2, 2), "sum"], {"lengths": t([[2], [2]], i64), "axis": 1}

@@ -114,7 +114,7 @@ static Status segment_reduce_expand(Emitter *emitter, const OpCall *call, Value 
         const int64_t n = meta->size[axis];
         Value offsets = find_offsets(&c, n), at = value_int(axis);
         const int64_t n_segments = compose_meta(&c, offsets)->size[axis] - 1;
-        // Elements before the first segment go to the first row, those behind the last one to the last.
+        // Elements before the first segment go to the first row, those behind the last to the last.
         shape.size[axis] = n_segments + 2;
         Value rows =
                 OP(&c, "aten::full", compose_ints(&c, shape.size, shape.rank),

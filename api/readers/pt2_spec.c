@@ -65,10 +65,8 @@ static Status infix_of(Pt2Graph *graph, const char *srepr, const char **out_infi
         Expr *expr;
         Text text = { 0 };
         Status status = expr_parse(srepr, graph->scratch, &expr);
-        if (status == STATUS_OK) {
-                expr_print(expr, &text);
-                status = text_status(&text);
-        }
+        if (status == STATUS_OK)
+                status = expr_print(expr, &text);
         const char *spelling = status == STATUS_OK ? text.data : srepr;
         const char *copy = arena_text(&graph->graph->arena, spelling, strlen(spelling));
         text_deinit(&text);

@@ -36,5 +36,5 @@ Status expr_visit_symbols(const Expr *expr, Status (*visit)(void *context, const
 typedef enum ExprSolution { EXPR_SOLVED, EXPR_IMPOSSIBLE, EXPR_UNSOLVED } ExprSolution;
 ExprSolution expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value);
 // Infix spelling as PyTorch's str(sympy) gives for sums and products of symbols: "2*s39", "s17 +
-// 1".
-void expr_print(const Expr *expr, Text *out);
+// 1". STATUS_TOO_LARGE where the text and its parts take more than a mebibyte, STATUS_NO_MEMORY.
+Status expr_print(const Expr *expr, Text *out);

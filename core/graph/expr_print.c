@@ -158,9 +158,10 @@ static int print_op(Text *out, const ExprOp *op, const Part *parts)
         }
 }
 
-// Every operand is printed into the arena; its cap bounds what a client's expression may cost.
-static const char *print_parts(const Expr *expr, Arena *arena, Part *stack)
+// Every operand is printed into the arena; MAX_BYTES bounds what a client's expression may cost.
+static Status print_parts(const Expr *expr, Arena *arena, Part *stack)
 {
+        size_t n_bytes = 0;
         uint32_t n = 0;
         for (uint32_t i = 0; i < expr->n_ops; i++) {
                 const ExprOp *op = &expr->ops[i];
@@ -169,20 +170,30 @@ static const char *print_parts(const Expr *expr, Arena *arena, Part *stack)
                 n -= op->n_args;
                 int binding = print_op(&text, op, stack + n);
                 const char *copy = text.failed ? NULL : arena_text(arena, text.data, text.n);
+                n_bytes += text.n;
                 text_deinit(&text);
                 if (copy == NULL)
-                        return NULL;
+                        return fail_memory();
+                if (n_bytes > MAX_BYTES)
+                        return fail(STATUS_TOO_LARGE, "an expression takes more than %d bytes as text",
+                                    MAX_BYTES);
                 stack[n++] = (Part){ copy, binding };
         }
-        return stack[0].text;
+        return STATUS_OK;
 }
 
-void expr_print(const Expr *expr, Text *out)
+Status expr_print(const Expr *expr, Text *out)
 {
         _cleanup_(freep) Part *stack = new_array(expr->n_stack, sizeof(*stack));
         Arena arena;
-        arena_init(&arena, MAX_BYTES);
-        const char *text = stack == NULL ? NULL : print_parts(expr, &arena, stack);
-        text_add(out, text == NULL ? "?" : text);
+        if (stack == NULL)
+                return fail_memory();
+        arena_init(&arena, 0);
+        Status status = print_parts(expr, &arena, stack);
+        if (status == STATUS_OK) {
+                text_add(out, stack[0].text);
+                status = text_status(out);
+        }
         arena_deinit(&arena);
+        return status;
 }

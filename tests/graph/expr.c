@@ -297,7 +297,7 @@ Test(expr, printing_gives_sympys_infix, .init = setup, .fini = teardown)
         };
         for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
                 Text text = { 0 };
-                expr_print(parse(rows[i][0]), &text);
+                cr_assert_eq(expr_print(parse(rows[i][0]), &text), STATUS_OK);
                 cr_assert_str_eq(text.data, rows[i][1]);
                 text_deinit(&text);
         }

@@ -39,7 +39,7 @@ KNOWN = {
     "dimensions only",
     r"layers differ, <built-in function pow>": "PyTorch's powers of halfs of negative numbers",
     r"refused with 400, aten\.lu_unpack.*not implemented for": "PyTorch unpacks integers as well",
-    r"differs.*_weight_int8pack_mm": "PyTorch reads scales with gaps as if there were none",
+    r"differs.*weight_int[48]pack_mm": "PyTorch reads scales with gaps as if there were none",
     r"scaled_dot_product_attention.*PyTorch has nan": "rows without keys: PyTorch multiplies what it "
     "masks by zero",
     r"differs.*scaled_dot_product_attention.*is nan, PyTorch has 0\.0": "rows whose scores are all NaN: "

@@ -237,11 +237,67 @@ _Static_assert(sizeof(TransportPiece) == sizeof(struct MHD_IoVec) &&
                        offsetof(TransportPiece, n) == offsetof(struct MHD_IoVec, iov_len),
                "a TransportPiece is handed over as a struct MHD_IoVec");
 
+// Pieces that are copied in order.
+typedef struct PiecesReply {
+        const TransportPiece *pieces;
+        unsigned n, at;
+        size_t taken; // of the piece `at`
+        void (*sent)(void *context);
+        void *context;
+} PiecesReply;
+
+static ssize_t read_pieces(void *cls, uint64_t place, char *out, size_t most)
+{
+        PiecesReply *reply = cls;
+        size_t n = 0;
+        (void)place; // the reply goes to one client
+        while (n < most && reply->at < reply->n) {
+                const TransportPiece *piece = &reply->pieces[reply->at];
+                size_t part = MIN(most - n, piece->n - reply->taken);
+                memcpy(out + n, (const char *)piece->data + reply->taken, part);
+                n += part;
+                reply->taken += part;
+                if (reply->taken == piece->n) {
+                        reply->at++;
+                        reply->taken = 0;
+                }
+        }
+        return n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
+}
+
+static void end_pieces(void *cls)
+{
+        PiecesReply *reply = cls;
+        reply->sent(reply->context);
+        free(reply);
+}
+
+static struct MHD_Response *copied_pieces(const TransportPiece *pieces, unsigned n,
+                                          void (*sent)(void *context), void *context)
+{
+        enum { PART_BYTES = 1 << 16 };
+        PiecesReply *reply = malloc(sizeof(*reply));
+        uint64_t n_bytes = 0;
+        if (reply == NULL)
+                return NULL;
+        for (unsigned i = 0; i < n; i++)
+                n_bytes += pieces[i].n;
+        *reply = (PiecesReply){ .pieces = pieces, .n = n, .sent = sent, .context = context };
+        struct MHD_Response *response =
+                MHD_create_response_from_callback(n_bytes, PART_BYTES, read_pieces, reply, end_pieces);
+        if (response == NULL)
+                free(reply);
+        return response;
+}
+
 TransportReply *transport_reply_pieces(const TransportPiece *pieces, unsigned n, void (*sent)(void *context),
                                        void *context)
 {
-        struct MHD_Response *response = MHD_create_response_from_iovec(
-                (const struct MHD_IoVec *)(const void *)pieces, n, sent, context);
+        enum { MOST_PIECES = 64 }; // they fit the pool beside the largest head
+        struct MHD_Response *response =
+                n > MOST_PIECES ? copied_pieces(pieces, n, sent, context)
+                                : MHD_create_response_from_iovec(
+                                          (const struct MHD_IoVec *)(const void *)pieces, n, sent, context);
         if (response == NULL)
                 sent(context);
         return response;

@@ -24,6 +24,9 @@
 //           → http_tap.c receives the rest of a long body past it
 //   both    closes a socket at once after the last reply, and all of them when it is stopped
 //           → http_drain.c
+//   both    copies the places of a reply's pieces into a connection's pool; where they do not fit,
+//           the reply ends in the middle, and 0.9.75 the process with it
+//           → transport.c, transport_reply_pieces
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,7 +103,8 @@ typedef struct TransportPiece {
 // With the `n` bytes, which are freed when they were sent; n may be 0 and `bytes` NULL. NULL: out
 // of memory; `bytes` are freed then, too.
 TransportReply *transport_reply(char *bytes, size_t n);
-// Bytes are sent from where they lie, then sent(context) is called. NULL: out of memory; `sent` is
+// Bytes are sent from where they lie (of very many pieces, copied when the client takes them), then
+// sent(context) is called. `pieces` stay until then. NULL: out of memory; `sent` is
 // called then, too.
 TransportReply *transport_reply_pieces(const TransportPiece *pieces, unsigned n, void (*sent)(void *context),
                                        void *context);

@@ -5,20 +5,22 @@ Each round sends a random row of requests on one connection, cut at random place
 their input back, uploads, chunked bodies, bodies for graphs that are not there and bodies over a
 limit, of 1 byte to 3 MB each. Every reply has to come in its place, with the bytes that were sent.
 Then what random rounds do not meet: clients that leave in the middle, slow ones, a silent one, a
-fast one, Expect, a length with zeros in front, chunks with extensions, and a budget for bodies that
-is used up.
+fast one, Expect, a length with zeros in front, chunks with extensions, a budget for bodies that is
+used up, and replies of very many arrays.
 """
 import array
 import contextlib
 import hashlib
+import io
 import json
 import random
 import signal
 import sys
 import threading
 import time
+import zipfile
 
-from service import Failed, Server, Tally
+from service import Failed, Server, Tally, read_npy
 
 LIMIT = 2 << 20  # of a run's body
 SIZES = (1, 100, 8000, 12000, 20000, 32767, 32768, 33000, 45000, 70000, 200000, 602112, 1500000)
@@ -232,6 +234,31 @@ def budget(server):
             wanted(connection.reply())
 
 
+def many_arrays(server):
+    """Each array of a reply is sent from where it lies; of thousands, with the largest head as well."""
+    n = 3000
+    outputs, state = ["%y"] * n, {f"w{i}": {"dtype": "float32", "shape": [1], "data": [i]} for i in range(n)}
+    graph = {"format": "fx/1", "state": state, "nodes": [
+        {"op": "placeholder", "name": "x", "target": "x"},
+        {"op": "call_function", "name": "y", "target": "torch.neg", "args": ["%x"]},
+        {"op": "output", "name": "output", "target": "output", "args": [{"$tuple": outputs}]}]}
+    if server.call("PUT", "/v1/graphs/many", json.dumps(graph).encode()).status != 201:
+        raise Failed("the graph is not taken")
+    for padding in (0, 15000):
+        headers = [("X-Padding", "x" * padding)]
+        for method, path, body in (("POST", "/v1/graphs/many/run?as=", b'{"inputs": {"x": [2.5]}}'),
+                                   ("GET", "/v1/graphs/many/weights?as=", None)):
+            blob = server.call(method, path + "npz", body, headers).body
+            with zipfile.ZipFile(io.BytesIO(blob)) as file:
+                arrays = [read_npy(file.read(name)).values()[0] for name in file.namelist()]
+            if sorted(arrays) != (list(range(n)) if method == "GET" else [-2.5] * n):
+                raise Failed(f"{path}npz: {len(arrays)} arrays, {arrays[:3]} ...")
+            blob = server.call(method, path + "safetensors", body, headers).body
+            head = 8 + int.from_bytes(blob[:8], "little")
+            if sorted(array.array("f", blob[head:])) != sorted(arrays):
+                raise Failed(f"{path}safetensors: {len(blob)} bytes")
+
+
 def main():
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 60
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
@@ -248,6 +275,7 @@ def main():
             tally.check(f"round {seed * 100000 + index}", fault or "")
         for words, case, where in (("clients that leave", leaves, server), ("Expect", expects, server),
                                    ("extensions of chunks", extensions, server),
+                                   ("replies of many arrays", many_arrays, server),
                                    ("a fast client", is_fast, server), ("a slow client", is_slow, small),
                                    ("a slow client, in pieces", is_slow_in_pieces, small),
                                    ("a silent client", is_silent, small),

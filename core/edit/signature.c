@@ -33,18 +33,28 @@ static bool is_default(const Signature *signature)
 
 // ---- trees ----
 
+// Tuples and lists have no keys at all: whoever finds some takes each for a text.
 static Status new_tree(Arena *arena, TreeKind kind, uint32_t n, Tree **out_tree)
 {
+        bool by_key = kind == TREE_DICT || kind == TREE_NAMEDTUPLE;
         Tree *tree = arena_alloc(arena, sizeof(*tree));
         if (tree == NULL)
                 return fail_memory();
         tree->kind = kind;
         tree->children = arena_array(arena, n + 1, sizeof(Tree *));
-        tree->keys = arena_array(arena, n + 1, sizeof(char *));
-        if (tree->children == NULL || tree->keys == NULL)
+        tree->keys = by_key ? arena_array(arena, n + 1, sizeof(char *)) : NULL;
+        if (tree->children == NULL || (by_key && tree->keys == NULL))
                 return fail_memory();
         *out_tree = tree;
         return STATUS_OK;
+}
+
+// `tree` has room for one more.
+static void add_child(Tree *tree, const char *key, Tree *child)
+{
+        if (tree->keys != NULL)
+                ((const char **)(uintptr_t)tree->keys)[tree->n] = key;
+        tree->children[tree->n++] = child;
 }
 
 // A copy without the leaves that were not kept; NULL if `from` is such a leaf. Recursion: readers
@@ -64,20 +74,17 @@ static Status filter_tree(Arena *arena, const Tree *from, const bool *kept, Tree
                 const char *key = from->keys == NULL ? NULL : from->keys[i];
                 if (key != NULL && (key = arena_text(arena, key, strlen(key))) == NULL)
                         return fail_memory();
-                ((const char **)(uintptr_t)tree->keys)[tree->n] = key;
-                tree->children[tree->n++] = child;
+                add_child(tree, key, child);
         }
         *out_tree = tree;
         return STATUS_OK;
 }
 
-// `tree` has room for one more.
 static Status add_leaf(Arena *arena, Tree *tree, const char *key)
 {
         Tree *leaf;
         TRY(new_tree(arena, TREE_LEAF, 0, &leaf));
-        ((const char **)(uintptr_t)tree->keys)[tree->n] = key;
-        tree->children[tree->n++] = leaf;
+        add_child(tree, key, leaf);
         return STATUS_OK;
 }
 
@@ -202,10 +209,8 @@ static Status derive_in_tree(Deriving *deriving)
         TRY(filter_tree(deriving->arena, from, deriving->kept, &tree));
         TRY(new_tree(deriving->arena, TREE_DICT, from->children[1]->n + deriving->n_added, &kwargs));
         const Tree *old = tree->children[1];
-        for (; kwargs->n < old->n; kwargs->n++) {
-                kwargs->children[kwargs->n] = old->children[kwargs->n];
-                ((const char **)(uintptr_t)kwargs->keys)[kwargs->n] = old->keys[kwargs->n];
-        }
+        for (uint32_t i = 0; i < old->n; i++)
+                add_child(kwargs, old->keys[i], old->children[i]);
         for (uint32_t i = 0; i < deriving->n_added; i++)
                 TRY(add_leaf(deriving->arena, kwargs, deriving->added[i]));
         tree->children[1] = kwargs;

@@ -315,6 +315,51 @@ Test(edit_nodes, an_export_gets_and_loses_inputs)
         graph_unref(graph);
 }
 
+// forward(p), a list of `n` tensors p_0, p_1 ...
+static Graph *takes_list(uint32_t n)
+{
+        Graph *graph = new_graph();
+        Arena *arena = &graph->arena;
+        Tree *trees = arena_array(arena, n + 4, sizeof(Tree));
+        Tree **inner = arena_array(arena, 3, sizeof(Tree *)),
+             **leaves = arena_array(arena, n, sizeof(Tree *));
+        const char **names = arena_array(arena, 1, sizeof(char *));
+        cr_assert_eq(targets_init(), STATUS_OK);
+        for (uint32_t i = 0; i < n; i++) {
+                char name[20];
+                snprintf(name, sizeof(name), "p_%u", i);
+                placeholder(graph, name);
+                leaves[i] = &trees[i + 4];
+                *leaves[i] = (Tree){ .kind = TREE_LEAF, .first_leaf = i, .n_leaves = 1 };
+        }
+        for (uint32_t i = 0; i < 3; i++)
+                inner[i] = &trees[i + 1];
+        trees[0] = (Tree){ .kind = TREE_TUPLE, .n = 2, .children = inner, .n_leaves = n };
+        trees[1] = (Tree){ .kind = TREE_TUPLE, .n = 1, .children = &inner[2], .n_leaves = n };
+        trees[2] = (Tree){ .kind = TREE_DICT };
+        trees[3] = (Tree){ .kind = TREE_LIST, .n = n, .children = leaves, .n_leaves = n };
+        names[0] = "p";
+        output(graph, node_value(graph_node(graph, "p_1")));
+        finish(graph);
+        graph->signature.in_tree = trees;
+        graph->signature.argument_names = names;
+        graph->signature.n_arguments = 1;
+        return graph;
+}
+
+Test(edit_nodes, long_lists_of_inputs_have_no_keys_to_be_sorted_by)
+{
+        enum { MANY = 40 };
+        Edit *edit = edit_of(takes_list(MANY));
+        cr_assert_eq(edit_erase(edit, edit_node(edit, "p_0")), STATUS_OK);
+        Graph *graph = finished(edit);
+        const Tree *list = graph->signature.in_tree->children[0]->children[0];
+        cr_expect_eq(list->n, MANY - 1);
+        cr_expect_null(list->keys);
+        cr_expect_null(list->by_key);
+        graph_unref(graph);
+}
+
 static const char *format_text(Graph *graph, const char *format, uint32_t number)
 {
         char text[80];

@@ -2,20 +2,24 @@
 // signature.c: the signature of the derived graph from its base's.
 //
 // A graph without its own signature gets the default (graph_finish). Otherwise entries follow their
-// placeholders and results. An erased argument leaves the structure, and guards on it are dropped.
-// A new one is a keyword argument behind all others, so leaves keep the order of the placeholders.
+// placeholders and results. An erased argument leaves the structure, and guards on it are dropped;
+// guards on what moved within a list name it by its placeholder. A new one is a keyword argument
+// behind all others, so leaves keep the order of the placeholders.
+#include <ctype.h>
 #include <string.h>
+#include "core/base/limits.h"
 #include "core/edit/edit_parts.h"
+#include "core/graph/expr.h"
+#include "core/graph/guard_path.h"
 
 typedef struct Deriving {
         Edit *edit;
         Arena *arena;
         const Signature *from;
         Signature *to;
-        uint32_t *leaf;    // of each entry of the base but the state's, in order
-        bool *kept;        // of the base's leaves
-        const char **gone; // argument names of the base that are no more
-        uint32_t n_gone;
+        uint32_t *leaf;     // of each entry of the base but the state's, in order
+        bool *kept;         // of the base's leaves
+        const Input **copy; // of each entry of the base; NULL: it is gone
         const char **added; // argument names of new placeholders
         uint32_t n_added;
 } Deriving;
@@ -138,9 +142,11 @@ static Status derive_input(Deriving *deriving, EditNode *node)
         if (node->input == NULL) {
                 TRY(new_input(deriving, &node->node, input));
         } else {
+                size_t i = (size_t)(node->input - deriving->from->inputs);
                 TRY(copy_input(deriving, node->input, &node->node, input));
+                deriving->copy[i] = input;
                 if (user)
-                        deriving->kept[deriving->leaf[node->input - deriving->from->inputs]] = true;
+                        deriving->kept[deriving->leaf[i]] = true;
         }
         input->placeholder = &node->node;
         deriving->to->n_user_inputs += user && !node->hidden;
@@ -156,8 +162,9 @@ static Status derive_inputs(Deriving *deriving)
         deriving->added = arena_array(deriving->arena, n + 1, sizeof(char *));
         deriving->kept = arena_array(deriving->arena, deriving->from->n_inputs + 1, sizeof(bool));
         deriving->leaf = arena_array(deriving->arena, deriving->from->n_inputs + 1, sizeof(uint32_t));
+        deriving->copy = arena_array(deriving->arena, deriving->from->n_inputs + 1, sizeof(Input *));
         if (deriving->to->inputs == NULL || deriving->added == NULL || deriving->kept == NULL ||
-            deriving->leaf == NULL)
+            deriving->leaf == NULL || deriving->copy == NULL)
                 return fail_memory();
         for (uint32_t i = 0, leaf = 0; i < deriving->from->n_inputs; i++) {
                 deriving->leaf[i] = leaf;
@@ -179,8 +186,7 @@ static Status derive_argument_names(Deriving *deriving)
                 return STATUS_OK;
         to->argument_names =
                 arena_array(deriving->arena, from->n_arguments + deriving->n_added + 1, sizeof(char *));
-        deriving->gone = arena_array(deriving->arena, from->n_arguments + 1, sizeof(char *));
-        if (to->argument_names == NULL || deriving->gone == NULL)
+        if (to->argument_names == NULL)
                 return fail_memory();
         uint32_t n_args = from->in_tree == NULL ? 0 : from->in_tree->children[0]->n;
         for (uint32_t i = 0; i < from->n_arguments; i++) {
@@ -189,9 +195,7 @@ static Status derive_argument_names(Deriving *deriving)
                 bool leaf = args != NULL && at < args->n && args->children[at]->kind == TREE_LEAF;
                 bool gone = leaf ? !deriving->kept[args->children[at]->first_leaf]
                                  : args == NULL && i < from->n_inputs && !deriving->kept[i];
-                if (gone)
-                        deriving->gone[deriving->n_gone++] = from->argument_names[i];
-                else
+                if (!gone)
                         TRY(edit_keep_text(deriving->edit, from->argument_names[i],
                                            &to->argument_names[to->n_arguments++]));
         }
@@ -306,41 +310,124 @@ static Status derive_ranges(Deriving *deriving)
         return STATUS_OK;
 }
 
-// L['x'] or L["x"] of an argument that is no more.
-static bool names_gone(const StringMap *gone, const char *guard)
+// Paths of guards before and after. Where a list lost an entry, those behind it have other paths.
+typedef struct GuardMove {
+        Deriving *deriving;
+        GuardPaths from, to;
+        Arena scratch;
+        Text text;      // of the guard that is being written
+        size_t n_bytes; // of those before
+} GuardMove;
+
+static bool any_path_changes(const Deriving *deriving)
 {
-        for (const char *at = strstr(guard, "L["); at != NULL; at = strstr(at + 2, "L[")) {
-                const char *end = at[2] == '\'' || at[2] == '"' ? strchr(at + 3, at[2]) : NULL;
-                if (end != NULL && string_map_get_n(gone, at + 3, (size_t)(end - at - 3)) != NULL)
+        for (uint32_t i = 0; i < deriving->from->n_inputs; i++) {
+                const Input *from = &deriving->from->inputs[i], *to = deriving->copy[i];
+                if (from->kind != INPUT_STATE &&
+                    (to == NULL || strcmp(input_name(from), input_name(to)) != 0))
                         return true;
         }
         return false;
 }
 
-static Status keep_guards(Deriving *deriving, const StringMap *gone)
+// By the input's own name, if that leads to it.
+static Status write_flat_path(GuardMove *move, const Input *input, int dim, bool *out_written)
 {
-        const Signature *from = deriving->from;
-        Signature *to = deriving->to;
-        for (uint32_t i = 0; i < from->n_guards; i++) {
-                if (!names_gone(gone, from->guards[i]))
-                        TRY(edit_keep_text(deriving->edit, from->guards[i], &to->guards[to->n_guards++]));
+        const char *name = input_name(input);
+        GuardPlace place;
+        TRY(guard_paths_find(&move->to, name, &place));
+        *out_written = place.input == input && dim != GUARD_OTHER && strpbrk(name, "'\\") == NULL;
+        if (*out_written) {
+                text_addf(&move->text, "L['%s']", name);
+                if (dim != GUARD_WHOLE)
+                        text_addf(&move->text, ".size()[%d]", dim);
         }
+        return STATUS_OK;
+}
+
+// The path that `guard` begins with. *out_stays: what it speaks of is still there.
+static Status move_path(GuardMove *move, const char *guard, size_t *out_n, bool *out_stays)
+{
+        const char *symbol;
+        GuardPlace before, after;
+        TRY(expr_path(guard, &move->scratch, &symbol, out_n));
+        TRY(guard_paths_find(&move->from, symbol, &before));
+        TRY(guard_paths_find(&move->to, symbol, &after));
+        const Input *input = before.input == NULL
+                                     ? NULL
+                                     : move->deriving->copy[before.input - move->deriving->from->inputs];
+        *out_stays = after.input == input;
+        if (*out_stays)
+                text_add_n(&move->text, guard, *out_n);
+        else if (input != NULL)
+                TRY(write_flat_path(move, input, before.dim, out_stays));
+        *out_stays = *out_stays && (before.input == NULL || input != NULL);
+        return STATUS_OK;
+}
+
+// Names of placeholders may be longer than places in lists.
+static Status check_guard_bytes(const GuardMove *move)
+{
+        TRY(text_status(&move->text));
+        return move->n_bytes + move->text.n <= (size_t)limits.max_guards
+                       ? STATUS_OK
+                       : fail(STATUS_TOO_LARGE,
+                              "the guards that stay have more than %lld bytes (max_guards in GET /v1)",
+                              (long long)limits.max_guards);
+}
+
+static Status move_guard(GuardMove *move, const char *guard)
+{
+        Signature *to = move->deriving->to;
+        bool stays = true, in_word = false;
+        move->text.n = 0;
+        for (size_t n; *guard != '\0' && stays; guard += n) {
+                n = 1;
+                if (!in_word && guard[0] == 'L' && guard[1] == '[')
+                        TRY(move_path(move, guard, &n, &stays));
+                else
+                        text_add_n(&move->text, guard, n);
+                in_word = isalnum((unsigned char)guard[n - 1]) || guard[n - 1] == '_';
+                TRY(check_guard_bytes(move));
+        }
+        if (!stays)
+                return STATUS_OK;
+        move->n_bytes += move->text.n + 1;
+        return edit_keep_text(move->deriving->edit, move->text.data, &to->guards[to->n_guards++]);
+}
+
+static Status move_guards(GuardMove *move)
+{
+        Deriving *deriving = move->deriving;
+        if (deriving->to->in_tree != NULL)
+                TRY(tree_sort_keys(deriving->arena, deriving->to->in_tree));
+        TRY(guard_paths_init(&move->to, deriving->to));
+        TRY(guard_paths_init(&move->from, deriving->from));
+        for (uint32_t i = 0; i < deriving->from->n_guards; i++)
+                TRY(move_guard(move, deriving->from->guards[i]));
         return STATUS_OK;
 }
 
 static Status derive_guards(Deriving *deriving)
 {
-        StringMap gone = { 0 };
-        Status status = STATUS_OK;
-        deriving->to->guards = arena_array(deriving->arena, deriving->from->n_guards + 1, sizeof(char *));
-        if (deriving->to->guards == NULL)
+        const Signature *from = deriving->from;
+        Signature *to = deriving->to;
+        to->guards = arena_array(deriving->arena, from->n_guards + 1, sizeof(char *));
+        if (to->guards == NULL)
                 return fail_memory();
-        for (uint32_t i = 0; i < deriving->n_gone && status == STATUS_OK; i++)
-                status = string_map_set(&gone, deriving->gone[i], (void *)(uintptr_t)deriving->gone[i], NULL);
-        if (status == STATUS_OK)
-                status = keep_guards(deriving, &gone);
-        string_map_deinit(&gone);
-        return status;
+        if (from->n_guards > 0 && any_path_changes(deriving)) {
+                GuardMove move = { .deriving = deriving };
+                arena_init(&move.scratch, 0);
+                Status status = move_guards(&move);
+                guard_paths_deinit(&move.from);
+                guard_paths_deinit(&move.to);
+                arena_deinit(&move.scratch);
+                text_deinit(&move.text);
+                return status;
+        }
+        for (uint32_t i = 0; i < from->n_guards; i++)
+                TRY(edit_keep_text(deriving->edit, from->guards[i], &to->guards[to->n_guards++]));
+        return STATUS_OK;
 }
 
 Status edit_derive_signature(Edit *edit)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "core/eval/guards.h"
 #include "core/graph/expr.h"
+#include "core/graph/guard_path.h"
 
 enum { MAX_SYMBOLS = 256 };
 
@@ -33,7 +34,7 @@ typedef struct Binding {
 // ---- names ----
 static Status at_input(Status status, const Input *input)
 {
-        return failure_at_argument(status, bind_name(input));
+        return failure_at_argument(status, input_name(input));
 }
 
 static void add_dimension(const SymDim *dim, Text *out)
@@ -68,7 +69,7 @@ static Status fail_shape(Status status, const Input *input, Value value, const c
                 shape_text(meta->rank, meta->size, have + n, sizeof(have) - (size_t)n);
                 add_spec(&input->spec, &want);
         }
-        status = fail(status, "input \"%s\" %s, expected %s%s", bind_name(input), have,
+        status = fail(status, "input \"%s\" %s, expected %s%s", input_name(input), have,
                       want.data == NULL ? "another" : want.data, tail);
         text_deinit(&want);
         return at_input(status, input);
@@ -132,7 +133,7 @@ static Status fail_unify(const Symbol *symbol, const Input *input, Value value)
 {
         char tail[200];
         snprintf(tail, sizeof(tail), " with %.40s = %" PRId64 " as in input \"%.60s\"", symbol->name,
-                 symbol->value, bind_name(symbol->input));
+                 symbol->value, input_name(symbol->input));
         return fail_shape(STATUS_SHAPE, input, value, tail);
 }
 
@@ -230,7 +231,7 @@ static Status check_literal(const Input *input, Value value)
         value_add_literal(value, LITERAL_SHOWN, &have);
         Status status =
                 fail(STATUS_INPUT, "input \"%s\" was fixed to %s when the graph was exported, but got %s",
-                     bind_name(input), want.data == NULL ? "another value" : want.data,
+                     input_name(input), want.data == NULL ? "another value" : want.data,
                      have.data == NULL ? "another value" : have.data);
         text_deinit(&want);
         text_deinit(&have);
@@ -243,10 +244,10 @@ static Status fail_missing(const Graph *graph, const Input *missing)
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
                 const Input *input = &graph->signature.inputs[i];
                 if (input->kind == INPUT_USER && !input->hidden && names.n < 1000)
-                        text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", bind_name(input));
+                        text_addf(&names, "%s%s", names.n == 0 ? "" : ", ", input_name(input));
         }
-        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s", bind_name(missing),
-                             names.data == NULL ? "" : names.data);
+        Status status = fail(STATUS_INPUT, "input \"%s\" is missing; the graph takes: %s",
+                             input_name(missing), names.data == NULL ? "" : names.data);
         text_deinit(&names);
         return at_input(status, missing);
 }
@@ -262,12 +263,12 @@ static Status check_kind(const Graph *graph, const Input *input, Value value)
                 return has_default ? STATUS_OK : fail_missing(graph, input);
         }
         if (input->value_kind == VALUE_TENSOR && value.kind != VALUE_TENSOR)
-                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", bind_name(input),
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be a tensor, not %s", input_name(input),
                                      value_kind_name(value.kind)),
                                 input);
         if (input->value_kind != VALUE_NONE && input->value_kind != VALUE_TENSOR &&
             value.kind != input->value_kind)
-                return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", bind_name(input),
+                return at_input(fail(STATUS_INPUT, "input \"%s\" must be %s, not %s", input_name(input),
                                      value_kind_name(input->value_kind), value_kind_name(value.kind)),
                                 input);
         return STATUS_OK;
@@ -292,7 +293,7 @@ static Status check_static(Binding *binding, const Input *input, Value value)
                 char guard[160], place[32] = "";
                 if (value.kind != VALUE_INT)
                         snprintf(place, sizeof(place), ".size()[%d]", d);
-                snprintf(guard, sizeof(guard), "%.80s%s == %" PRId64, bind_name(input), place, dim->value);
+                snprintf(guard, sizeof(guard), "%.80s%s == %" PRId64, input_name(input), place, dim->value);
                 return failure_detail(fail_shape(STATUS_SHAPE, input, value, ""), "guard", guard);
         }
         return STATUS_OK;
@@ -346,7 +347,7 @@ static Status fail_range(const SymbolRange *range, int64_t value, const Symbol *
         char guard[160], place[120] = "";
         bool below = value < range->min;
         int64_t bound = below ? range->min : range->max;
-        const char *name = symbol == NULL ? range->symbol : bind_name(symbol->input);
+        const char *name = symbol == NULL ? range->symbol : input_name(symbol->input);
         if (symbol != NULL && symbol->dim >= 0)
                 snprintf(place, sizeof(place), ".size()[%d]", symbol->dim);
         snprintf(guard, sizeof(guard), "%.80s%s %s %" PRId64, name, place, below ? ">=" : "<=", bound);

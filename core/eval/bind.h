@@ -4,7 +4,6 @@
 // business, as in PyTorch. Symbols are unified across inputs; a size "2*s39" is solved for its
 // symbol.
 #pragma once
-#include <string.h>
 #include "core/graph/graph.h"
 #include "core/kernels/run_context.h"
 
@@ -14,11 +13,3 @@
 // INPUT_STATE ones, which are VALUE_ABSENT: the walk takes them from the state. Failures name the
 // input: `input "x" has shape [3], expected [s31, 3]`. `poll` may be NULL.
 Status bind_inputs(const Graph *graph, ValueSpan user, const RunContext *poll, Value *out_inputs);
-// As forward calls it: the placeholder's target without the stars of *args and **kwargs; "input"
-// for none.
-static inline const char *bind_name(const Input *input)
-{
-        return input->placeholder == NULL
-                       ? "input"
-                       : input->placeholder->target + strspn(input->placeholder->target, "*");
-}

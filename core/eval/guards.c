@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/limits.h"
-#include "core/eval/guard_path.h"
+#include "core/graph/guard_path.h"
 
 struct Guards {
         Arena arena;

@@ -21,6 +21,8 @@ Status expr_parse(const char *text, Arena *arena, Expr **out_expr);
 // false, STATUS_OK.
 Status expr_eval(const Expr *expr, bool (*lookup)(void *context, const char *symbol, ExprNumber *out),
                  void *context, ExprNumber *out_value, bool *out_known);
+// The path that begins the text, "L[...": its symbol, in the arena, and how many bytes it takes.
+Status expr_path(const char *text, Arena *arena, const char **out_symbol, size_t *out_n);
 bool expr_is_name(const char *text);    // one symbol: nothing to parse
 uint32_t expr_length(const Expr *expr); // operations, numbers and symbols
 // The only free symbol, or NULL when there is none or more than one.

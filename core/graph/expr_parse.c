@@ -239,8 +239,9 @@ static const char *end_of_item(const char *item)
         return strchr(item, ']');
 }
 
-// L['x'].size()[0] -> "x.size()[0]", L['n'] -> "n", L['d']['a'][1] -> "d['a'][1]".
-static Status read_path(Parser *parser)
+// L['x'].size()[0] -> "x.size()[0]", L['n'] -> "n", L['d']['a'][1] -> "d['a'][1]". It stands at the
+// first bracket.
+static Status scan_path(Parser *parser, const char **out_symbol)
 {
         const char *name = NULL;
         size_t n = 0;
@@ -268,8 +269,23 @@ static Status read_path(Parser *parser)
                 }
                 parser->at = close;
         }
-        return add_symbol(parser, arena_format(parser->arena, "%.*s%.*s", (int)n, name,
-                                               (int)(parser->at - rest), rest));
+        *out_symbol = arena_format(parser->arena, "%.*s%.*s", (int)n, name, (int)(parser->at - rest), rest);
+        return *out_symbol == NULL ? fail_memory() : STATUS_OK;
+}
+
+static Status read_path(Parser *parser)
+{
+        const char *symbol;
+        TRY(scan_path(parser, &symbol));
+        return add_symbol(parser, symbol);
+}
+
+Status expr_path(const char *text, Arena *arena, const char **out_symbol, size_t *out_n)
+{
+        Parser parser = { .text = text, .at = text + 1, .arena = arena };
+        TRY(scan_path(&parser, out_symbol));
+        *out_n = (size_t)(parser.at - text);
+        return STATUS_OK;
 }
 
 static Status read_number(Parser *parser)

@@ -17,7 +17,7 @@ static int compare_keys(const void *a, const void *b, void *context)
 
 Status tree_sort_keys(Arena *arena, Tree *tree)
 {
-        if (tree->keys != NULL && tree->n > FEW) {
+        if (tree->keys != NULL && tree->n > FEW && tree->by_key == NULL) {
                 uint32_t *by_key = arena_array(arena, tree->n, sizeof(*by_key));
                 if (by_key == NULL)
                         return fail_memory();

@@ -360,6 +360,23 @@ Test(edit_nodes, long_lists_of_inputs_have_no_keys_to_be_sorted_by)
         graph_unref(graph);
 }
 
+Test(edit_nodes, guards_follow_what_moved_within_a_list)
+{
+        const char *guards[] = { "L['p'][1].size()[0] > 5", "L['p'][0].size()[0] > 1",
+                                 "L['p'][2].size()[0] == 2*L['p'][1].size()[0]",
+                                 "L['p'][1].size()[0] == L['p'][0].size()[0]" };
+        Graph *base = takes_list(3);
+        base->signature.guards = guards;
+        base->signature.n_guards = ARRAY_LENGTH(guards);
+        Edit *edit = edit_of(base);
+        cr_assert_eq(edit_erase(edit, edit_node(edit, "p_0")), STATUS_OK);
+        Graph *graph = finished(edit);
+        cr_assert_eq(graph->signature.n_guards, 2);
+        cr_expect_str_eq(graph->signature.guards[0], "L['p_1'].size()[0] > 5");
+        cr_expect_str_eq(graph->signature.guards[1], "L['p_2'].size()[0] == 2*L['p_1'].size()[0]");
+        graph_unref(graph);
+}
+
 static const char *format_text(Graph *graph, const char *format, uint32_t number)
 {
         char text[80];

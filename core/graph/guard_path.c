@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // guard_path.c: no step looks at all arguments or at all keys; the work is that of reading.
-#include "core/eval/guard_path.h"
+#include "core/graph/guard_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/eval/bind.h"
 
 typedef struct Path {
         const char *at;
@@ -36,7 +35,7 @@ Status guard_paths_init(GuardPaths *paths, const Signature *signature)
                 const Input *input = &signature->inputs[i];
                 if (input->kind == INPUT_STATE)
                         continue;
-                TRY(name_argument(&paths->inputs, bind_name(input), paths->n_user));
+                TRY(name_argument(&paths->inputs, input_name(input), paths->n_user));
                 paths->user[paths->n_user++] = input;
         }
         return STATUS_OK;

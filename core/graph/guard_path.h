@@ -2,7 +2,17 @@
 // What a symbol of a guard speaks of: a path from the name of an argument, through containers, to a
 // leaf: `pair[0].size()[1]`, `d['n']`.
 #pragma once
+#include <string.h>
 #include "core/graph/graph.h"
+
+// As forward calls it: the placeholder's target without the stars of *args and **kwargs; "input"
+// for none.
+static inline const char *input_name(const Input *input)
+{
+        return input->placeholder == NULL
+                       ? "input"
+                       : input->placeholder->target + strspn(input->placeholder->target, "*");
+}
 
 enum { GUARD_WHOLE = -1, GUARD_OTHER = -2 };
 typedef struct GuardPlace {

@@ -288,13 +288,20 @@ Status expr_path(const char *text, Arena *arena, const char **out_symbol, size_t
         return STATUS_OK;
 }
 
+// A sign belongs to a number only behind the letter of an exponent.
+static const char *end_of_number(const char *at)
+{
+        while (isalnum((unsigned char)*at) || *at == '.')
+                at += 1 + ((*at == 'e' || *at == 'E') && (at[1] == '+' || at[1] == '-'));
+        return at;
+}
+
 static Status read_number(Parser *parser)
 {
         NumberKind kind;
         ExprNumber number = { 0 };
         double value;
-        const char *end = number_scan(parser->at, parser->at + strcspn(parser->at, " \t\n()[],*/%<>=!&|"),
-                                      &kind, &number.i, &value);
+        const char *end = number_scan(parser->at, end_of_number(parser->at), &kind, &number.i, &value);
         if (end == NULL)
                 return refuse(parser, "expected a number");
         number.is_float = kind != NUMBER_INT;

@@ -3,6 +3,7 @@
 // PyTorch 2.13's functions.
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/graph/expr.h"
 
@@ -301,4 +302,18 @@ Test(expr, printing_gives_sympys_infix, .init = setup, .fini = teardown)
                 cr_assert_str_eq(text.data, rows[i][1]);
                 text_deinit(&text);
         }
+}
+
+// Looking for each number's end in all that follows would take minutes.
+Test(expr, a_long_name_behind_many_numbers_is_read_once, .init = setup, .fini = teardown, .timeout = 60)
+{
+        enum { NUMBERS = 2000, NAME = 1 << 26 };
+        char *text = malloc(2 * NUMBERS + NAME + 1), *at = text;
+        cr_assert_not_null(text);
+        for (int i = 0; i < NUMBERS; i++, at += 2)
+                memcpy(at, "1+", 2);
+        memset(at, 'x', NAME);
+        at[NAME] = '\0';
+        parse(text);
+        free(text);
 }

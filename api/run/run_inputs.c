@@ -500,10 +500,28 @@ Status run_read_inputs(JsonReader *reader, RunCall *run)
 }
 
 // ---- tensors by name ----
-// The child whose key begins `step` and ends where it does, or at a dot: the longest one.
+enum { MOST_DOTS = 16 }; // of a name, for each of which a key is looked for
+
+static const Tree *longest_of_all(const Tree *tree, const char *step, size_t *out_taken)
+{
+        const Tree *longest = NULL;
+        for (uint32_t i = 0; tree->keys != NULL && i < tree->n; i++) {
+                size_t n = strlen(tree->keys[i]);
+                if ((longest == NULL || n > *out_taken) && strncmp(step, tree->keys[i], n) == 0 &&
+                    (step[n] == '.' || step[n] == '\0')) {
+                        longest = tree->children[i];
+                        *out_taken = n;
+                }
+        }
+        return longest;
+}
+
+// The child whose key begins `step` and ends where it does, or at a dot: the longest one. Names of
+// very many dots are compared with every key, once: what a name costs is bounded by the keys' text.
 static const Tree *longest_key(const Tree *tree, const char *step, size_t *out_taken)
 {
-        for (size_t n = strlen(step);;) {
+        size_t n = strlen(step);
+        for (int i = 0; i < MOST_DOTS; i++) {
                 uint32_t child = tree_find(tree, step, n);
                 const char *dot = memrchr(step, '.', n);
                 *out_taken = n;
@@ -511,6 +529,7 @@ static const Tree *longest_key(const Tree *tree, const char *step, size_t *out_t
                         return child < tree->n ? tree->children[child] : NULL;
                 n = (size_t)(dot - step);
         }
+        return longest_of_all(tree, step, out_taken);
 }
 
 // Follows ".0.key" into a structure; false when no such path exists. A key may contain dots.
@@ -538,7 +557,6 @@ static bool follow_path(const char *path, const Tree *tree, uint32_t *out_leaf)
 // "batch.key", after find_name. The argument's name may contain a few dots, too.
 static bool find_path(const RunCall *run, const char *name, uint32_t *out_leaf)
 {
-        enum { MOST_DOTS = 16 };
         const char *dot = run->task.graph->signature.in_tree == NULL ? NULL : strchr(name, '.');
         for (int i = 0; dot != NULL && i < MOST_DOTS; i++, dot = strchr(dot + 1, '.')) {
                 uintptr_t meaning = (uintptr_t)string_map_get_n(&run->names, name, (size_t)(dot - name));

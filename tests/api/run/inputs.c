@@ -149,3 +149,75 @@ Test(inputs, reading_stops_at_the_deadline)
         cr_assert_eq(decode(npz_body(), clock_ns() - 1, &n), STATUS_DEADLINE);
         cr_assert_eq(n, 0);
 }
+
+// ---- names of very many dots ----
+static void add_dots(const char *word, int n, Text *out)
+{
+        for (int i = 0; i < n; i++)
+                text_addf(out, "%s.", word);
+}
+
+// {"k.k": {"q.q. ... end": x_0}, "a.a. ... end": x_1}
+static void takes_dotted(int n_dots)
+{
+        Text text = { 0 };
+        text_add(&text,
+                 "{\"format\": \"fx/1\", \"nodes\": ["
+                 "{\"op\": \"placeholder\", \"name\": \"x_0\", \"target\": \"x_0\"}, "
+                 "{\"op\": \"placeholder\", \"name\": \"x_1\", \"target\": \"x_1\"}, "
+                 "{\"op\": \"output\", \"args\": [{\"$tuple\": [\"%x_0\"]}]}], \"signature\": "
+                 "{\"argument_names\": [\"d\"], \"outputs\": [{\"kind\": \"user\"}], "
+                 "\"out_tree\": {\"tuple\": [\"*\"]}, \"inputs\": ["
+                 "{\"kind\": \"user\", \"type\": \"Tensor\"}, {\"kind\": \"user\", \"type\": "
+                 "\"Tensor\"}], \"in_tree\": {\"tuple\": [{\"tuple\": [{\"dict\": {\"k.k\": {\"dict\": "
+                 "{\"");
+        add_dots("q", 40, &text);
+        text_add(&text, "end\": \"*\"}}, \"");
+        add_dots("a", n_dots, &text);
+        text_add(&text, "end\": \"*\"}}]}, {\"dict\": {}}]}}}");
+        cr_assert_eq(text_status(&text), STATUS_OK);
+        graph = graph_unref(graph);
+        cr_assert_eq(fx_json_read(text.data, text.n, NULL, &graph), STATUS_OK, "%s",
+                     failure_current()->message);
+        text_deinit(&text);
+}
+
+// A safetensors file of one number, called "d.", the word so many times, and `end`.
+static Storage *dotted_body(const char *first, const char *word, int n_dots, const char *end)
+{
+        Text text = { 0 }, file = { 0 };
+        Storage *body;
+        text_addf(&text, "{\"d.%s", first);
+        add_dots(word, n_dots, &text);
+        text_addf(&text, "%s\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}}", end);
+        uint64_t n_header = text.n;
+        text_add_n(&file, (const char *)&n_header, sizeof(n_header));
+        text_add_n(&file, text.data, text.n);
+        text_add_n(&file, "\0\0\0\0", 4);
+        cr_assert_eq(text_status(&file), STATUS_OK);
+        size_t n = file.n;
+        cr_assert_eq(storage_adopt(text_take(&file), n, true, NULL, NULL, &body), STATUS_OK);
+        text_deinit(&text);
+        return body;
+}
+
+Test(inputs, a_key_is_found_in_front_of_very_many_dots)
+{
+        uint32_t n;
+        takes_dotted(100);
+        cr_assert_eq(decode(dotted_body("k.k.", "q", 40, "end"), 0, &n), STATUS_OK, "%s",
+                     failure_current()->message);
+        cr_assert_eq(n, 1);
+        cr_assert_eq(decode(dotted_body("", "a", 100, "end"), 0, &n), STATUS_OK, "%s",
+                     failure_current()->message);
+        cr_assert_eq(n, 1);
+}
+
+// Looking for a key at each of the dots would take minutes.
+Test(inputs, a_name_of_very_many_dots_that_is_nowhere_is_refused, .timeout = 60)
+{
+        enum { DOTS = 2000000 };
+        uint32_t n;
+        takes_dotted(DOTS);
+        cr_assert_eq(decode(dotted_body("", "a", DOTS, "END"), 0, &n), STATUS_INPUT);
+}

@@ -7,15 +7,16 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/eval/guards.h"
 #include "core/graph/expr.h"
 #include "core/graph/guard_path.h"
 
-enum { MAX_SYMBOLS = 256 };
+enum { FEW = 64 }; // symbols for which no memory is allocated
 
 typedef struct Symbol {
-        const char *name;
+        const char *name; // NULL: it is not known
         int64_t value;
         const Input *input; // where it was seen first
         int dim;            // -1: the input itself (an int)
@@ -26,9 +27,8 @@ typedef struct Binding {
         ValueSpan user; // in signature order, literals filled in
         const Guards *guards;
         Work work;
-        uint32_t hashes[MAX_SYMBOLS]; // of the names of `symbols`
-        Symbol symbols[MAX_SYMBOLS];
-        uint32_t n_symbols;
+        Symbol *symbols; // by number (guards.h); without a name until they are known
+        Symbol few[FEW];
 } Binding;
 
 // ---- names ----
@@ -93,30 +93,22 @@ static int64_t extent(Value value, int dim)
 }
 
 // ---- symbols ----
-static uint32_t hash_of(const char *name)
-{
-        return (uint32_t)hash_bytes(name, strlen(name));
-}
-
 static const Symbol *find_symbol(const Binding *binding, const char *name)
 {
-        uint32_t hash = hash_of(name);
-        for (uint32_t i = 0; i < binding->n_symbols; i++) {
-                if (binding->hashes[i] == hash && strcmp(binding->symbols[i].name, name) == 0)
-                        return &binding->symbols[i];
-        }
-        return NULL;
+        uint32_t number = guards_name(binding->guards, name);
+        if (number == guards_n_names(binding->guards) || binding->symbols[number].name == NULL)
+                return NULL;
+        return &binding->symbols[number];
 }
 
 static Status set_symbol(Binding *binding, const char *name, int64_t number, const Input *input, int dim,
                          Value value)
 {
-        if (binding->n_symbols == MAX_SYMBOLS)
-                return fail(STATUS_TOO_LARGE, "the signature has more than %d symbols", MAX_SYMBOLS);
+        uint32_t i = guards_name(binding->guards, name);
+        if (i == guards_n_names(binding->guards))
+                return fail(STATUS_INTERNAL, "the symbol %.100s has no number", name);
         dim = value.kind == VALUE_INT ? -1 : dim;
-        binding->hashes[binding->n_symbols] = hash_of(name);
-        binding->symbols[binding->n_symbols++] =
-                (Symbol){ .name = name, .value = number, .input = input, .dim = dim };
+        binding->symbols[i] = (Symbol){ .name = name, .value = number, .input = input, .dim = dim };
         return STATUS_OK;
 }
 
@@ -388,6 +380,17 @@ static Status check_ranges(Binding *binding)
 }
 
 // ---- the whole ----
+static Status make_symbols(Binding *binding)
+{
+        uint32_t n = guards_n_names(binding->guards);
+        binding->symbols = n <= FEW ? binding->few : new_array(n, sizeof(Symbol));
+        if (binding->symbols == NULL)
+                return fail_memory();
+        for (uint32_t i = 0; i < n; i++)
+                binding->symbols[i].name = NULL;
+        return STATUS_OK;
+}
+
 static Status bind_all(Binding *binding)
 {
         const Graph *graph = binding->graph;
@@ -398,6 +401,7 @@ static Status bind_all(Binding *binding)
                         TRY(check_kind(graph, input, binding->user.items[at++]));
         }
         TRY(guards_of(graph, binding->work.ctx, &binding->guards));
+        TRY(make_symbols(binding));
         TRY(check_shapes(binding));
         TRY(check_ranges(binding));
         return guards_hold(binding->guards, &graph->signature, binding->user,
@@ -413,12 +417,15 @@ Status bind_inputs(const Graph *graph, ValueSpan user, const RunContext *poll, V
         if (user.n != n_user)
                 return fail(STATUS_INPUT, "the graph takes %u input%s, but %u %s given", n_user,
                             n_user == 1 ? "" : "s", user.n, user.n == 1 ? "was" : "were");
-        Binding binding; // the symbols stay as they are until set
+        Binding binding; // what is in `few` stays as it is until set
         binding.graph = graph;
         binding.user = user;
-        binding.n_symbols = 0;
+        binding.symbols = NULL;
         binding.work = (Work){ .ctx = poll };
-        TRY(bind_all(&binding));
+        Status status = bind_all(&binding);
+        if (binding.symbols != binding.few)
+                free(binding.symbols);
+        TRY(status);
         for (uint32_t i = 0, at = 0; i < signature->n_inputs; i++) {
                 const Input *input = &signature->inputs[i];
                 Value value = { .kind = VALUE_ABSENT };

@@ -15,6 +15,7 @@ struct Guards {
         Expr **exprs;     // as many as the signature has guards
         StringMap places; // symbol -> GuardPlace
         StringMap sizes;  // text of a size or a range that is no name -> Expr
+        StringMap names;  // symbol of a size or a range -> its number + 1
         int64_t ns;
 };
 
@@ -25,6 +26,7 @@ static void guards_free(void *object)
                 return;
         string_map_deinit(&guards->places);
         string_map_deinit(&guards->sizes);
+        string_map_deinit(&guards->names);
         arena_deinit(&guards->arena);
         free(guards);
 }
@@ -37,7 +39,6 @@ static void guards_freep(Guards **guards)
 typedef struct GuardsMaker {
         Guards *guards;
         GuardPaths paths;
-        StringMap names; // sizes that are one symbol
         Work work;
         size_t n_bytes; // of sizes and ranges, each once
         int64_t n_ops;  // that a run evaluates
@@ -89,12 +90,19 @@ static Status make_guard(GuardsMaker *maker, const char *guard, Expr **out_expr)
         return expr_visit_symbols(*out_expr, resolve, maker);
 }
 
+static Status add_name(Guards *guards, const char *name)
+{
+        if (name == NULL || string_map_get(&guards->names, name) != NULL)
+                return STATUS_OK;
+        return string_map_set(&guards->names, name, (void *)(uintptr_t)(guards->names.n + 1), NULL);
+}
+
 static Status make_size(GuardsMaker *maker, const char *text)
 {
         Guards *guards = maker->guards;
         if (expr_is_name(text)) {
                 maker->n_ops++;
-                return string_map_set(&maker->names, text, maker, NULL);
+                return add_name(guards, text);
         }
         Expr *expr = string_map_get(&guards->sizes, text);
         if (expr == NULL) {
@@ -102,6 +110,7 @@ static Status make_size(GuardsMaker *maker, const char *text)
                 TRY(check_bytes("expressions of sizes", maker->n_bytes));
                 TRY(expr_parse(text, &guards->arena, &expr));
                 TRY(string_map_set(&guards->sizes, text, expr, NULL));
+                TRY(add_name(guards, expr_single_symbol(expr))); // it may be solved for it
         }
         maker->n_ops += expr_length(expr) + 1;
         return spend(maker, text);
@@ -143,12 +152,11 @@ static Status make_guards(GuardsMaker *maker, const Signature *signature)
         return STATUS_OK;
 }
 
-// As measured: an operation, a symbol that is compared with all others, what is done per input.
+// As measured: an operation, what is done per input.
 static int64_t estimate(const GuardsMaker *maker, const Signature *signature)
 {
-        enum { OP_NS = 40, SYMBOL_NS = 1, INPUT_NS = 100, MOST_SYMBOLS = 256 };
-        int64_t n_symbols = MIN(maker->names.n, (uint32_t)MOST_SYMBOLS);
-        return maker->n_ops * (OP_NS + SYMBOL_NS * n_symbols) + (int64_t)signature->n_inputs * INPUT_NS;
+        enum { OP_NS = 60, INPUT_NS = 100 };
+        return maker->n_ops * OP_NS + (int64_t)signature->n_inputs * INPUT_NS;
 }
 
 static Status make(Guards *guards, const Signature *signature, const RunContext *poll)
@@ -160,7 +168,6 @@ static Status make(Guards *guards, const Signature *signature, const RunContext 
                 status = make_guards(&maker, signature);
         guards->ns = estimate(&maker, signature);
         guard_paths_deinit(&maker.paths);
-        string_map_deinit(&maker.names);
         return status;
 }
 
@@ -191,6 +198,17 @@ int64_t guards_bind_ns(const Graph *graph)
 const Expr *guards_size(const Guards *guards, const char *text)
 {
         return string_map_get(&guards->sizes, text);
+}
+
+uint32_t guards_n_names(const Guards *guards)
+{
+        return guards->names.n;
+}
+
+uint32_t guards_name(const Guards *guards, const char *name)
+{
+        uintptr_t number = (uintptr_t)string_map_get(&guards->names, name);
+        return number == 0 ? guards->names.n : (uint32_t)number - 1;
 }
 
 static size_t expr_footprint(const char *text)

@@ -21,6 +21,9 @@ size_t guards_footprint(const Signature *signature);
 Status guards_of(const Graph *graph, const RunContext *poll, const Guards **out_guards);
 // A size of an input or the subject of a range, as the signature has it. NULL: it is a name.
 const Expr *guards_size(const Guards *guards, const char *text);
+// Symbols that sizes can give a value are numbered. guards_n_names: it is none of them.
+uint32_t guards_n_names(const Guards *guards);
+uint32_t guards_name(const Guards *guards, const char *name);
 // About how long it takes to read and to bind inputs of this graph, apart from their bytes. -1: not
 // known before the expressions are parsed.
 int64_t guards_bind_ns(const Graph *graph);

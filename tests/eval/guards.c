@@ -160,6 +160,25 @@ Test(guards, long_ranges_are_parsed_once_for_all_runs)
         cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ &three, 1 }, NULL, &out), STATUS_GUARD);
 }
 
+Test(guards, sizes_may_have_very_many_symbols)
+{
+        enum { MANY = 1000 };
+        Value values[MANY], out[MANY], three = F32(&sample, SIZES(3), NULL),
+                                       six = F32(&sample, SIZES(6), NULL);
+        takes_dict(MANY, "key_%u");
+        for (uint32_t i = 0; i < MANY; i++) {
+                sample.graph->signature.inputs[i].spec.size[0].expr =
+                        i < MANY - 1 ? text("s%u", i) : "2*s998";
+                values[i] = i < MANY - 1 ? three : six;
+        }
+        must(guards_check(sample.graph));
+        must(bind_inputs(sample.graph, (ValueSpan){ values, MANY }, NULL, out));
+        for (uint32_t i = 0; i < MANY; i++)
+                value_unref(out[i]);
+        values[MANY - 1] = three;
+        cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ values, MANY }, NULL, out), STATUS_SHAPE);
+}
+
 Test(guards, sizes_and_ranges_that_cannot_be_read_or_are_too_long_are_refused)
 {
         takes_dict(2, "key_%u");

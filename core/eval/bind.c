@@ -334,16 +334,22 @@ static Status check_shapes(Binding *binding)
 }
 
 // ---- ranges ----
+// Whether the size itself is the symbol, which else was solved for.
+static bool is_plain(const Symbol *symbol)
+{
+        return strcmp(symbol->input->spec.size[MAX(symbol->dim, 0)].expr, symbol->name) == 0;
+}
+
 static Status fail_range(const SymbolRange *range, int64_t value, const Symbol *symbol)
 {
         char guard[160], place[120] = "";
-        bool below = value < range->min;
+        bool below = value < range->min, plain = symbol != NULL && is_plain(symbol);
         int64_t bound = below ? range->min : range->max;
-        const char *name = symbol == NULL ? range->symbol : input_name(symbol->input);
-        if (symbol != NULL && symbol->dim >= 0)
+        const char *name = plain ? input_name(symbol->input) : range->symbol;
+        if (plain && symbol->dim >= 0)
                 snprintf(place, sizeof(place), ".size()[%d]", symbol->dim);
         snprintf(guard, sizeof(guard), "%.80s%s %s %" PRId64, name, place, below ? ">=" : "<=", bound);
-        Status status = symbol == NULL || symbol->dim < 0
+        Status status = !plain || symbol->dim < 0
                                 ? fail(STATUS_GUARD,
                                        "%.80s is %" PRId64 "; the graph was exported for %s %s %" PRId64,
                                        name, value, range->symbol, below ? ">=" : "<=", bound)

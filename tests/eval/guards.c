@@ -179,6 +179,18 @@ Test(guards, sizes_may_have_very_many_symbols)
         cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ values, MANY }, NULL, out), STATUS_SHAPE);
 }
 
+Test(guards, a_range_of_a_symbol_that_was_solved_for_speaks_of_the_symbol)
+{
+        SymbolRange range = { .symbol = "s0", .min = 3, .max = 9 };
+        takes_dict(1, "key_%u");
+        sample.graph->signature.inputs[0].spec.size[0].expr = "2*s0";
+        sample.graph->signature.ranges = &range;
+        sample.graph->signature.n_ranges = 1;
+        Value four = F32(&sample, SIZES(4), NULL), out;
+        cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ &four, 1 }, NULL, &out), STATUS_GUARD);
+        cr_assert_str_eq(failure_current()->message, "s0 is 2; the graph was exported for s0 >= 3");
+}
+
 Test(guards, sizes_and_ranges_that_cannot_be_read_or_are_too_long_are_refused)
 {
         takes_dict(2, "key_%u");

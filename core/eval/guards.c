@@ -152,21 +152,51 @@ static Status make_guards(GuardsMaker *maker, const Signature *signature)
         return STATUS_OK;
 }
 
-// As measured: an operation, what is done per input.
-static int64_t estimate(const GuardsMaker *maker, const Signature *signature)
+// What a name takes beyond those that people write: it is hashed, compared and printed.
+static int64_t long_name(const char *name)
 {
-        enum { OP_NS = 60, INPUT_NS = 100 };
-        return maker->n_ops * OP_NS + (int64_t)signature->n_inputs * INPUT_NS;
+        enum { USUAL = 256 };
+        size_t n = name == NULL ? 0 : strlen(name);
+        return n > USUAL ? (int64_t)n : 0;
 }
 
-static Status make(Guards *guards, const Signature *signature, const RunContext *poll)
+// Recursion: readers cap trees at limits.max_nested_values.
+static int64_t long_keys(const Tree *tree)
 {
+        int64_t sum = 0;
+        for (uint32_t i = 0; tree != NULL && i < tree->n; i++)
+                sum += long_keys(tree->children[i]) + long_name(tree->keys == NULL ? NULL : tree->keys[i]);
+        return sum;
+}
+
+static int64_t long_names(const Graph *graph)
+{
+        const Signature *signature = &graph->signature;
+        int64_t sum = long_keys(signature->in_tree) + long_keys(signature->out_tree);
+        for (uint32_t i = 0; i < graph->n_nodes; i++)
+                sum += long_name(graph->nodes[i]->name) + long_name(graph->nodes[i]->target);
+        for (uint32_t i = 0; signature->argument_names != NULL && i < signature->n_arguments; i++)
+                sum += long_name(signature->argument_names[i]);
+        return sum;
+}
+
+// As measured: an operation, what is done per input, a byte of a long name.
+static int64_t estimate(const GuardsMaker *maker, const Graph *graph)
+{
+        enum { OP_NS = 60, INPUT_NS = 100, NAME_NS = 10 };
+        return maker->n_ops * OP_NS + (int64_t)graph->signature.n_inputs * INPUT_NS +
+               NAME_NS * long_names(graph);
+}
+
+static Status make(Guards *guards, const Graph *graph, const RunContext *poll)
+{
+        const Signature *signature = &graph->signature;
         GuardsMaker maker = { .guards = guards, .work = { .ctx = poll } };
         arena_init(&guards->arena, 0);
         Status status = make_sizes(&maker, signature);
         if (status == STATUS_OK)
                 status = make_guards(&maker, signature);
-        guards->ns = estimate(&maker, signature);
+        guards->ns = estimate(&maker, graph);
         guard_paths_deinit(&maker.paths);
         return status;
 }
@@ -179,7 +209,7 @@ Status guards_of(const Graph *graph, const RunContext *poll, const Guards **out_
                 _cleanup_(guards_freep) Guards *fresh = calloc(1, sizeof(*fresh));
                 if (fresh == NULL)
                         return fail_memory();
-                TRY(make(fresh, &graph->signature, poll));
+                TRY(make(fresh, graph, poll));
                 if (atomic_compare_exchange_strong(&owner->guards, &there, fresh)) {
                         owner->free_guards = guards_free;
                         there = take_ptr(fresh);

@@ -191,6 +191,18 @@ Test(guards, a_range_of_a_symbol_that_was_solved_for_speaks_of_the_symbol)
         cr_assert_str_eq(failure_current()->message, "s0 is 2; the graph was exported for s0 >= 3");
 }
 
+// Reading inputs hashes the names of all arguments, and messages print some.
+Test(guards, graphs_of_long_names_take_long_to_bind)
+{
+        enum { LONG = 100000 };
+        takes_dict(1, "key_%u");
+        char *name = arena_alloc(&sample.graph->arena, LONG + 1);
+        memset(name, 'k', LONG);
+        sample.graph->signature.argument_names[0] = name;
+        must(guards_check(sample.graph));
+        cr_assert_gt(guards_bind_ns(sample.graph), 50000);
+}
+
 Test(guards, sizes_and_ranges_that_cannot_be_read_or_are_too_long_are_refused)
 {
         takes_dict(2, "key_%u");

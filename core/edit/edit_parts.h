@@ -52,9 +52,10 @@ struct Edit {
         Node **by_base;           // node of the base -> its copy
         EditOutput *outputs;      // in work's arena; as many as base->signature.n_outputs, then edited
         uint32_t n_outputs, outputs_capacity;
-        uint32_t n_hidden; // hidden inputs made
-        bool fixed;        // edit_fix_inputs
-        uint64_t walk;     // number of the last walk that marked nodes
+        uint32_t n_hidden;     // hidden inputs made
+        EditNode *last_hidden; // the last of them
+        bool fixed;            // edit_fix_inputs
+        uint64_t walk;         // number of the last walk that marked nodes
         int64_t n_steps, n_visits;
         int64_t n_values;    // of all arguments, now
         int64_t most_values; // limits.max_edit_values more than the base had

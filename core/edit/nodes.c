@@ -172,6 +172,10 @@ Status edit_insert_after(Edit *edit, Node *at, const EditNew *take_new, Node **o
 static Node *last_placeholder(const Edit *edit)
 {
         Node *last = NULL;
+        const EditNode *hidden = edit->last_hidden; // no search for each of many
+        if (hidden != NULL && !hidden->erased &&
+            (hidden->after == NULL || hidden->after->node.op != OP_PLACEHOLDER))
+                return &edit->last_hidden->node;
         for (Node *node = edit_first(edit); node != NULL; node = edit_next(node))
                 last = node->op == OP_PLACEHOLDER ? node : last;
         return last;
@@ -189,7 +193,8 @@ Status edit_hidden_input(Edit *edit, const char *name, const TensorSpec *spec, N
         if (node->spec == NULL)
                 return fail_memory();
         TRY(edit_copy_spec(edit, spec, node->spec));
-        edit_node_of(node)->hidden = true;
+        edit->last_hidden = edit_node_of(node);
+        edit->last_hidden->hidden = true;
         *out_node = node;
         *out_index = edit->n_hidden++;
         return STATUS_OK;

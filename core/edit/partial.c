@@ -19,10 +19,12 @@ static Status find(const Edit *edit, const char *member, const char *name, const
 
 static bool is_user_input(const Graph *graph, const Node *node)
 {
+        if (node->op != OP_PLACEHOLDER)
+                return false;
         for (uint32_t i = 0; i < graph->signature.n_inputs; i++)
                 if (graph->signature.inputs[i].placeholder == node)
                         return graph->signature.inputs[i].kind != INPUT_STATE;
-        return node->op == OP_PLACEHOLDER;
+        return true;
 }
 
 Status edit_give_value(Edit *edit, const char *name, const TensorSpec *spec)

@@ -4,6 +4,7 @@
 #include "api/readers/pt2.h"
 #include "core/base/limits.h"
 #include "core/edit/edit.h"
+#include "core/edit/partial.h"
 #include "core/targets/targets.h"
 #include "tests/graph/make.h"
 
@@ -375,6 +376,31 @@ Test(edit_nodes, guards_follow_what_moved_within_a_list)
         cr_expect_str_eq(graph->signature.guards[0], "L['p_1'].size()[0] > 5");
         cr_expect_str_eq(graph->signature.guards[1], "L['p_2'].size()[0] == 2*L['p_1'].size()[0]");
         graph_unref(graph);
+}
+
+// Looking for the last placeholder each time would take minutes.
+Test(edit_nodes, very_many_nodes_are_given_values, .timeout = 60)
+{
+        enum { MANY = 150000 };
+        Graph *base = new_graph();
+        TensorSpec spec = { .dtype = DTYPE_F32, .rank = 1 };
+        limits.max_nodes = limits.max_edit_growth = 4 * MANY;
+        cr_assert_eq(targets_init(), STATUS_OK);
+        Node *x = placeholder(base, "x");
+        for (uint32_t i = 0; i < MANY; i++)
+                call_one(base, OP_CALL_FUNCTION, "torch.relu", x);
+        output(base, node_value(x));
+        finish(base);
+        Edit *edit = edit_of(graph_ref(base));
+        for (uint32_t i = 1; i <= MANY; i++)
+                cr_assert_eq(edit_give_value(edit, base->nodes[i]->name, &spec), STATUS_OK, "%s",
+                             failure_current()->message);
+        Graph *graph = finished(edit);
+        cr_assert_eq(graph->n_nodes, MANY + 2);
+        for (uint32_t i = 1; i <= MANY; i++)
+                cr_assert_str_eq(graph->nodes[i]->origin, base->nodes[i]->name);
+        graph_unref(graph);
+        graph_unref(base);
 }
 
 static const char *format_text(Graph *graph, const char *format, uint32_t number)

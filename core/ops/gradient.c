@@ -36,26 +36,28 @@ static Value sum_of(Compose *c, Value a, Value b, Value third)
         return OP(c, "aten::add.Tensor", OP(c, "aten::add.Tensor", a, b), third);
 }
 
-// a * the first + b * the second + d * the third of three neighbours from `begin`.
-static Value weighted(Compose *c, Value x, int dim, int64_t begin, const double weights[3])
+// The slope of the parabola through three neighbours from `begin`, at the first or the last of them.
+// The 2 is an integer: as in PyTorch, integers are doubled in their own dtype.
+static Value slope_of_three(Compose *c, Value x, int dim, int64_t begin, bool is_last)
 {
-        Value terms[3];
-        for (int i = 0; i < 3; i++)
-                terms[i] = OP(c, "aten::mul.Scalar",
-                              part(c, x, dim, begin + i, begin + i + 1 == 0 ? 0 : begin + i + 1),
-                              value_float(weights[i]));
-        return sum_of(c, terms[0], terms[1], terms[2]);
+        Value points[3];
+        for (int64_t i = 0; i < 3; i++)
+                points[i] = part(c, x, dim, begin + i, begin + i + 1);
+        Value first = OP(c, "aten::mul.Scalar", points[0], value_float(is_last ? 0.5 : -1.5));
+        Value second = OP(c, "aten::mul.Scalar", points[1], value_int(2));
+        Value third = OP(c, "aten::mul.Scalar", points[2], value_float(is_last ? 1.5 : 0.5));
+        return is_last ? OP(c, "aten::add.Tensor", minus(c, first, second), third)
+                       : minus(c, OP(c, "aten::add.Tensor", first, second), third);
 }
 
 static Value even_steps(Compose *c, const Axes *axes, int dim, Value step)
 {
-        static const double head[] = { -1.5, 2, -0.5 }, tail[] = { 0.5, -2, 1.5 };
         Value x = axes->self;
         Value middle = over(c, minus(c, part(c, x, dim, 2, 0), part(c, x, dim, 0, -2)), step);
         middle = OP(c, "aten::div.Scalar", middle, value_int(2));
-        Value first = axes->edge_order == 2 ? weighted(c, x, dim, 0, head)
+        Value first = axes->edge_order == 2 ? slope_of_three(c, x, dim, 0, false)
                                             : minus(c, part(c, x, dim, 1, 2), part(c, x, dim, 0, 1));
-        Value last = axes->edge_order == 2 ? weighted(c, x, dim, -3, tail)
+        Value last = axes->edge_order == 2 ? slope_of_three(c, x, dim, -3, true)
                                            : minus(c, part(c, x, dim, -1, 0), part(c, x, dim, -2, -1));
         Value all[] = { over(c, first, step), middle, over(c, last, step) };
         return OP(c, "aten::cat", compose_list(c, all, 3), value_int(dim));
@@ -146,6 +148,12 @@ static Status read_axes(Compose *c, Axes *axes)
         return c->status;
 }
 
+// Python hands a tensor without dimensions over as a number; in lists it is refused.
+static bool is_number(Compose *c, Value step)
+{
+        return step.kind != VALUE_TENSOR || compose_meta(c, step)->rank == 0;
+}
+
 static Status check_spacing(Compose *c, const Axes *axes, Value spacing)
 {
         const TensorMeta *meta = compose_meta(c, axes->self);
@@ -181,7 +189,7 @@ static Status check_spacing(Compose *c, const Axes *axes, Value spacing)
                         return fail(
                                 STATUS_SHAPE,
                                 "torch.gradient expected each dimension size to be at least edge_order+1");
-                if (item.kind == VALUE_TENSOR && compose_meta(c, item)->size[0] != size)
+                if (!is_number(c, item) && compose_meta(c, item)->size[0] != size)
                         return fail(STATUS_SHAPE,
                                     "torch.gradient: %ld coordinates for a dimension of %ld elements",
                                     (long)compose_meta(c, item)->size[0], (long)size);
@@ -205,8 +213,10 @@ static Status gradient_expand(Emitter *emitter, const OpCall *call, Value *out)
                 Value step = compose_length(spacing) > 0  ? compose_item(&c, spacing, (uint32_t)i)
                              : spacing.kind == VALUE_NONE ? value_int(1)
                                                           : spacing;
-                made[i] = step.kind == VALUE_TENSOR ? uneven_steps(&c, &axes, axes.dim[i], step)
-                                                    : even_steps(&c, &axes, axes.dim[i], step);
+                if (step.kind == VALUE_TENSOR && is_number(&c, step) && dtype_is_int(dtype))
+                        step = compose_cast(&c, step, DTYPE_F32);
+                made[i] = is_number(&c, step) ? even_steps(&c, &axes, axes.dim[i], step)
+                                              : uneven_steps(&c, &axes, axes.dim[i], step);
         }
         return compose_end(&c, compose_list(&c, made, (uint32_t)axes.n), out);
 }

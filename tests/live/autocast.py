@@ -36,7 +36,8 @@ from service import serving
 
 # What is refused here and what PyTorch alone refuses: patterns of "overload: words".
 REFUSED_HERE = ("inside of torch.autocast is not supported", "complex32", "matrix_exp",
-                r"_upsample_\w+_aa.*not implemented for")  # PyTorch copies images that keep their size
+                r"_upsample_\w+_aa.*not implemented for",  # PyTorch copies images that keep their size
+                "histogramdd.*not implemented for")  # PyTorch counts in the half dtype
 COMPUTED_HERE = (
     "not implemented for",
     # PyTorch's kernel concatenates on the way: isin where there are many elements, roll one dimension,

@@ -188,16 +188,19 @@ static Status reduce_op_run(const OpRun *run)
 }
 
 // ---- composites ----
-// nansum of integers is their sum. Floats as integers: zeros where NaN, then sum.
+// nansum of integers is their sum. Floats as integers: zeros where NaN and the largest number where
+// infinite, then sum.
 static Status nansum_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         Value self = arg_value(call, SELF);
-        if (!dtype_is_float(arg_meta(call, SELF)->dtype))
+        const Dtype dtype = arg_meta(call, SELF)->dtype;
+        if (dtype_info[dtype].kind == DTYPE_KIND_COMPLEX)
+                return fail(STATUS_DTYPE, "nansum on CPU does not support complex inputs");
+        if (!dtype_is_float(dtype))
                 return EMIT(emitter, "aten::sum.dim_IntList", out, self, arg_value(call, NANSUM_DIM),
                             arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
         _cleanup_(value_clear) Value zeroed = value_none();
-        TRY(EMIT(emitter, "aten::nan_to_num", &zeroed, self, value_float(0), value_float(INFINITY),
-                 value_float(-INFINITY)));
+        TRY(EMIT(emitter, "aten::nan_to_num", &zeroed, self, value_float(0), value_none(), value_none()));
         return EMIT(emitter, "aten::sum.dim_IntList", out, zeroed, arg_value(call, NANSUM_DIM),
                     arg_value(call, NANSUM_KEEPDIM), arg_value(call, NANSUM_DTYPE));
 }

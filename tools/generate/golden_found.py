@@ -119,6 +119,7 @@ def tied_rows():
         yield "kthvalue.default", [some, k]
         yield "topk.default", [some, k, 0, False, False]
     yield from found_dtypes()
+    yield from found_edges()
 
 
 def found_dtypes():
@@ -145,3 +146,15 @@ def found_dtypes():
     for size in ([0, 4], [4, 0]):
         yield "max_unpool2d.default", [ramp(1, 2, 1, 1), ints(1, 2, 1, 1), size]
         yield "max_unpool3d.default", [ramp(2, 1, 1, 1), ints(2, 1, 1, 1), [4, *size], [1, 1, 1], [0, 0, 0]]
+
+
+def found_edges():
+    """Integers that are doubled, edges that are not sorted, matrices with NaN."""
+    for dtype in (i8, i64):
+        yield "gradient.scalarint", [t([100, 64, -100, 7, 90, -1 << 62 if dtype == i64 else -64], dtype)], {
+            "edge_order": 2}
+    for edges in ([0.0, 5.0, 1.0], [2.0, 1.0, 5.0]):
+        yield "histogram.bins_tensor", [t([-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0, nan]), t(edges)]
+    yield "geqrf.default", [t([[1.0, 2.0, 3.0], [nan, 1.0, 0.0], [0.0, 1.0, 5.0]], f64)]
+    for value in (inf, -inf):
+        yield "nansum.default", [t([value, nan, 10.0], f16)], {"dtype": i64}

@@ -33,6 +33,12 @@ static void subtract_row_real(double *restrict y, const double *restrict x, doub
                 subtract_row_portable(y, x, f, n);
 }
 
+// NaN wins.
+static double larger(double a, double b)
+{
+        return isnan(a) || a > b ? a : b;
+}
+
 #define OF(name)     name##_real
 #define NUMBER       double
 #define SIZE(x)      fabs(x)

@@ -36,7 +36,7 @@ static Value sum_of(Compose *c, Value a, Value b, Value third)
         return OP(c, "aten::add.Tensor", OP(c, "aten::add.Tensor", a, b), third);
 }
 
-// The slope of the parabola through three neighbours from `begin`, at the first or the last of them.
+// The slope of the parabola through three neighbours from `begin`, at the first or the last one.
 // The 2 is an integer: as in PyTorch, integers are doubled in their own dtype.
 static Value slope_of_three(Compose *c, Value x, int dim, int64_t begin, bool is_last)
 {

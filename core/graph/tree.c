@@ -15,6 +15,7 @@ static int compare_keys(const void *a, const void *b, void *context)
         return order != 0 ? order : (x > y) - (x < y);
 }
 
+// Recursion: readers cap trees at limits.max_nested_values.
 Status tree_sort_keys(Arena *arena, Tree *tree)
 {
         if (tree->keys != NULL && tree->n > FEW && tree->by_key == NULL) {

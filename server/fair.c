@@ -192,6 +192,20 @@ int64_t fair_begin(FairQueue *queue, const Task *task)
         return charge_ns;
 }
 
+static int64_t usual_of(const FairFlow *flow)
+{
+        int64_t sorted[FAIR_LATEST], sum_ns = 0;
+        uint32_t n = MIN(flow->n_latest, (uint32_t)FAIR_LATEST), n_usual = n == 1 ? 1 : n - (n + 3) / 4;
+        for (uint32_t i = 0, at; i < n; i++) {
+                for (at = i; at > 0 && sorted[at - 1] > flow->latest_ns[i]; at--)
+                        sorted[at] = sorted[at - 1];
+                sorted[at] = flow->latest_ns[i];
+        }
+        for (uint32_t i = 0; i < n_usual; i++)
+                sum_ns += sorted[i];
+        return n_usual == 0 ? 0 : sum_ns / n_usual;
+}
+
 void fair_end(FairQueue *queue, const FairDone *done)
 {
         FairFlow *flow = fair_flow(queue, done->kind);
@@ -202,6 +216,9 @@ void fair_end(FairQueue *queue, const FairDone *done)
         if (done->n_tasks == 0)
                 return;
         flow->mean_ns = flow->mean_ns == 0 ? each_ns : flow->mean_ns + (each_ns - flow->mean_ns) / 4;
+        flow->latest_ns[flow->n_latest % FAIR_LATEST] = each_ns;
+        flow->n_latest = flow->n_latest + 1 == 2 * FAIR_LATEST ? FAIR_LATEST : flow->n_latest + 1;
+        flow->usual_ns = usual_of(flow);
 }
 
 int64_t fair_end_ns(const FairQueue *queue, uint64_t kind, int level, int n_workers)
@@ -210,14 +227,14 @@ int64_t fair_end_ns(const FairQueue *queue, uint64_t kind, int level, int n_work
         int64_t own_ns, ahead_ns = 0, n_before = 0;
         for (int i = 1; i <= (level == 0 ? FAIR_LEVEL : level); i++)
                 n_before += own->levels[i].n_queued;
-        if (__builtin_mul_overflow(n_before, own->mean_ns, &own_ns))
+        if (__builtin_mul_overflow(n_before, own->usual_ns, &own_ns))
                 return INT64_MAX;
         for (const FairFlow *flow = queue->first; flow != NULL; flow = flow->next) {
                 int64_t ns; // others get as much time as this one, if they have work for so long
-                if (__builtin_mul_overflow(flow->n_queued, flow->mean_ns, &ns) || ns > own_ns)
+                if (__builtin_mul_overflow(flow->n_queued, flow->usual_ns, &ns) || ns > own_ns)
                         ns = own_ns;
                 if (__builtin_add_overflow(ahead_ns, ns, &ahead_ns))
                         return INT64_MAX;
         }
-        return ahead_ns / MAX(n_workers, 1) + own->mean_ns;
+        return ahead_ns / MAX(n_workers, 1) + own->usual_ns;
 }

@@ -17,6 +17,7 @@ typedef struct Task Task; // workers.h
 
 enum { FAIR_FLOWS = 256 };                // kinds that fall on the same flow share its time
 enum { FAIR_LEVELS = 9, FAIR_LEVEL = 5 }; // 1 to FAIR_LEVELS; that of whatever says none
+enum { FAIR_LATEST = 16 };                // tasks by which a further one's end is told
 typedef struct FairLevel {
         Task *head, *tail;
         int64_t n_queued;
@@ -26,6 +27,10 @@ typedef struct FairFlow {
         int64_t n_queued, n_requests;
         int64_t used_ns; // virtual time: what its tasks took, at least what all others had at its start
         int64_t mean_ns; // of a task, of late; 0: not known
+        // The mean of the latest tasks without their longest quarter: those in which something was
+        // built, or the machine stood still, do not say how long the next ones take.
+        int64_t usual_ns, latest_ns[FAIR_LATEST];
+        uint32_t n_latest;
         struct FairFlow *next, *previous; // among those with tasks
 } FairFlow;
 

@@ -138,6 +138,24 @@ Test(fair, the_end_of_a_further_task_follows_from_what_waits)
         cr_expect(ns >= 19000 && ns <= 21000, "as long as both take turns: %lld", (long long)ns);
 }
 
+// The machine slept, or a program was built: as many tasks as workers took longer than all others.
+Test(fair, the_end_of_a_further_task_is_told_by_tasks_as_they_usually_are)
+{
+        static Load load = { .kind = 4, .ns = 4000000000 };
+        for (int i = 0; i < 100; i++) {
+                load.ns = i == 0 || i == 50 || i == 53 ? 4000000000 : 1000;
+                add(&load);
+                serve(&load, 1);
+                cr_expect_eq(fair_end_ns(queue, 4, 0, 1), i == 0 ? 4000000000 : 1000, "after %d", i + 1);
+        }
+        load.ns = 4000000000;
+        for (int i = 0; i < 14; i++) {
+                add(&load);
+                serve(&load, 1);
+        }
+        cr_expect_geq(fair_end_ns(queue, 4, 0, 1), 3000000000, "they came to take longer");
+}
+
 static Task *waiting(Task *task, uint8_t level, int64_t queued_ns)
 {
         *task = (Task){ .kind = 7, .level = level, .is_request = true, .queued_ns = queued_ns };

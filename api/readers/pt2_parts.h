@@ -92,6 +92,8 @@ Status pt2_spec_new(Pt2Graph *graph, const Pt2TensorMeta *meta, TensorSpec **out
 // `namedtuple_fields`: {type: {"field_names": [...]}}, may be empty.
 Status pt2_tree_read(const char *treespec, JsonText namedtuple_fields, Arena *scratch, Arena *arena,
                      Tree **out_tree);
+// Runs give inputs as JSON objects, where the keys 3 and "3" are one.
+Status pt2_tree_check_keys(const Tree *tree);
 
 // Names of the literal inputs, before the graph is read: out_names[i] is NULL for other inputs.
 // Arrays live in the scratch arena.

@@ -421,6 +421,7 @@ static Status read_structure(SpecReader *reader, const Pt2SignatureText *text)
         TRY(failure_at_argument(
                 pt2_tree_read(in_spec, text->namedtuple_fields, scratch, reader->arena, &signature->in_tree),
                 "in_spec"));
+        TRY(failure_at_argument(pt2_tree_check_keys(signature->in_tree), "in_spec"));
         TRY(failure_at_argument(pt2_tree_read(out_spec, text->namedtuple_fields, scratch, reader->arena,
                                               &signature->out_tree),
                                 "out_spec"));

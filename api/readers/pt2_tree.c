@@ -24,7 +24,7 @@ static void keys_deinit(Keys *keys)
         free(keys->items);
 }
 
-// ["a", 0, ...]: keys are texts or integers.
+// ["a", 0, ...]: keys are texts, or numbers, which are kept as Python prints them.
 static Status read_key_list(TreeReader *tree, JsonReader *reader, Keys *keys)
 {
         TRY(json_enter_array(reader));
@@ -40,9 +40,9 @@ static Status read_key_list(TreeReader *tree, JsonReader *reader, Keys *keys)
                 if (type == JSON_STRING) {
                         TRY(json_read_string(reader, &key, NULL));
                 } else if (type == JSON_NUMBER) {
-                        int64_t number;
-                        TRY(json_read_int(reader, &number));
-                        key = arena_format(tree->scratch, "%lld", (long long)number);
+                        JsonText number;
+                        TRY(json_read_raw(reader, &number.text, &number.n));
+                        key = arena_text(tree->scratch, number.text, number.n);
                 } else {
                         return STATUS_OK;
                 }
@@ -266,4 +266,31 @@ Status pt2_tree_read(const char *treespec, JsonText namedtuple_fields, Arena *sc
                 return fail(STATUS_MALFORMED, "a treespec has more than two items");
         TRY(json_finish(reader));
         return read_tree(&tree, raw, 0, out_tree);
+}
+
+static Status check_keys(const Tree *tree)
+{
+        StringMap seen = { 0 };
+        Status status = STATUS_OK;
+        void *before = NULL;
+        for (uint32_t i = 0; tree->keys != NULL && i < tree->n && status == STATUS_OK; i++) {
+                status = string_map_set(&seen, tree->keys[i], &seen, &before);
+                if (status == STATUS_OK && before != NULL)
+                        status = fail(
+                                STATUS_UNSUPPORTED,
+                                "a dict of the inputs has two keys %.100s, which JSON cannot tell apart; "
+                                "give one of them another name",
+                                tree->keys[i]);
+        }
+        string_map_deinit(&seen);
+        return status;
+}
+
+// Recursion: read_tree has capped the levels.
+Status pt2_tree_check_keys(const Tree *tree)
+{
+        TRY(check_keys(tree));
+        for (uint32_t i = 0; i < tree->n; i++)
+                TRY(pt2_tree_check_keys(tree->children[i]));
+        return STATUS_OK;
 }

@@ -128,30 +128,6 @@ Status json_scan_string(JsonReader *reader, JsonString *out_string)
         return STATUS_OK;
 }
 
-static size_t put_utf8(uint32_t c, char *out)
-{
-        if (c < 0x80) {
-                out[0] = (char)c;
-                return 1;
-        }
-        if (c < 0x800) {
-                out[0] = (char)(0xc0 | c >> 6);
-                out[1] = (char)(0x80 | (c & 63));
-                return 2;
-        }
-        if (c < 0x10000) {
-                out[0] = (char)(0xe0 | c >> 12);
-                out[1] = (char)(0x80 | (c >> 6 & 63));
-                out[2] = (char)(0x80 | (c & 63));
-                return 3;
-        }
-        out[0] = (char)(0xf0 | c >> 18);
-        out[1] = (char)(0x80 | (c >> 12 & 63));
-        out[2] = (char)(0x80 | (c >> 6 & 63));
-        out[3] = (char)(0x80 | (c & 63));
-        return 4;
-}
-
 // What the character behind a backslash stands for.
 static char unescape(char c)
 {
@@ -194,7 +170,7 @@ size_t json_decode_string(JsonString string, char *out)
                         c = 0x10000 + ((c & 0x3ff) << 10 | ((uint32_t)hex4(at + 2, end) & 0x3ff));
                         at += 6;
                 }
-                to += put_utf8(c, to);
+                to += utf8_put(c, to);
         }
         return (size_t)(to - out);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8: length and well-formedness of one character (Unicode 15, table 3-7: no overlong forms, no
-// surrogates, nothing above U+10FFFF).
+// UTF-8: writing one character; length and well-formedness of one (Unicode 15, table 3-7: no
+// overlong forms, no surrogates, nothing above U+10FFFF).
 #pragma once
 #include <stddef.h>
+#include <stdint.h>
 
 // Bytes (1 to 4) of the well-formed character at `text` < `end`; 0 when it is malformed or cut off.
 static inline size_t utf8_length(const char *text, const char *end)
@@ -24,4 +25,29 @@ static inline size_t utf8_length(const char *text, const char *end)
                         return 0;
         }
         return n;
+}
+
+// Writes a character, at most U+10FFFF, and returns its bytes (1 to 4).
+static inline size_t utf8_put(uint32_t c, char *out)
+{
+        if (c < 0x80) {
+                out[0] = (char)c;
+                return 1;
+        }
+        if (c < 0x800) {
+                out[0] = (char)(0xc0 | c >> 6);
+                out[1] = (char)(0x80 | (c & 63));
+                return 2;
+        }
+        if (c < 0x10000) {
+                out[0] = (char)(0xe0 | c >> 12);
+                out[1] = (char)(0x80 | (c >> 6 & 63));
+                out[2] = (char)(0x80 | (c & 63));
+                return 3;
+        }
+        out[0] = (char)(0xf0 | c >> 18);
+        out[1] = (char)(0x80 | (c >> 12 & 63));
+        out[2] = (char)(0x80 | (c >> 6 & 63));
+        out[3] = (char)(0x80 | (c & 63));
+        return 4;
 }

@@ -2,9 +2,11 @@
 // guard_path.c: no step looks at all arguments or at all keys; the work is that of reading.
 #include "core/graph/guard_path.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/utf8.h"
 
 typedef struct Path {
         const char *at;
@@ -69,8 +71,30 @@ static bool argument_named(const GuardPaths *paths, const char *name, size_t n, 
         return input > 0;
 }
 
+// The character that an escape of Python's repr() stands for. `*at` is at the backslash and goes
+// behind the escape. Malformed ones, which repr() does not write, stay as they are.
+static uint32_t unescape(const char **at, const char *end)
+{
+        const char *digits = *at + 2;
+        char letter = (*at)[1], *after, hex[9] = "";
+        size_t n = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
+        if (n == 0) {
+                *at = digits;
+                return (unsigned char)(letter == 'n'   ? '\n'
+                                       : letter == 't' ? '\t'
+                                       : letter == 'r' ? '\r'
+                                                       : letter);
+        }
+        memcpy(hex, digits, MIN(n, (size_t)(end - digits)));
+        unsigned long code = strtoul(hex, &after, 16);
+        bool whole = after == hex + n && isxdigit((unsigned char)hex[0]) && hex[1] != 'x';
+        bool fits = whole && code > 0 && code <= 0x10ffff;
+        *at = fits ? digits + n : *at + 1;
+        return fits ? (uint32_t)code : '\\';
+}
+
 // What stands between brackets, as Python prints it: a number or a string. Strings lose their
-// quotes and the escapes of quotes, backslashes and line ends.
+// quotes and escapes.
 typedef struct Item {
         const char *text; // NULL: the item is not closed
         bool is_number;
@@ -89,13 +113,11 @@ static Status take_item(GuardPaths *paths, const char **at, Item *out)
                 return fail_memory();
         *out = (Item){ .is_number = quote == '\0' };
         size_t n = 0;
-        for (; from < last; from++) {
-                char c = *from;
-                if (c == '\\' && from + 1 < last) {
-                        c = *++from;
-                        c = c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;
-                }
-                text[n++] = c;
+        while (from < last) {
+                if (*from == '\\' && from + 1 < last)
+                        n += utf8_put(unescape(&from, last), text + n);
+                else
+                        text[n++] = *from++;
         }
         text[n] = '\0';
         from += quote != '\0' && *from == quote;

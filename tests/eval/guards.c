@@ -261,3 +261,51 @@ Test(guards, keys_may_be_long)
         keep(&sample, out[0]);
         keep(&sample, out[1]);
 }
+
+// As repr() of Python writes it; PyTorch's guards hold such keys.
+Test(guards, keys_may_hold_any_characters)
+{
+        static const struct {
+                const char *key, *printed;
+        } cases[] = {
+                { "\x01\x7f", "'\\x01\\x7f'" },
+                { "\xc2\xa0\xe2\x80\x8b", "'\\xa0\\u200b'" },
+                { "\xf3\xa0\x80\x81 a", "'\\U000e0001 a'" },
+                { "\xc3\xa9\xe4\xb8\xad", "'\xc3\xa9\xe4\xb8\xad'" },
+                { "it's", "\"it's\"" },
+                { "'\"\\]", "'\\'\"\\\\]'" },
+                { "\n\t\r", "'\\n\\t\\r'" },
+                { "\\x01", "'\\\\x01'" },
+                { "3", "3" },
+                { "1.5", "1.5" },
+        };
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+                sample_close(&sample);
+                sample_open(&sample);
+                takes_dict(1, "");
+                sample.graph->signature.in_tree->children[0]->children[0]->keys =
+                        (const char *[]){ cases[i].key };
+                has_guards(1, "");
+                sample.graph->signature.guards[0] = text("L['d'][%s].size()[0] > 2", cases[i].printed);
+                Value two = F32(&sample, SIZES(2), NULL), three = F32(&sample, SIZES(3), NULL), out;
+                cr_assert_eq(guards_check(sample.graph), STATUS_OK, "%s: %s", cases[i].printed,
+                             failure_current()->message);
+                cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ &two, 1 }, NULL, &out), STATUS_GUARD);
+                must(bind_inputs(sample.graph, (ValueSpan){ &three, 1 }, NULL, &out));
+                keep(&sample, out);
+        }
+}
+
+Test(guards, escapes_that_python_does_not_write_lead_nowhere)
+{
+        static const char *const printed[] = {
+                "'\\x1'", "'\\x'", "'\\u00'", "'\\U00110000'", "'\\x00'", "'\\"
+        };
+        takes_dict(1, "key");
+        has_guards(1, "");
+        for (size_t i = 0; i < ARRAY_LENGTH(printed); i++) {
+                sample.graph->signature.guards[0] = text("L['d'][%s].size()[0] > 2", printed[i]);
+                cr_assert_eq(guards_check(sample.graph), STATUS_UNSUPPORTED);
+                forget_guards(sample.graph);
+        }
+}

@@ -5,7 +5,6 @@
 // placeholders and results. An erased argument leaves the structure, and guards on it are dropped;
 // guards on what moved within a list name it by its placeholder. A new one is a keyword argument
 // behind all others, so leaves keep the order of the placeholders.
-#include <ctype.h>
 #include <string.h>
 #include "core/base/limits.h"
 #include "core/edit/edit_parts.h"
@@ -314,6 +313,7 @@ static Status derive_ranges(Deriving *deriving)
 typedef struct GuardMove {
         Deriving *deriving;
         GuardPaths from, to;
+        SizeWords from_words, to_words;
         Arena scratch;
         Text text;      // of the guard that is being written
         size_t n_bytes; // of those before
@@ -365,6 +365,16 @@ static Status move_path(GuardMove *move, const char *guard, size_t *out_n, bool 
         return STATUS_OK;
 }
 
+// The word that `guard` begins with. *out_stays: it is no symbol that only erased inputs gave.
+static void move_word(GuardMove *move, const char *guard, size_t *out_n, bool *out_stays)
+{
+        size_t n = size_word_length(guard);
+        *out_stays = string_map_get_n(&move->from_words.map, guard, n) == NULL ||
+                     string_map_get_n(&move->to_words.map, guard, n) != NULL;
+        text_add_n(&move->text, guard, n);
+        *out_n = n;
+}
+
 // Names of placeholders may be longer than places in lists.
 static Status check_guard_bytes(const GuardMove *move)
 {
@@ -379,15 +389,16 @@ static Status check_guard_bytes(const GuardMove *move)
 static Status move_guard(GuardMove *move, const char *guard)
 {
         Signature *to = move->deriving->to;
-        bool stays = true, in_word = false;
+        bool stays = true;
         move->text.n = 0;
         for (size_t n; *guard != '\0' && stays; guard += n) {
                 n = 1;
-                if (!in_word && guard[0] == 'L' && guard[1] == '[')
+                if (guard[0] == 'L' && guard[1] == '[')
                         TRY(move_path(move, guard, &n, &stays));
+                else if (size_word_length(guard) > 0)
+                        move_word(move, guard, &n, &stays);
                 else
                         text_add_n(&move->text, guard, n);
-                in_word = isalnum((unsigned char)guard[n - 1]) || guard[n - 1] == '_';
                 TRY(check_guard_bytes(move));
         }
         if (!stays)
@@ -403,6 +414,8 @@ static Status move_guards(GuardMove *move)
                 TRY(tree_sort_keys(deriving->arena, deriving->to->in_tree));
         TRY(guard_paths_init(&move->to, deriving->to));
         TRY(guard_paths_init(&move->from, deriving->from));
+        TRY(size_words_init(&move->to_words, deriving->to));
+        TRY(size_words_init(&move->from_words, deriving->from));
         for (uint32_t i = 0; i < deriving->from->n_guards; i++)
                 TRY(move_guard(move, deriving->from->guards[i]));
         return STATUS_OK;
@@ -421,6 +434,8 @@ static Status derive_guards(Deriving *deriving)
                 Status status = move_guards(&move);
                 guard_paths_deinit(&move.from);
                 guard_paths_deinit(&move.to);
+                size_words_deinit(&move.from_words);
+                size_words_deinit(&move.to_words);
                 arena_deinit(&move.scratch);
                 text_deinit(&move.text);
                 return status;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // bind.c: inputs against the signature, in passes: kinds and literals, shapes and symbols, ranges,
 // guards. A symbol gets its value where it stands alone or in an expression that can be solved for
-// it; everything else is then computed and compared. What cannot be computed is not checked.
+// it; everything else is then computed and compared. What cannot be computed is not checked. As in
+// PyTorch, a symbol that no size has alone may be a fraction (9 for "8*s0", if nothing else needs
+// whole numbers), which only linear expressions take.
 #include "core/eval/bind.h"
 
 #include <inttypes.h>
@@ -16,10 +18,10 @@
 enum { FEW = 64 }; // symbols for which no memory is allocated
 
 typedef struct Symbol {
-        const char *name; // NULL: it is not known
-        int64_t value;
-        const Input *input; // where it was seen first
-        int dim;            // -1: the input itself (an int)
+        const char *name;     // NULL: it is not known
+        int64_t value, below; // a fraction: value / below, which is not whole; else below is 1
+        const Input *input;   // where it was seen first
+        int dim;              // -1: the input itself (an int)
 } Symbol;
 
 typedef struct Binding {
@@ -108,14 +110,15 @@ static Status set_symbol(Binding *binding, const char *name, int64_t number, con
         if (i == guards_n_names(binding->guards))
                 return fail(STATUS_INTERNAL, "the symbol %.100s has no number", name);
         dim = value.kind == VALUE_INT ? -1 : dim;
-        binding->symbols[i] = (Symbol){ .name = name, .value = number, .input = input, .dim = dim };
+        binding->symbols[i] =
+                (Symbol){ .name = name, .value = number, .below = 1, .input = input, .dim = dim };
         return STATUS_OK;
 }
 
 static bool lookup_symbol(void *context, const char *name, ExprNumber *out)
 {
         const Symbol *symbol = find_symbol(context, name);
-        if (symbol == NULL)
+        if (symbol == NULL || symbol->below != 1)
                 return false;
         *out = (ExprNumber){ .i = symbol->value };
         return true;
@@ -137,6 +140,31 @@ static Status bind_plain_symbol(Binding *binding, const char *name, const Input 
         return symbol->value == extent(value, dim) ? STATUS_OK : fail_unify(symbol, input, value);
 }
 
+static ExprNumber quotient(__int128 above, int64_t below)
+{
+        __int128 whole = above / below;
+        if (whole * below == above && whole >= INT64_MIN && whole <= INT64_MAX)
+                return (ExprNumber){ .i = (int64_t)whole };
+        return (ExprNumber){ .is_float = true, .f = (double)above / (double)below };
+}
+
+static ExprNumber value_of(const Symbol *symbol)
+{
+        return quotient(symbol->value, symbol->below);
+}
+
+// a·symbol + b where the symbol is a fraction.
+static bool evaluate_fraction(const Binding *binding, const Expr *expr, ExprNumber *out_value)
+{
+        const char *single = expr_single_symbol(expr);
+        const Symbol *symbol = single == NULL ? NULL : find_symbol(binding, single);
+        int64_t a, b;
+        if (symbol == NULL || symbol->below == 1 || !expr_linear(expr, &a, &b))
+                return false;
+        *out_value = quotient((__int128)a * symbol->value + (__int128)b * symbol->below, symbol->below);
+        return true;
+}
+
 // A size or the subject of a range that is more than a name.
 static Status evaluate(Binding *binding, const char *text, const Expr **out_expr, ExprNumber *out_value,
                        bool *out_known)
@@ -146,7 +174,29 @@ static Status evaluate(Binding *binding, const char *text, const Expr **out_expr
                 return fail(STATUS_INTERNAL, "the expression %.100s was not parsed", text);
         TRY(work_spend(&binding->work, GUARDS_STEPS * (int64_t)expr_length(expr)));
         *out_expr = expr;
-        return expr_eval(expr, lookup_symbol, binding, out_value, out_known);
+        TRY(expr_eval(expr, lookup_symbol, binding, out_value, out_known));
+        *out_known = *out_known || evaluate_fraction(binding, expr, out_value);
+        return STATUS_OK;
+}
+
+static void add_number(ExprNumber number, char *out, size_t cap)
+{
+        if (number.is_float)
+                snprintf(out, cap, "%g", number.f);
+        else
+                snprintf(out, cap, "%" PRId64, number.i);
+}
+
+// The symbol as the fraction that the size makes of it.
+static Status set_fraction(Binding *binding, const Expr *expr, const Input *input, int dim, Value value)
+{
+        int64_t a, b, rest;
+        const char *single = expr_single_symbol(expr);
+        if (!expr_linear(expr, &a, &b) || a == 0 || !sub_i64(extent(value, dim), b, &rest))
+                return fail_shape(STATUS_SHAPE, input, value, "");
+        TRY(set_symbol(binding, single, rest, input, dim, value));
+        binding->symbols[guards_name(binding->guards, single)].below = a;
+        return STATUS_OK;
 }
 
 // An expression such as 2*s39: computed when its symbols are known, else solved for its only one.
@@ -161,9 +211,9 @@ static Status bind_expression(Binding *binding, const char *text, const Input *i
                 bool equal = wanted.is_float ? wanted.f == (double)size : wanted.i == size;
                 if (equal)
                         return STATUS_OK;
-                char tail[100];
-                snprintf(tail, sizeof(tail), ", where %.40s is %" PRId64, text,
-                         wanted.is_float ? (int64_t)wanted.f : wanted.i);
+                char tail[100], shown[32];
+                add_number(wanted, shown, sizeof(shown));
+                snprintf(tail, sizeof(tail), ", where %.40s is %s", text, shown);
                 return fail_shape(STATUS_SHAPE, input, value, tail);
         }
         const char *single = expr_single_symbol(expr);
@@ -173,7 +223,7 @@ static Status bind_expression(Binding *binding, const char *text, const Input *i
         case EXPR_SOLVED:
                 return set_symbol(binding, single, solved, input, dim, value);
         case EXPR_IMPOSSIBLE:
-                return fail_shape(STATUS_SHAPE, input, value, "");
+                return set_fraction(binding, expr, input, dim, value);
         case EXPR_UNSOLVED:
                 break;
         }
@@ -340,23 +390,33 @@ static bool is_plain(const Symbol *symbol)
         return strcmp(symbol->input->spec.size[MAX(symbol->dim, 0)].expr, symbol->name) == 0;
 }
 
-static Status fail_range(const SymbolRange *range, int64_t value, const Symbol *symbol)
+static bool is_below(ExprNumber a, int64_t b)
 {
-        char guard[160], place[120] = "";
-        bool below = value < range->min, plain = symbol != NULL && is_plain(symbol);
+        return a.is_float ? a.f < (double)b : a.i < b;
+}
+
+static bool is_above(ExprNumber a, int64_t b)
+{
+        return a.is_float ? a.f > (double)b : a.i > b;
+}
+
+static Status fail_range(const SymbolRange *range, ExprNumber value, const Symbol *symbol)
+{
+        char guard[160], place[120] = "", shown[32];
+        bool below = is_below(value, range->min), plain = symbol != NULL && is_plain(symbol);
         int64_t bound = below ? range->min : range->max;
         const char *name = plain ? input_name(symbol->input) : range->symbol;
         if (plain && symbol->dim >= 0)
                 snprintf(place, sizeof(place), ".size()[%d]", symbol->dim);
         snprintf(guard, sizeof(guard), "%.80s%s %s %" PRId64, name, place, below ? ">=" : "<=", bound);
+        add_number(value, shown, sizeof(shown));
         Status status = !plain || symbol->dim < 0
-                                ? fail(STATUS_GUARD,
-                                       "%.80s is %" PRId64 "; the graph was exported for %s %s %" PRId64,
-                                       name, value, range->symbol, below ? ">=" : "<=", bound)
+                                ? fail(STATUS_GUARD, "%.80s is %s; the graph was exported for %s %s %" PRId64,
+                                       name, shown, range->symbol, below ? ">=" : "<=", bound)
                                 : fail(STATUS_GUARD,
-                                       "input \"%.80s\" has size %" PRId64
-                                       " in dimension %d (%s); the graph was exported for %s %s %" PRId64,
-                                       name, value, symbol->dim, range->symbol, range->symbol,
+                                       "input \"%.80s\" has size %s in dimension %d (%s); the graph was "
+                                       "exported for %s %s %" PRId64,
+                                       name, shown, symbol->dim, range->symbol, range->symbol,
                                        below ? ">=" : "<=", bound);
         failure_detail(status, "guard", guard);
         return symbol == NULL ? status : at_input(status, symbol->input);
@@ -371,16 +431,15 @@ static Status check_ranges(Binding *binding)
                 ExprNumber value = { 0 };
                 bool known = symbol != NULL;
                 if (known) {
-                        value.i = symbol->value;
+                        value = value_of(symbol);
                 } else if (!expr_is_name(range->symbol)) {
                         const Expr *expr;
                         TRY(evaluate(binding, range->symbol, &expr, &value, &known));
                 }
                 // As in PyTorch, a lower bound that only says "0 and 1 are special" is not
                 // enforced.
-                if (known && !value.is_float &&
-                    ((range->min > 2 && value.i < range->min) || value.i > range->max))
-                        return fail_range(range, value.i, symbol);
+                if (known && ((range->min > 2 && is_below(value, range->min)) || is_above(value, range->max)))
+                        return fail_range(range, value, symbol);
         }
         return STATUS_OK;
 }

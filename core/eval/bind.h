@@ -2,7 +2,8 @@
 // Binding: flat user inputs against the signature, before any node runs. Count, kinds, literals,
 // ranks, static sizes, symbols, ranges and guards, in this order; dtypes are the operators'
 // business, as in PyTorch. Symbols are unified across inputs; a size "2*s39" is solved for its
-// symbol.
+// symbol, which then may be a fraction: PyTorch checks sizes against each other and against ranges,
+// not whether they are multiples.
 #pragma once
 #include "core/graph/graph.h"
 #include "core/kernels/run_context.h"

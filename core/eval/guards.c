@@ -3,7 +3,6 @@
 // graph. Threads that come at once make equal ones, and one of them stays.
 #include "core/eval/guards.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,16 +115,11 @@ static Status make_size(GuardsMaker *maker, const char *text)
         return spend(maker, text);
 }
 
-static int n_sizes(const Input *input)
-{
-        return MAX(input->spec.rank, input->value_kind == VALUE_INT ? 1 : 0);
-}
-
 static Status make_sizes(GuardsMaker *maker, const Signature *signature)
 {
         for (uint32_t i = 0; i < signature->n_inputs; i++) {
                 const Input *input = &signature->inputs[i];
-                for (int d = 0; d < n_sizes(input); d++)
+                for (int d = 0; d < input_n_sizes(input); d++)
                         if (input->spec.size[d].expr != NULL)
                                 TRY(make_size(maker, input->spec.size[d].expr));
         }
@@ -256,7 +250,7 @@ size_t guards_footprint(const Signature *signature)
                 sum += expr_footprint(signature->ranges[i].symbol);
         for (uint32_t i = 0; i < signature->n_inputs; i++) {
                 const Input *input = &signature->inputs[i];
-                for (int d = 0; d < n_sizes(input); d++)
+                for (int d = 0; d < input_n_sizes(input); d++)
                         if (input->spec.size[d].expr != NULL)
                                 sum += expr_footprint(input->spec.size[d].expr);
         }
@@ -264,45 +258,11 @@ size_t guards_footprint(const Signature *signature)
 }
 
 // ---- at upload ----
-static bool is_of_word(char c)
-{
-        return isalnum((unsigned char)c) || c == '_';
-}
-
 // What symbols are checked against: the inputs, and the words of the shapes.
 typedef struct GuardsCheck {
         const Guards *guards;
-        StringMap words;
-        Arena arena; // their texts
+        SizeWords words;
 } GuardsCheck;
-
-static Status add_words(GuardsCheck *check, const char *expr)
-{
-        for (const char *at = expr; *at != '\0';) {
-                size_t n = 0;
-                while (is_of_word(at[n]))
-                        n++;
-                if (n > 0 && string_map_get_n(&check->words, at, n) == NULL) {
-                        char *word = arena_text(&check->arena, at, n);
-                        if (word == NULL)
-                                return fail_memory();
-                        TRY(string_map_set(&check->words, word, word, NULL));
-                }
-                at += n + (n == 0);
-        }
-        return STATUS_OK;
-}
-
-static Status read_shapes(GuardsCheck *check, const Signature *signature)
-{
-        for (uint32_t i = 0; i < signature->n_inputs; i++) {
-                const TensorSpec *spec = &signature->inputs[i].spec;
-                for (int d = 0; d < n_sizes(&signature->inputs[i]); d++)
-                        if (spec->size[d].expr != NULL)
-                                TRY(add_words(check, spec->size[d].expr));
-        }
-        return STATUS_OK;
-}
 
 // Whether an input will give the symbol a number.
 static bool leads_somewhere(const void *context, const char *symbol)
@@ -311,16 +271,17 @@ static bool leads_somewhere(const void *context, const char *symbol)
         const GuardPlace *place = string_map_get(&check->guards->places, symbol);
         const Input *input = place->input;
         if (input == NULL)
-                return string_map_get(&check->words, symbol) != NULL;
+                return string_map_get(&check->words.map, symbol) != NULL;
         if (place->dim == GUARD_WHOLE)
                 return input->value_kind != VALUE_TENSOR;
-        return place->dim >= 0 && (input->value_kind == VALUE_NONE ||
-                                   (input->value_kind == VALUE_TENSOR && place->dim < input->spec.rank));
+        return place->dim >= 0 &&
+               (input->value_kind == VALUE_NONE || (input->value_kind == VALUE_TENSOR &&
+                                                    (input->spec.rank < 0 || place->dim < input->spec.rank)));
 }
 
 static Status check_all(GuardsCheck *check, const Signature *signature)
 {
-        TRY(read_shapes(check, signature));
+        TRY(size_words_init(&check->words, signature));
         for (uint32_t i = 0; i < signature->n_guards; i++) {
                 const char *unknown = expr_unknown(check->guards->exprs[i], leads_somewhere, check);
                 if (unknown != NULL) {
@@ -338,10 +299,8 @@ Status guards_check(const Graph *graph)
         TRY(guards_of(graph, NULL, &check.guards));
         if (graph->signature.n_guards == 0)
                 return STATUS_OK;
-        arena_init(&check.arena, 0);
         Status status = check_all(&check, &graph->signature);
-        string_map_deinit(&check.words);
-        arena_deinit(&check.arena);
+        size_words_deinit(&check.words);
         return status;
 }
 
@@ -350,6 +309,7 @@ typedef struct GuardInputs {
         const Guards *guards;
         ValueSpan user;
         GuardSymbols symbols;
+        bool lacking; // a value has not what a guard speaks of
 } GuardInputs;
 
 static bool number_of(Value value, ExprNumber *out)
@@ -363,17 +323,18 @@ static bool number_of(Value value, ExprNumber *out)
 
 static bool lookup_guard(void *context, const char *symbol, ExprNumber *out)
 {
-        const GuardInputs *inputs = context;
+        GuardInputs *inputs = context;
         const GuardPlace *place = string_map_get(&inputs->guards->places, symbol);
         if (place->input == NULL)
                 return inputs->symbols.lookup(inputs->symbols.context, symbol, out);
         Value value = inputs->user.items[place->leaf];
-        if (place->dim == GUARD_WHOLE)
-                return number_of(value, out);
-        if (value.kind != VALUE_TENSOR || place->dim < 0 || place->dim >= value.tensor->meta.rank)
-                return false;
-        *out = (ExprNumber){ .i = value.tensor->meta.size[place->dim] };
-        return true;
+        bool known = place->dim == GUARD_WHOLE ? number_of(value, out)
+                                               : value.kind == VALUE_TENSOR && place->dim >= 0 &&
+                                                         place->dim < value.tensor->meta.rank;
+        if (known && place->dim != GUARD_WHOLE)
+                *out = (ExprNumber){ .i = value.tensor->meta.size[place->dim] };
+        inputs->lacking = inputs->lacking || (!known && value.kind != VALUE_ABSENT);
+        return known;
 }
 
 // L['x'].size()[0] <= 64 -> x.size()[0] <= 64, as PyTorch prints it.
@@ -397,13 +358,13 @@ static void shown_guard(const char *guard, char *out, size_t cap)
 Status guards_hold(const Guards *guards, const Signature *signature, ValueSpan user, GuardSymbols symbols,
                    Work *work)
 {
-        GuardInputs inputs = { guards, user, symbols };
+        GuardInputs inputs = { guards, user, symbols, false };
         for (uint32_t i = 0; i < signature->n_guards; i++) {
                 ExprNumber value = { 0 };
                 bool known = false;
                 TRY(work_spend(work, GUARDS_STEPS * (int64_t)expr_length(guards->exprs[i])));
                 TRY(expr_eval(guards->exprs[i], lookup_guard, &inputs, &value, &known));
-                if (!known || (value.is_float ? value.f != 0 : value.i != 0))
+                if (known ? (value.is_float ? value.f != 0 : value.i != 0) : !inputs.lacking)
                         continue;
                 char shown[FAILURE_DETAIL_MAX];
                 shown_guard(signature->guards[i], shown, sizeof(shown));

@@ -36,6 +36,7 @@ typedef struct GuardSymbols {
 enum { GUARDS_STEPS = 64 }; // of `work`, for an operation
 
 // `user` as for bind_inputs, literals filled in or VALUE_ABSENT. STATUS_GUARD shows a guard that
-// does not hold, as PyTorch prints it. A guard on what is absent holds.
+// does not hold, as PyTorch prints it. A guard on what is absent holds; one on a dimension that a
+// tensor has not does not.
 Status guards_hold(const Guards *guards, const Signature *signature, ValueSpan user, GuardSymbols symbols,
                    Work *work);

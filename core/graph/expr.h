@@ -33,6 +33,8 @@ const char *expr_unknown(const Expr *expr, bool (*knows)(const void *context, co
 // Calls visit on each symbol, with repeats. Stops at the first failure.
 Status expr_visit_symbols(const Expr *expr, Status (*visit)(void *context, const char *symbol),
                           void *context);
+// Whether it is a·symbol + b of its single symbol, in numbers of 64 bits; b alone where a is 0.
+bool expr_linear(const Expr *expr, int64_t *out_a, int64_t *out_b);
 // Solves expr(symbol) == value for its single symbol, where expr is linear in it. EXPR_UNSOLVED: it
 // is not, or numbers are too large; EXPR_IMPOSSIBLE: no whole number solves it.
 typedef enum ExprSolution { EXPR_SOLVED, EXPR_IMPOSSIBLE, EXPR_UNSOLVED } ExprSolution;

@@ -365,30 +365,39 @@ static bool apply_linear(const ExprOp *op, const Linear *args, Linear *out)
         return true;
 }
 
-ExprSolution expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value)
+bool expr_linear(const Expr *expr, int64_t *out_a, int64_t *out_b)
 {
         if (expr->symbol == NULL)
-                return EXPR_UNSOLVED;
+                return false;
         _cleanup_(freep) Linear *stack = new_array(expr->n_stack, sizeof(*stack));
         uint32_t n = 0;
         for (uint32_t i = 0; stack != NULL && i < expr->n_ops; i++) {
                 const ExprOp *op = &expr->ops[i];
                 Linear result = { .a = op->code == EXPR_SYMBOL, .b = op->number.i };
                 if (op->code == EXPR_NUMBER && op->number.is_float)
-                        return EXPR_UNSOLVED;
+                        return false;
                 n -= op->n_args;
                 if (op->code != EXPR_NUMBER && op->code != EXPR_SYMBOL &&
                     !apply_linear(op, stack + n, &result))
-                        return EXPR_UNSOLVED;
+                        return false;
                 stack[n++] = result;
         }
-        int64_t rest;
-        if (stack == NULL || !sub_i64(value, stack[0].b, &rest) || (rest == INT64_MIN && stack[0].a == -1))
+        if (stack == NULL)
+                return false;
+        *out_a = stack[0].a;
+        *out_b = stack[0].b;
+        return true;
+}
+
+ExprSolution expr_solve(const Expr *expr, int64_t value, int64_t *out_symbol_value)
+{
+        int64_t a, b, rest;
+        if (!expr_linear(expr, &a, &b) || !sub_i64(value, b, &rest) || (rest == INT64_MIN && a == -1))
                 return EXPR_UNSOLVED;
-        if (stack[0].a == 0)
+        if (a == 0)
                 return rest == 0 ? EXPR_UNSOLVED : EXPR_IMPOSSIBLE;
-        if (rest % stack[0].a != 0)
+        if (rest % a != 0)
                 return EXPR_IMPOSSIBLE;
-        *out_symbol_value = rest / stack[0].a;
+        *out_symbol_value = rest / a;
         return EXPR_SOLVED;
 }

@@ -149,6 +149,55 @@ static Status find_argument(GuardPaths *paths, Path *path, bool *out_found)
         return STATUS_OK;
 }
 
+// ---- symbols of sizes ----
+size_t size_word_length(const char *text)
+{
+        size_t n = 0;
+        while (isalnum((unsigned char)text[n]) || text[n] == '_')
+                n++;
+        return n;
+}
+
+static Status add_words(SizeWords *words, const char *expr)
+{
+        for (const char *at = expr; *at != '\0';) {
+                size_t n = size_word_length(at);
+                bool symbol = n > 0 && !isdigit((unsigned char)*at) && at[n] != '(';
+                if (symbol && string_map_get_n(&words->map, at, n) == NULL) {
+                        char *word = arena_text(&words->texts, at, n);
+                        if (word == NULL)
+                                return fail_memory();
+                        TRY(string_map_set(&words->map, word, word, NULL));
+                }
+                at += n + (n == 0);
+        }
+        return STATUS_OK;
+}
+
+int input_n_sizes(const Input *input)
+{
+        return MAX(input->spec.rank, input->value_kind == VALUE_INT ? 1 : 0);
+}
+
+Status size_words_init(SizeWords *words, const Signature *signature)
+{
+        *words = (SizeWords){ .map = { 0 } };
+        arena_init(&words->texts, 0);
+        for (uint32_t i = 0; i < signature->n_inputs; i++) {
+                const Input *input = &signature->inputs[i];
+                for (int d = 0; d < input_n_sizes(input); d++)
+                        if (input->spec.size[d].expr != NULL)
+                                TRY(add_words(words, input->spec.size[d].expr));
+        }
+        return STATUS_OK;
+}
+
+void size_words_deinit(SizeWords *words)
+{
+        string_map_deinit(&words->map);
+        arena_deinit(&words->texts);
+}
+
 // ---- containers ----
 static bool enter_child(Path *path, uint32_t index)
 {

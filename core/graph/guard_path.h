@@ -35,3 +35,14 @@ typedef struct GuardPaths {
 Status guard_paths_init(GuardPaths *paths, const Signature *signature);
 void guard_paths_deinit(GuardPaths *paths);
 Status guard_paths_find(GuardPaths *paths, const char *symbol, GuardPlace *out_place);
+
+int input_n_sizes(const Input *input); // a symbolic int has one
+
+// The symbols that stand in sizes of the inputs.
+typedef struct SizeWords {
+        StringMap map;
+        Arena texts;
+} SizeWords;
+Status size_words_init(SizeWords *words, const Signature *signature);
+void size_words_deinit(SizeWords *words);  // also after a failure, and of one that is all zero
+size_t size_word_length(const char *text); // of the word that it begins with, 0: with none

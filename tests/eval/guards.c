@@ -309,3 +309,19 @@ Test(guards, escapes_that_python_does_not_write_lead_nowhere)
                 forget_guards(sample.graph);
         }
 }
+
+Test(guards, of_tensors_of_any_rank_hold_if_there_is_such_a_dimension)
+{
+        takes_dict(1, "key_%u");
+        has_guards(1, "L['d']['key_%u'].size()[1] > 2");
+        cr_assert_eq(guards_check(sample.graph), STATUS_UNSUPPORTED);
+        forget_guards(sample.graph);
+        sample.graph->signature.inputs[0].spec = (TensorSpec){ .dtype = DTYPE_NONE, .rank = -1 };
+        must(guards_check(sample.graph));
+        Value one = F32(&sample, SIZES(3), NULL), two = F32(&sample, SIZES(1, 2), NULL),
+              three = F32(&sample, SIZES(1, 3), NULL), out;
+        cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ &one, 1 }, NULL, &out), STATUS_GUARD);
+        cr_assert_eq(bind_inputs(sample.graph, (ValueSpan){ &two, 1 }, NULL, &out), STATUS_GUARD);
+        must(bind_inputs(sample.graph, (ValueSpan){ &three, 1 }, NULL, &out));
+        keep(&sample, out);
+}

@@ -54,6 +54,7 @@ struct Job {
         Ticket ticket; // for whatever the step waits for
         int64_t received_ns;
         int64_t began_ns; // the step it is in
+        bool has_timing;  // the reply has its header
         int64_t step_ns[STEP_COUNT];
         int64_t queue_ns;
         // When a run must be answered (clock_ns()); 0: never; DEADLINE_ANSWERED: it was, by the

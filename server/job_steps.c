@@ -29,6 +29,8 @@ static Status step_envelope(const Drive *drive, Next *next)
         if (route_has(job->call.route, BRINGS_GRAPH)) {
                 // other jobs hold only the packed body while they wait for their graph
                 TRY(call_inflate(&job->call));
+                job->run.task.received_ns = job->received_ns;
+                job->run.task.ctx.deadline_ns = job_deadline(job);
                 return run_take_graph(&job->context, &job->call, &job->run);
         }
         if (route_has(job->call.route, NEEDS_SESSION))
@@ -384,8 +386,9 @@ static char *add_duration(char *at, const char *name, int64_t ns)
 void job_add_timing(Job *job)
 {
         const int64_t *ns = job->step_ns;
-        if (!job->is_run)
+        if (!job->is_run || job->has_timing)
                 return;
+        job->has_timing = true;
         char *at = api_reply_header_room(&job->reply, "Server-Timing");
         if (at == NULL)
                 return;

@@ -439,15 +439,22 @@ static Status finish(FxReader *reader, Graph *graph)
         return graph_finish(graph);
 }
 
+static Status poll_run(const void *context)
+{
+        return run_poll(context);
+}
+
 static Status read_document(FxReader *reader, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         TRY(json_open(reader->text, reader->n, (int)limits.max_json_depth_model, limits.max_json_values,
                       &reader->scratch, &reader->json));
+        json_set_poll(reader->json, poll_run, reader->poll);
         TRY(fx_read_graph(reader, &graph));
         TRY(json_finish(reader->json));
         TRY(fx_check_size(reader));
         TRY(fx_complete_state(reader, graph));
+        TRY(run_poll(reader->poll));
         TRY(finish(reader, graph));
         *out_graph = take_ptr(graph);
         return STATUS_OK;
@@ -470,7 +477,13 @@ void fx_put_in_front(const char *place)
 
 Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Graph **out_graph)
 {
-        FxReader reader = { .text = text, .n = n, .source = state };
+        return fx_json_read_within(text, n, state, NULL, out_graph);
+}
+
+Status fx_json_read_within(const char *text, size_t n, const FxStateSource *state, const RunContext *poll,
+                           Graph **out_graph)
+{
+        FxReader reader = { .text = text, .n = n, .source = state, .poll = poll };
         arena_init(&reader.scratch, 0);
         Status status = read_document(&reader, out_graph);
         if (status != STATUS_OK)

@@ -3,6 +3,7 @@
 #pragma once
 #include "core/base/text.h"
 #include "core/graph/graph.h"
+#include "core/kernels/run_context.h"
 
 // Weights that come apart from the document, by full dotted path ("linear.weight"; for a child
 // graph its module's path in front).
@@ -18,6 +19,9 @@ typedef struct FxStateSource {
 // STATUS_TOO_LARGE ... and name node and field. Missing weights are not a failure here: resolving
 // targets lists them all at once. Any thread.
 Status fx_json_read(const char *text, size_t n, const FxStateSource *state, Graph **out_graph);
+// The same within a run: STATUS_CANCELLED, STATUS_DEADLINE. `poll` may be NULL.
+Status fx_json_read_within(const char *text, size_t n, const FxStateSource *state, const RunContext *poll,
+                           Graph **out_graph);
 
 // Writes a document that fx_json_read accepts. Without `with_data` tensors are given by dtype and
 // shape only.

@@ -51,7 +51,8 @@ typedef struct FxReader {
         const char *text; // the document
         size_t n;
         JsonReader *json;
-        Arena scratch; // decoded strings; dies with the reading
+        Arena scratch;          // decoded strings; dies with the reading
+        const RunContext *poll; // may be NULL
         const FxStateSource *source;
         FxEntry *entries; // of all graphs, in the document's order
         uint32_t n_entries, entries_capacity;

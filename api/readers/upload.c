@@ -222,16 +222,17 @@ static Status check_json_size(const UploadPart *graph)
                     graph->bytes->n_bytes, (long long)limits.max_upload_in_memory);
 }
 
-static Status decode_json(const UploadPart *graph, const UploadPart *weights, Graph **out_graph)
+static Status decode_json(const UploadPart *graph, const UploadPart *weights, const RunContext *poll,
+                          Graph **out_graph)
 {
+        const char *text = (const char *)graph->bytes->data;
         TRY(check_json_size(graph));
         if (weights == NULL)
-                return fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, NULL, out_graph);
+                return fx_json_read_within(text, graph->bytes->n_bytes, NULL, poll, out_graph);
         Safetensors file;
         TRY(safetensors_read_pieces(span_of(weights->bytes), weights->bytes, weights->pieces, &file));
         FxStateSource source = { .each = visit_state, .context = &file };
-        Status status =
-                fx_json_read((const char *)graph->bytes->data, graph->bytes->n_bytes, &source, out_graph);
+        Status status = fx_json_read_within(text, graph->bytes->n_bytes, &source, poll, out_graph);
         safetensors_deinit(&file);
         return status;
 }
@@ -244,7 +245,8 @@ static const UploadPart *part_named(const UploadPart *parts, uint32_t n_parts, c
         return NULL;
 }
 
-static Status decode(const UploadPart *parts, uint32_t n_parts, const char *model, Graph **out_graph)
+static Status decode(const UploadPart *parts, uint32_t n_parts, const char *model, const RunContext *poll,
+                     Graph **out_graph)
 {
         const UploadPart *graph = part_named(parts, n_parts, "");
         graph = graph != NULL ? graph : part_named(parts, n_parts, "graph");
@@ -257,7 +259,7 @@ static Status decode(const UploadPart *parts, uint32_t n_parts, const char *mode
         if (model != NULL)
                 return fail(STATUS_VALUE,
                             "?model= picks one of several models in a .pt2 archive; FX JSON holds one graph");
-        return decode_json(graph, part_named(parts, n_parts, "weights"), out_graph);
+        return decode_json(graph, part_named(parts, n_parts, "weights"), poll, out_graph);
 }
 
 static Status resolve(Graph *graph, bool strict)
@@ -273,8 +275,15 @@ static Status resolve(Graph *graph, bool strict)
 Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
                      Graph **out_graph)
 {
+        return upload_decode_within(parts, n_parts, model, strict, NULL, out_graph);
+}
+
+Status upload_decode_within(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
+                            const RunContext *poll, Graph **out_graph)
+{
         _cleanup_(graph_unrefp) Graph *graph = NULL;
-        TRY(decode(parts, n_parts, model, &graph));
+        TRY(decode(parts, n_parts, model, poll, &graph));
+        TRY(run_poll(poll));
         TRY(resolve(graph, strict));
         *out_graph = take_ptr(graph);
         return STATUS_OK;

@@ -32,8 +32,11 @@ void upload_mark_local(Upload *upload);
 // list when `strict`. Not strict (printing): resolves as much as possible.
 Status upload_decode(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
                      Graph **out_graph);
-// The same, and it can run: when an upload is collected for the store, upload_decode's weights lie
-// wherever they do in the body. Here they lie as their types want it.
+// The same within a run: STATUS_CANCELLED, STATUS_DEADLINE. `poll` may be NULL.
+Status upload_decode_within(const UploadPart *parts, uint32_t n_parts, const char *model, bool strict,
+                            const RunContext *poll, Graph **out_graph);
+// upload_decode, and it can run: when an upload is collected for the store, upload_decode's weights
+// lie wherever they do in the body. Here they lie as their types want it.
 Status upload_decode_to_run(const Upload *upload, const char *model, bool strict, Graph **out_graph);
 // The GraphLoader of engine_open.
 extern const GraphLoader upload_loader;

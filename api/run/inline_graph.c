@@ -55,16 +55,39 @@ static Status take_graph(const ApiContext *context, ByteSpan graph, ByteSpan wei
         TRY(add_part(&parts, weights.data == NULL ? "" : "graph", graph));
         if (weights.data != NULL)
                 TRY(add_part(&parts, "weights", weights));
-        TRY(upload_decode(parts.parts, parts.n, NULL, true, &run->task.graph));
+        TRY(run_poll(&run->task.ctx));
+        TRY(upload_decode_within(parts.parts, parts.n, NULL, true, &run->task.ctx, &run->task.graph));
         return engine_cache_graph(context->engine, &key, run->task.graph);
 }
 
 // ---- JSON ----
-static Status find_graph_member(JsonReader *reader, const char **out_text, size_t *out_n)
+static Status poll_run(const void *context)
+{
+        return run_poll(context);
+}
+
+// A deadline in the body holds for reading the graph as well. Whether it is a good one is said when
+// the other members are read.
+static Status read_deadline(JsonReader *reader, RunCall *run)
+{
+        NumberKind kind;
+        int64_t ms;
+        double number;
+        if (json_peek(reader) != JSON_NUMBER)
+                return json_skip(reader);
+        TRY(json_read_number(reader, &kind, &ms, &number));
+        if (kind == NUMBER_INT && ms > 0 && ms <= limits.run_deadline_ms)
+                run->task.ctx.deadline_ns =
+                        MIN(run->task.ctx.deadline_ns, run->task.received_ns + ms * 1000000);
+        return STATUS_OK;
+}
+
+static Status find_graph_member(JsonReader *reader, RunCall *run, const char **out_text, size_t *out_n)
 {
         const char *key;
         bool more;
         *out_text = NULL;
+        json_set_poll(reader, poll_run, &run->task.ctx);
         TRY(json_enter_object(reader));
         for (;;) {
                 TRY(json_next_key(reader, &key, &more));
@@ -73,6 +96,8 @@ static Status find_graph_member(JsonReader *reader, const char **out_text, size_
                 json_cap_values(reader, strcmp(key, "graph") == 0 ? limits.max_json_values : 0);
                 if (strcmp(key, "graph") == 0)
                         TRY(json_read_raw(reader, out_text, out_n));
+                else if (strcmp(key, "deadline_ms") == 0)
+                        TRY(read_deadline(reader, run));
                 else
                         TRY(json_skip(reader));
         }
@@ -101,7 +126,7 @@ Status json_take_graph(const ApiContext *context, RunCall *run)
                 status =
                         json_open(body, bytes->n_bytes, (int)limits.max_json_depth_model, 0, &arena, &reader);
         if (status == STATUS_OK)
-                status = find_graph_member(reader, &text, &n);
+                status = find_graph_member(reader, run, &text, &n);
         if (status == STATUS_OK)
                 status = take_graph(context, (ByteSpan){ (const uint8_t *)text, n }, (ByteSpan){ NULL, 0 },
                                     run);

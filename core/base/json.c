@@ -34,7 +34,7 @@ Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, 
         JsonReader *reader = calloc(1, sizeof(*reader));
         if (reader == NULL)
                 return fail_memory();
-        reader->text = reader->at = n == 0 ? "" : text;
+        reader->text = reader->at = reader->polled = n == 0 ? "" : text;
         reader->end = reader->text + n;
         reader->arena = arena;
         reader->max_depth = max_depth;
@@ -160,6 +160,19 @@ Status json_enter_array(JsonReader *reader)
         return enter(reader, '[');
 }
 
+void json_set_poll(JsonReader *reader, Status (*poll)(const void *context), const void *context)
+{
+        reader->poll = poll;
+        reader->poll_context = context;
+        reader->polled = reader->at;
+}
+
+static Status poll_now(JsonReader *reader)
+{
+        reader->polled = reader->at;
+        return reader->poll == NULL ? STATUS_OK : reader->poll(reader->poll_context);
+}
+
 // Moves to the next member: consumes the comma, or the closing bracket and with it the container.
 static Status next(JsonReader *reader, char kind, char close, bool *out_more)
 {
@@ -167,6 +180,9 @@ static Status next(JsonReader *reader, char kind, char close, bool *out_more)
         if (top->kind != kind)
                 return fail(STATUS_INTERNAL, "json: next was called outside of its container");
         json_space(reader);
+        enum { BYTES_PER_POLL = 1 << 16 };
+        if (__builtin_expect(reader->at - reader->polled > BYTES_PER_POLL, 0))
+                TRY(poll_now(reader));
         if (top->state == JSON_AT_VALUE) {
                 *out_more = true;
                 return STATUS_OK;

@@ -29,6 +29,9 @@ typedef struct JsonReader JsonReader;
 Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, Arena *arena,
                  JsonReader **out_reader);
 JsonReader *json_close(JsonReader *reader); // NULL-safe, returns NULL
+// Asked between values, about every 64 KiB: a failure of `poll` ends reading. `context` outlives
+// the reader.
+void json_set_poll(JsonReader *reader, Status (*poll)(const void *context), const void *context);
 DEFINE_CLEANUP(JsonReader, json_close)
 
 // Type of the next value, without consuming it. JSON_BAD: no value starts here; the next read

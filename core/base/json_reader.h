@@ -25,7 +25,10 @@ typedef struct JsonKey {
 
 struct JsonReader {
         const char *text, *end;
-        const char *at; // next byte
+        const char *at;                      // next byte
+        const char *polled;                  // where poll was asked last
+        Status (*poll)(const void *context); // NULL: nobody is
+        const void *poll_context;
         Arena *arena;
         int max_depth, depth;
         int64_t max_values, n_values;

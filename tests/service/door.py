@@ -668,6 +668,25 @@ def nothing(binary):
         server.clean_up()
 
 
+# A graph that comes along with a deadline is given up before its end, where it is wrong.
+def deadlines(binary):
+    server = Server(binary, ["--data", "none", "--quiet"]).start()
+    try:
+        nodes = b'{"op": "placeholder", "target": "x", "name": "x"}, ' * 50000
+        graph = b'"graph": {"format": "fx/1", "nodes": [' + nodes + b'{"op": "none"}]}'
+        for path, before, status in (("/v1/run", b"", 400), ("/v1/run?deadline_ms=1", b"", 504),
+                                     ("/v1/run", b'"deadline_ms": 1, ', 504),
+                                     ("/v1/run?deadline_ms=0", b"", 400),
+                                     ("/v1/run", b'"deadline_ms": 0.5, ', 400)):
+            reply = server.call("POST", path, b"{" + before + graph + b', "inputs": {"x": [1.0]}}')
+            expect(reply.status, status, f"a wrong graph of {len(graph)} bytes to {path} {before!r}")
+            times = sum(key == "Server-Timing" for key, _ in reply.headers)
+            expect(times <= 1, True, f"one Server-Timing, not {times}")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
 def main():
     if len(sys.argv) != 2:
         print("usage: door.py FXSERVE")
@@ -681,7 +700,7 @@ def main():
                         ("clients that leave", leaving), ("clients that do not read", slow_reader),
                         ("on the loop thread or on a worker", here_or_there),
                         ("guards that take long are not checked on the loop thread", guards_elsewhere),
-                        ("much of nothing", nothing)):
+                        ("much of nothing", nothing), ("deadlines of graphs that come along", deadlines)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

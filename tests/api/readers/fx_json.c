@@ -385,3 +385,21 @@ Test(fx_json, truncation_at_every_byte_is_refused_cleanly)
                 free(cut);
         }
 }
+
+Test(fx_json, reading_stops_when_nobody_waits_for_it)
+{
+        RunContext poll;
+        run_context_init(&poll);
+        char *text = repeat("{\"nodes\": [" X ", ", "                                ", 4000,
+                            OUTPUT("null") ", {\"op\": \"none\"}]}");
+        Graph *graph = NULL;
+        atomic_store(&poll.cancelled, 1);
+        cr_assert_eq(fx_json_read_within(text, strlen(text), NULL, &poll, &graph), STATUS_CANCELLED);
+        atomic_store(&poll.cancelled, 0);
+        poll.deadline_ns = 1;
+        cr_assert_eq(fx_json_read_within(text, strlen(text), NULL, &poll, &graph), STATUS_DEADLINE);
+        poll.deadline_ns = 0;
+        cr_assert_neq(fx_json_read_within(text, strlen(text), NULL, &poll, &graph), STATUS_OK);
+        cr_assert_eq(status_class(failure_current()->status), STATUS_CLASS_CALLER);
+        free(text);
+}

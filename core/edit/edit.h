@@ -178,6 +178,8 @@ Status edit_add_written(Edit *edit, OutputKind kind, const char *target, Node *v
 // `index` counts the results as the output node holds them, without the written buffers and inputs
 // of an export.
 Status edit_remove_output(Edit *edit, uint32_t index);
+// The results of an export are these nodes. What it writes to state and inputs stays.
+Status edit_set_outputs(Edit *edit, Node *const *nodes, uint32_t n);
 
 // ---- shapes ----
 // What is known of the node's result, copied. It is dropped when the node, or one that it reads,

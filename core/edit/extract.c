@@ -54,19 +54,6 @@ static Status list_of(Node *const *nodes, uint32_t n, Value *out_list)
         return STATUS_OK;
 }
 
-// An export tells its results apart, so they go and come one by one.
-static Status set_export_results(Edit *edit, Node *const *outputs, uint32_t n)
-{
-        uint32_t n_old = 0;
-        for (uint32_t i = 0; i < edit->n_outputs; i++)
-                n_old += edit->outputs[i].kind == OUTPUT_USER;
-        while (n_old-- > 0)
-                TRY(edit_remove_output(edit, n_old));
-        for (uint32_t i = 0; i < n; i++)
-                TRY(edit_add_output(edit, (Value){ .kind = VALUE_NODE, .node = outputs[i] }));
-        return STATUS_OK;
-}
-
 static Status set_results(Edit *edit, Node *const *outputs, uint32_t n)
 {
         Node *output = edit_output(edit);
@@ -74,7 +61,7 @@ static Status set_results(Edit *edit, Node *const *outputs, uint32_t n)
         if (output == NULL)
                 return fail(STATUS_LINT, "the graph has no output node as its last node");
         if (edit->base->signature.outputs != NULL)
-                return set_export_results(edit, outputs, n);
+                return edit_set_outputs(edit, outputs, n);
         TRY(seq_new(1, &args));
         Value all = value_seq_take(VALUE_TUPLE, args);
         Status status = list_of(outputs, n, &args->items[0]);

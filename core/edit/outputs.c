@@ -76,6 +76,30 @@ Status edit_add_written(Edit *edit, OutputKind kind, const char *target, Node *v
         return set_result(edit, output, value_seq_take(old.kind, items));
 }
 
+// An export tells its results apart: what it writes stays, in front.
+Status edit_set_outputs(Edit *edit, Node *const *nodes, uint32_t n)
+{
+        Node *output;
+        TRY(output_of(edit, &output));
+        uint32_t n_written = count_written(edit);
+        Value old = output->args.seq->items[0];
+        if (edit->base->signature.outputs == NULL || !value_is_sequence(old) || old.seq->n != edit->n_outputs)
+                return failure_at_node(
+                        fail(STATUS_LINT, "the results of the graph are not those of the export"),
+                        output->name);
+        TRY(array_reserve(&edit->outputs, &edit->outputs_capacity, n_written + n, sizeof(*edit->outputs)));
+        Seq *items;
+        TRY(seq_new(n_written + n, &items));
+        for (uint32_t i = 0; i < n_written; i++)
+                items->items[i] = value_ref(old.seq->items[i]);
+        for (uint32_t i = n_written; i < items->n; i++) {
+                items->items[i] = (Value){ .kind = VALUE_NODE, .node = nodes[i - n_written] };
+                edit->outputs[i] = (EditOutput){ .kind = OUTPUT_USER, .leaf = NO_LEAF };
+        }
+        edit->n_outputs = items->n;
+        return set_result(edit, output, value_seq_take(old.kind, items));
+}
+
 Status edit_remove_output(Edit *edit, uint32_t index)
 {
         Node *output;

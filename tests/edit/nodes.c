@@ -5,6 +5,7 @@
 #include "core/base/limits.h"
 #include "core/edit/edit.h"
 #include "core/edit/partial.h"
+#include "core/edit/passes.h"
 #include "core/targets/targets.h"
 #include "tests/graph/make.h"
 
@@ -268,6 +269,29 @@ Test(edit_nodes, an_export_gets_and_loses_results)
         cr_expect_eq(graph->signature.out_tree->n_leaves, 1);
         cr_expect_str_eq(graph->signature.outputs[0].arg.node->name, inner);
         graph_unref(graph);
+}
+
+// Added and removed one by one, the results would be copied four billion times.
+Test(edit_nodes, an_export_gets_very_many_results_by_extraction, .timeout = 60)
+{
+        enum { MANY = 60000 };
+        Graph *base = load_export("dev_lenet");
+        for (uint32_t n = MANY; n > 0; n /= MANY) {
+                Edit *edit = edit_of(base);
+                Node *input = NULL;
+                for (Node *node = edit_first(edit); input == NULL; node = edit_next(node))
+                        input = node->op == OP_PLACEHOLDER && strcmp(node->name, "x") == 0 ? node : NULL;
+                Node **results = new_array(n, sizeof(*results));
+                for (uint32_t i = 0; i < n; i++)
+                        results[i] = edit_previous(edit_output(edit));
+                cr_assert_eq(edit_extract_subgraph(edit, &input, 1, results, n), STATUS_OK, "%s",
+                             failure_current()->message);
+                base = finished(edit);
+                cr_expect_eq(base->signature.n_outputs, n);
+                cr_expect_eq(base->signature.out_tree->n_leaves, n);
+                free(results);
+        }
+        graph_unref(base);
 }
 
 Test(edit_nodes, the_number_of_an_exports_results_changes_only_one_by_one)

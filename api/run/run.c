@@ -25,6 +25,7 @@ void run_call_deinit(RunCall *run)
         run_end_sequence(run);
         run_task_deinit(&run->task);
         string_map_deinit(&run->names);
+        string_map_deinit(&run->keywords);
         session_unref(run->session);
         for (uint32_t i = 0; run->found_called && i < run->recipe.n_called; i++) {
                 graph_version_unref(run->called[i]);

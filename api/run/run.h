@@ -42,6 +42,7 @@ typedef struct RunCall {
         bool opened, ends;     // the run begins a sequence, or is the last of one
         bool committed;        // what the run wrote is in the session
         StringMap names;       // what the task's inputs may be called; filled at the first look
+        StringMap keywords;    // names in dicts of "**kwargs"
         // for the hints of messages
         RunSent sent;
         char inputs_text[RUN_HINT_BYTES + 1]; // the JSON of "inputs" when it was a list and short, else ""

@@ -142,34 +142,52 @@ static bool takes_keywords(const RunCall *run, uint32_t leaf)
         return strncmp(run->task.user[leaf]->placeholder->target, "**", 2) == 0;
 }
 
+// Whether the dict of `leaf` holds the key.
+static bool has_keyword(const RunCall *run, uint32_t leaf, const char *key)
+{
+        const Value *held = &run->task.inputs[leaf];
+        return string_map_get(&run->keywords, key) != NULL && held->kind == VALUE_DICT &&
+               dict_get(held->dict, key) != NULL;
+}
+
+// Room for one more in a dict that nobody else holds: it is full at each power of two.
+static Status grow_dict(Value *held)
+{
+        uint32_t n = held->kind == VALUE_DICT ? held->dict->n : 0;
+        Dict *more;
+        if (n > 0 && (n & (n - 1)) != 0)
+                return STATUS_OK;
+        TRY(dict_new(MAX(1, 2 * n), &more));
+        if (n > 0) {
+                memcpy(more->items, held->dict->items, n * sizeof(more->items[0]));
+                held->dict->n = 0;
+        }
+        more->n = n;
+        value_clear(held);
+        *held = (Value){ .kind = VALUE_DICT, .dict = more };
+        return STATUS_OK;
+}
+
 // Into the dict of `leaf`, behind what it holds.
-static Status add_keyword(RunCall *run, uint32_t leaf, const char *key, Value take_value)
+static Status add_keyword(RunCall *run, uint32_t leaf, Str *take_key, Value take_value)
 {
         Value *held = &run->task.inputs[leaf];
-        const uint32_t n = held->kind == VALUE_DICT ? held->dict->n : 0;
-        Dict *dict = NULL;
         Status status = STATUS_OK;
-        if (n > 0 && dict_get(held->dict, key) != NULL)
-                status = fail(STATUS_INPUT, "input \"%.64s\" is given twice", key);
-        else if (n == MAX_STARRED)
+        if (has_keyword(run, leaf, take_key->text))
+                status = fail(STATUS_INPUT, "input \"%.64s\" is given twice", take_key->text);
+        else if (held->kind == VALUE_DICT && held->dict->n == MAX_STARRED)
                 status = fail(STATUS_TOO_LARGE, "more than %d keyword arguments", MAX_STARRED);
         else
-                status = dict_new(n + 1, &dict);
+                status = grow_dict(held);
         if (status == STATUS_OK)
-                status = str_new(key, strlen(key), &dict->items[n].key);
+                status = string_map_set(&run->keywords, take_key->text, run, NULL);
         if (status != STATUS_OK) {
                 value_clear(&take_value);
-                dict_unref(dict);
+                value_unref((Value){ .kind = VALUE_STR, .str = take_key });
                 return status;
         }
-        dict->items[n].value = take_value;
-        for (uint32_t i = 0; i < n; i++) {
-                Value name = value_ref((Value){ .kind = VALUE_STR, .str = held->dict->items[i].key });
-                dict->items[i].key = name.str;
-                dict->items[i].value = value_ref(held->dict->items[i].value);
-        }
-        value_clear(held);
-        *held = (Value){ .kind = VALUE_DICT, .dict = dict };
+        held->dict->items[held->dict->n].key = take_key;
+        held->dict->items[held->dict->n++].value = take_value;
         return STATUS_OK;
 }
 
@@ -177,11 +195,16 @@ static Status read_keyword(JsonReader *reader, uint32_t leaf, const char *key, R
 {
         Value value;
         char name[128];
-        copy_cut(name, sizeof(name), key); // the reader's text ends with the next token
-        TRY(run_check_value(reader));
-        Status status = read_kind(reader, run->task.user[leaf], run, &value);
+        Str *kept; // the reader's text ends with the next token
+        copy_cut(name, sizeof(name), key);
+        TRY(str_new(key, strlen(key), &kept));
+        Status status = run_check_value(reader);
         if (status == STATUS_OK)
-                status = add_keyword(run, leaf, name, value);
+                status = read_kind(reader, run->task.user[leaf], run, &value);
+        if (status == STATUS_OK)
+                status = add_keyword(run, leaf, kept, value);
+        else
+                value_unref((Value){ .kind = VALUE_STR, .str = kept });
         return status == STATUS_OK ? STATUS_OK : run_name_input(status, name);
 }
 

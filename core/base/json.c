@@ -31,9 +31,10 @@ Status json_open(const char *text, size_t n, int max_depth, int64_t max_values, 
         if (n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
                 return fail(STATUS_MALFORMED,
                             "line 1, column 1: the text is UTF-16; save it as UTF-8 without BOM");
-        JsonReader *reader = calloc(1, sizeof(*reader));
+        JsonReader *reader = malloc(sizeof(*reader)); // a frame is written when it is entered
         if (reader == NULL)
                 return fail_memory();
+        memset(reader, 0, offsetof(JsonReader, frames) + sizeof(reader->frames[0]));
         reader->text = reader->at = reader->polled = n == 0 ? "" : text;
         reader->end = reader->text + n;
         reader->arena = arena;

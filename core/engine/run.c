@@ -22,7 +22,9 @@ static Status read_graph(Engine *engine, const GraphVersion *version, void *out_
 
 static Status read_version(Engine *engine, GraphVersion *version, Graph **out_graph)
 {
-        return engine_read_stored(engine, version, read_graph, out_graph);
+        TRY(engine_read_stored(engine, version, read_graph, out_graph));
+        engine_recall_tune(engine, version); // before anybody finds the graph
+        return STATUS_OK;
 }
 
 typedef struct GraphLoad {
@@ -39,8 +41,6 @@ static Ticket *load(EngineWork *take_work)
         engine_mark(engine, version, status);
         if (atomic_load(&version->state) == GRAPH_STATE_DAMAGED)
                 damaged(version);
-        if (status == STATUS_OK)
-                engine_recall_tune(engine, version);
         Ticket *tickets = work_publish(take_work, status == STATUS_OK ? graph : NULL);
         if (status == STATUS_OK)
                 engine_prepare(engine, version);

@@ -309,6 +309,33 @@ def defaults(server, xs):
     expect("tolerance" not in change({"tolerance": 0}), "0 does not remove it")
 
 
+def expect_kept(server, xs, kept):
+    """What was chosen before a restart holds, and is not searched for again."""
+    for tolerance, (want, before) in kept.items():
+        got, profile = run(server, "m", xs[1], tolerance=tolerance)
+        expect(got == want and profile["tolerance"] == before["tolerance"], f"{profile['tolerance']}")
+    expect(searches(server) == 0, "it was searched for again")
+
+
+def compare_first(server):
+    """A comparison is the first to read the graph."""
+    body = {"a": {"graph": "m"}, "b": {"graph": "m"}, "inputs": {"x": samples_of(1)}}
+    reply = server.call("POST", "/v1/compare", json.dumps(body).encode())
+    expect(reply.status == 200, reply.short())
+    change = {"warm_up": [f"x:1,{WIDTH}"], "tolerance": WITHIN}  # for the next server
+    reply = server.call("PATCH", "/v1/graphs/m", json.dumps(change).encode())
+    expect(reply.status == 200, reply.short())
+
+
+def warm_up_first(server):
+    """A declared warm-up is."""
+    until = time.monotonic() + 30
+    while (state := server.call("GET", "/v1/graphs/m").json()["warm_up"]["state"]) == "waiting":
+        expect(time.monotonic() < until, "the warm-up does not end")
+        time.sleep(0.05)
+    expect(state == "done", f"the warm-up is {state}")
+
+
 def refusals(server, xs):
     rule = [{"match": {"name": "tanh"}, "retarget": "torch.relu"}]
     session = server.call("POST", "/v1/graphs/m/sessions", b"").json()["id"]
@@ -457,13 +484,18 @@ def main():
         server = Server(binary, flags).start()
 
         def a_restart_keeps_it(again, inputs):
-            for tolerance, (want, before) in kept.items():
-                got, profile = run(again, "m", inputs[1], tolerance=tolerance)
-                expect(got == want and profile["tolerance"] == before["tolerance"], f"{profile['tolerance']}")
-            expect(searches(again) == 0, "it was searched for again")
+            expect_kept(again, inputs, kept)
+
+        def others_read_it_first(again, inputs):
+            reads(again)
+            expect_kept(again, inputs, kept)
 
         attempt(a_restart_keeps_it)
         tally.check("the second server's end", "\n".join(server.stop()))
+        for reads in (compare_first, warm_up_first):
+            server = Server(binary, flags).start()
+            attempt(others_read_it_first)
+            tally.check(f"the server's end after {reads.__name__}", "\n".join(server.stop()))
         server.clean_up()
         attempt(no_time_is_not_kept)
         attempt(samples_come_later)

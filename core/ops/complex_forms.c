@@ -81,7 +81,8 @@ static void cast_first(Compose *c, Value *args)
                                               dtype_c_name(args[SELF].tensor->meta.dtype),
                                               dtype_c_name(args[i].dtype)));
                 args[SELF] = compose_cast(c, args[SELF], args[i].dtype);
-                args[i] = value_none();
+                if (point_is_complex(args[i].dtype)) // of the parts it would be another one
+                        args[i] = value_none();
         }
 }
 
@@ -104,6 +105,11 @@ static Status mean_form(Emitter *emitter, const OpCall *call, Value *out)
         Compose c;
         compose_begin(&c, emitter, call);
         Value self = call->args[SELF], dtype = NAMED(&c, "dtype");
+        if (dtype.kind == VALUE_DTYPE && !dtype_is_float(dtype.dtype) && !point_is_complex(dtype.dtype))
+                return fail(STATUS_DTYPE,
+                            "mean(): could not infer output dtype. Optional dtype must be either a floating "
+                            "point or complex dtype. Got: %s",
+                            dtype_words(dtype.dtype));
         Value sum =
                 all ? OP(&c, "aten::sum", self, dtype)
                     : OP(&c, "aten::sum.dim_IntList", self, NAMED(&c, "dim"), NAMED(&c, "keepdim"), dtype);

@@ -120,14 +120,20 @@ static Status nanmean_expand(Emitter *emitter, const OpCall *call, Value *out)
         Compose c;
         compose_begin(&c, emitter, call);
         Value self = NAMED(&c, "self"), dim = NAMED(&c, "dim"), keepdim = NAMED(&c, "keepdim");
+        Value dtype = NAMED(&c, "dtype");
         if (!dtype_is_float(compose_meta(&c, self)->dtype))
                 return fail(STATUS_DTYPE,
                             "nanmean(): expected input to have floating point or complex dtype but "
                             "got %s",
                             dtype_words(compose_meta(&c, self)->dtype));
+        if (dtype.kind == VALUE_DTYPE && !dtype_is_float(dtype.dtype))
+                return fail(STATUS_DTYPE,
+                            "nanmean(): could not infer output dtype. Optional dtype must be either a "
+                            "floating point or complex dtype. Got: %s",
+                            dtype_words(dtype.dtype));
         Value count = OP(&c, "aten::sum.dim_IntList",
                          OP(&c, "aten::logical_not", OP(&c, "aten::isnan", self)), dim, keepdim);
-        Value sum = OP(&c, "aten::nansum", self, dim, keepdim, NAMED(&c, "dtype"));
+        Value sum = OP(&c, "aten::nansum", self, dim, keepdim, dtype);
         return compose_end(&c, OP(&c, "aten::div.Tensor", sum, count), out);
 }
 

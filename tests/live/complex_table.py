@@ -4,10 +4,11 @@
     python tests/live/complex_table.py build/fxserve [--cases 3] [--only OVERLOAD ...]
 
 Needs torch 2.13, numpy and safetensors; no network. The calls are those of the committed golden
-cases, of each overload the first `--cases` that hold floats. Three forms of each are tried: all
-floats complex, the first tensor complex, a complex number in the place of a real one. In both modes
-fxserve must give what PyTorch gives, or refuse; what PyTorch refuses must be refused. So no kernel
-takes complex numbers for something else. The last line is `N passed, N failed`.
+cases, of each overload the first `--cases` that hold floats. These forms of each are tried: all
+floats complex, the first tensor complex, a complex number in the place of a real one, complex
+numbers with another dtype= where there is one. In both modes fxserve must give what PyTorch gives,
+or refuse; what PyTorch refuses must be refused. So no kernel takes complex numbers for something
+else. The last line is `N passed, N failed`.
 """
 
 import argparse
@@ -43,7 +44,10 @@ def turned(value, generator):
     return turned if value.dtype != torch.float64 else turned.to(torch.complex128)
 
 
-def forms(args, kwargs, generator):
+DTYPES = (torch.int32, torch.bool, torch.float64, torch.complex128)
+
+
+def forms(overload, args, kwargs, generator):
     """The call with complex numbers in some places."""
     tensors = tensors_in((args, kwargs))
 
@@ -62,6 +66,10 @@ def forms(args, kwargs, generator):
         pairs = zip(flat((args, kwargs)), flat(changed))
         if any(old is not new for old, new in pairs):
             yield change.__name__, *changed
+    if overload is not None and any(argument.name == "dtype" and argument.kwarg_only
+                                    for argument in overload._schema.arguments):
+        for dtype in DTYPES:
+            yield f"dtype={dtype}", map_leaves(all_floats, list(args)), dict(kwargs) | {"dtype": dtype}
 
 
 def flat(value):
@@ -110,9 +118,9 @@ def expected(case):
     return values, None
 
 
-# What fxserve computes and PyTorch refuses: for want of a kernel of complex32; internal to bilinear,
+# What fxserve computes and PyTorch refuses: for want of a kernel; internal to bilinear,
 # which promotes.
-ACCEPTED = ("'ComplexHalf'", "_trilinear")
+ACCEPTED = ("'ComplexHalf'", "'Bool'", "_trilinear")
 
 
 def problem(client, case, tally):
@@ -191,7 +199,7 @@ def main():
         server.start()
         client = Client(server.port)
         for overload, args, kwargs in calls(options):
-            for form, *call in forms(args, kwargs, generator):
+            for form, *call in forms(overload, args, kwargs, generator):
                 case = as_case(overload, *call)
                 words = problem(client, case, tally)
                 if words is None:

@@ -5,6 +5,7 @@
 #include "core/compile/samples.h"
 #include <string.h>
 #include "core/ops/apart.h"
+#include "core/ops/pointwise.h"
 
 typedef struct Sides {
         const Recording *one, *many;
@@ -114,6 +115,24 @@ static Status at_call(const RecordedCall *call, const char *what)
                     call->overload->name, what);
 }
 
+static Status mixes(const Sides *sides, const RecordedCall *call)
+{
+        return at_call(sides->mixing == NULL ? call : sides->mixing, "may mix samples");
+}
+
+static bool may_refuse(const OpCall *call)
+{
+        return (call->op->flags & (OP_EFFECT | OP_CHECKS)) != 0 || pointwise_may_fail(call);
+}
+
+static bool reads_mixed(const Sides *sides)
+{
+        for (uint32_t i = 0; i < sides->n_operands; i++)
+                if (sides->operands[i].one != NULL && sides->operands[i].dim == APART_MIXED)
+                        return true;
+        return false;
+}
+
 static Status check_call(Sides *sides, uint32_t index)
 {
         const RecordedCall *one = sides->one->calls[index], *many = sides->many->calls[index];
@@ -126,6 +145,10 @@ static Status check_call(Sides *sides, uint32_t index)
                 return at_call(one, "changes a tensor's shape in place");
         TRY(read_operands(sides, one, many));
         ApartCall call = { &one->call, &many->call, sides->n, sides->operands, sides->n_operands };
+        // one run's values would be refused by what the others bring, or be taken for their sake
+        const bool refuses = may_refuse(&one->call);
+        if (refuses && reads_mixed(sides))
+                return mixes(sides, one);
         for (uint32_t k = 0; k < one->call.n_outs; k++) {
                 const Recorded *a = one->outs[k], *b = many->outs[k];
                 if (a == NULL && b == NULL)
@@ -133,8 +156,9 @@ static Status check_call(Sides *sides, uint32_t index)
                 if (a == NULL || b == NULL || a->index != b->index)
                         return at_call(one, "has other results for other numbers of samples");
                 int dim = apart_result(&call, &a->tensor.meta, &b->tensor.meta);
-                if (recorded_writes_self(one) && (dim < APART_SAME || dim != sides->dims[a->index]))
-                        return at_call(sides->mixing == NULL ? one : sides->mixing, "may mix samples");
+                if ((refuses && dim == APART_MIXED) ||
+                    (recorded_writes_self(one) && (dim < APART_SAME || dim != sides->dims[a->index])))
+                        return mixes(sides, one);
                 if (a->call != one)
                         continue;
                 sides->dims[a->index] = (int8_t)dim;

@@ -227,6 +227,24 @@ static const Case cases[] = {
           { NULL },
           NULL },
 
+        // but a call that refuses values of one run by what all bring
+        { "2,6",
+          CALL("s", "sum.default", "\"%x0\"") CALL("a", "_assert_async.default", "\"%s\"")
+                  CALL("r", "relu.default", "\"%x0\"") OUTPUT("\"%r\""),
+          { NULL },
+          "'s' (aten::sum) may mix" },
+        { "2,6",
+          METHOD("l", "long", "\"%x0\"") CALL("m", "index.Tensor", "\"%x0\", [\"%l\"]")
+                  CALL("r", "relu.default", "\"%x0\"") OUTPUT("\"%r\""),
+          { NULL },
+          "'m' (aten::index.Tensor) may mix" },
+        { "2,6",
+          METHOD("l", "long", "\"%x0\"") CALL("s", "sum.dim_IntList", "\"%l\", [0], true")
+                  CALL("d", "floor_divide.default", "\"%l\", \"%s\"") CALL("r", "relu.default", "\"%x0\"")
+                          OUTPUT("\"%r\""),
+          { NULL },
+          "'s' (aten::sum.dim_IntList) may mix" },
+
         { "2,6", ONE("sum.default"), { NULL }, "mix" },
         { "2,6", ONE("sum.dim_IntList", "[0]"), { NULL }, "mix" },
         { "2,6", ONE("softmax.int", "0"), { NULL }, "mix" },

@@ -443,6 +443,7 @@ int server_main(const Options *options)
         // its loop is never closed: see close_loop
         static Server server;
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` is a failed write
         init_loop(&server);
         Status status = log_start(&(LogOptions){ .format = options->log_format, .file = options->log_file });
         if (status == STATUS_OK) {

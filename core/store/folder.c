@@ -31,6 +31,11 @@ Status folder_fail(const char *what, int error)
                             "the data folder's disk is full: %s was not stored; free some space and send it "
                             "again",
                             what);
+        if (error == EFBIG)
+                return fail(STATUS_DISK_FULL,
+                            "%s was not stored: it makes a larger file than the server may write (ulimit -f, "
+                            "or the file system's limit)",
+                            what);
         if (error == EROFS || error == EACCES || error == EPERM)
                 return fail(STATUS_IO, "the data folder cannot be written: %s (%s)", what, strerror(error));
         return fail(STATUS_IO, "%s: %s", what, strerror(error));

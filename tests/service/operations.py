@@ -14,6 +14,7 @@ every metric
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -244,6 +245,32 @@ def check_disk(binary):
         until("after an upload of 700 kB", lambda used, _: used >= before + 700000)
         call(server, 204, "DELETE", "/v1/graphs/m")
         until("after the delete", lambda used, _: used < before + 100000)
+        return problem(server.stop())
+    finally:
+        server.clean_up()
+
+
+def check_file_size(binary):
+    """A file that may not grow: uploads of both kinds are refused, log lines are dropped."""
+    server = Server(binary, ["--data", "data", "--log-file", "own.log", "--log-format", "json"]).start()
+    own = os.path.join(server.folder, "own.log")
+    uploads = [RELU.encode() + b" " * n for n in (700000, 2000000)]  # read into memory, and spooled
+    most = 100000
+    try:
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+        for body in uploads:
+            reply = server.call("PUT", "/v1/graphs/m", body)
+            if reply.status != 507 or "ulimit -f" not in reply.json()["error"]:
+                raise Failed(f"{len(body)} bytes: {reply.short()}")
+        end = time.monotonic() + 60
+        while value_of(metrics_of(server), "fxserve_log_dropped_total") == 0:
+            if time.monotonic() > end or os.path.getsize(own) > most:
+                raise Failed(f"the log file has {os.path.getsize(own)} bytes, and nothing is dropped")
+            for _ in range(100):
+                call(server, 200, "GET", "/v1")
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        for body in uploads:
+            call(server, 201, "PUT", "/v1/graphs/m", body)
         return problem(server.stop())
     finally:
         server.clean_up()
@@ -710,6 +737,7 @@ def main():
     checks = [("requests and runs are counted, and a strict reader takes the page", check_counts),
               ("a hundred graphs have a series, the rest share one", check_bounded),
               ("times and errors by graph", check_by_graph), ("the data folder's bytes", check_disk),
+              ("files that may not grow", check_file_size),
               ("promtool finds nothing", check_promtool),
               ("metrics and probes are answered when the server is full", check_probe_when_full),
               ("log lines have the documented fields, and nothing a client sent in confidence", check_log),

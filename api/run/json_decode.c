@@ -212,7 +212,6 @@ typedef struct JsonSource {
         ByteSpan text;
         const char *name; // of a part
         int64_t depth;
-        size_t arena_bytes; // beyond the text's own; 0: no cap
 } JsonSource;
 
 static Status read_source(const JsonSource *source, RunCall *run,
@@ -221,7 +220,7 @@ static Status read_source(const JsonSource *source, RunCall *run,
         Arena arena;
         JsonReader *reader = NULL;
         const char *text = (const char *)source->text.data;
-        arena_init(&arena, source->arena_bytes == 0 ? 0 : source->arena_bytes + source->text.n);
+        arena_init_charged(&arena, (size_t)limits.max_envelope * 4, &run->task.budget);
         Status status = run_check_lists(text, source->text.n);
         if (status == STATUS_OK)
                 status = json_open(text, source->text.n, (int)source->depth, 0, &arena, &reader);
@@ -246,8 +245,7 @@ static Status json_decode(RunCall *run)
         JsonSource source = { .text = body,
                               .depth = route_has(run->call->route, BRINGS_GRAPH)
                                                ? limits.max_json_depth_model
-                                               : limits.max_json_depth_run + MAX_RANK,
-                              .arena_bytes = (size_t)limits.max_envelope * 4 };
+                                               : limits.max_json_depth_run + MAX_RANK };
         Status status = read_source(&source, run, read_body);
         return status == STATUS_OK ? status : recognise_run_body(body, run_add_list_hint(run, status));
 }

@@ -395,7 +395,7 @@ static Status read_header(ByteSpan header, RunCall *run)
         Arena arena;
         JsonReader *reader = NULL;
         const char *text = (const char *)header.data;
-        arena_init(&arena, (size_t)limits.max_envelope * 4 + header.n);
+        arena_init_charged(&arena, (size_t)limits.max_envelope * 4, &run->task.budget);
         Status status = run_check_lists(text, header.n);
         if (status == STATUS_OK)
                 status = json_open(text, header.n, (int)limits.max_json_depth_run + MAX_RANK, 0, &arena,
@@ -476,7 +476,7 @@ static Status oip_decode(RunCall *run)
         size_t n;
         if (oip == NULL)
                 return fail_memory();
-        arena_init(&oip->arena, (size_t)limits.max_envelope * 2 + run->call->body->n_bytes);
+        arena_init_charged(&oip->arena, (size_t)limits.max_envelope * 2, &run->task.budget);
         oip->has_header = run->call->header_length[0] != '\0';
         TRY(header_length(run, &n));
         if (n == 0)

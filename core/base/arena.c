@@ -20,6 +20,11 @@ void arena_init(Arena *arena, size_t max_bytes)
         *arena = (Arena){ .max_bytes = max_bytes };
 }
 
+void arena_init_charged(Arena *arena, size_t max_bytes, Budget *budget)
+{
+        *arena = (Arena){ .max_bytes = max_bytes, .budget = budget };
+}
+
 void arena_deinit(Arena *arena)
 {
         if (arena == NULL)
@@ -29,7 +34,23 @@ void arena_deinit(Arena *arena)
                 arena->block = block->previous;
                 free(block);
         }
-        arena->used = arena->total_bytes = 0;
+        if (arena->n_charged > 0)
+                budget_give(arena->budget, arena->n_charged);
+        arena->used = arena->total_bytes = arena->n_charged = 0;
+}
+
+// The bytes of a block of `size`, if the cap or else the budget has room for them.
+static bool charge(Arena *arena, size_t size, size_t *out_total)
+{
+        if (!add_size(size, sizeof(ArenaBlock), out_total))
+                return false;
+        size_t left = arena->max_bytes - MIN(arena->max_bytes, arena->total_bytes - arena->n_charged);
+        if (arena->max_bytes == 0 || *out_total <= left)
+                return true;
+        if (arena->budget == NULL || !budget_take(arena->budget, *out_total))
+                return false;
+        arena->n_charged += *out_total;
+        return true;
 }
 
 // A new newest block with room for `n_bytes`; shrinks to the object when the usual size would go
@@ -39,20 +60,19 @@ static bool arena_grow(Arena *arena, size_t n_bytes)
         size_t size = arena->block == NULL ? ARENA_FIRST_BLOCK
                                            : MIN(arena->block->n_bytes * 2, (size_t)ARENA_LARGEST_BLOCK);
         size = MAX(size, n_bytes);
-        size_t total;
-        if (!add_size(size, sizeof(ArenaBlock), &total))
-                return false;
-        if (arena->max_bytes != 0) {
-                size_t left = arena->max_bytes - MIN(arena->max_bytes, arena->total_bytes);
-                if (total > left) {
-                        size = n_bytes;
-                        if (!add_size(size, sizeof(ArenaBlock), &total) || total > left)
-                                return false;
-                }
+        size_t total, charged = arena->n_charged;
+        if (!charge(arena, size, &total)) {
+                size = n_bytes;
+                if (!charge(arena, size, &total))
+                        return false;
         }
         ArenaBlock *block = calloc(1, total);
-        if (block == NULL)
+        if (block == NULL) {
+                if (arena->n_charged > charged)
+                        budget_give(arena->budget, arena->n_charged - charged);
+                arena->n_charged = charged;
                 return false;
+        }
         block->previous = arena->block;
         block->n_bytes = size;
         arena->block = block;

@@ -216,9 +216,19 @@ Status json_next_item(JsonReader *reader, bool *out_more)
 static Status fail_arena(const JsonReader *reader, size_t n, const char *at)
 {
         const Arena *arena = reader->arena;
+        const Budget *budget = arena->budget;
         enum { BLOCK = 64 }; // what arena_alloc adds at most
-        if (arena->max_bytes == 0 || n + BLOCK < arena->max_bytes - MIN(arena->max_bytes, arena->total_bytes))
+        size_t own = arena->total_bytes - arena->n_charged,
+               used = budget == NULL ? 0 : atomic_load(&budget->used);
+        bool in_cap = arena->max_bytes == 0 || n + BLOCK < arena->max_bytes - MIN(arena->max_bytes, own);
+        if (in_cap || (budget != NULL && n + BLOCK < budget->limit - MIN(budget->limit, used)))
                 return fail_memory();
+        if (budget != NULL)
+                return json_fail(
+                        reader, at, STATUS_TOO_LARGE,
+                        "keys and texts up to here, with what else the run holds, take more than %zu "
+                        "bytes (--max-run-memory)",
+                        budget->limit);
         return json_fail(reader, at, STATUS_TOO_LARGE, "keys and texts up to here take more than %zu bytes",
                          arena->max_bytes);
 }

@@ -36,7 +36,7 @@ typedef struct RunTask {
         // behind these, what the run leaves in written state and inputs, and whose values they are
         const char **mutated; // borrowed: a path of the state, or an input's name
         uint32_t n_mutated;
-        Budget budget;    // of tensors: inputs and everything that the run makes
+        Budget budget;    // of tensors (inputs and what the run makes), and of long texts
         RunContext ctx;   // cancel, deadline
         RunState state;   // of a run in a session, else empty
         bool keeps_state; // it is such a run

@@ -128,6 +128,25 @@ Test(arena, the_cap_holds_for_everything_taken_from_the_heap)
         arena_deinit(&arena);
 }
 
+Test(arena, what_goes_beyond_the_cap_is_charged_and_given_back)
+{
+        Arena arena;
+        Budget budget;
+        budget_init(&budget, 40000);
+        arena_init_charged(&arena, 20000, &budget);
+        cr_assert_not_null(arena_alloc(&arena, 3000));
+        cr_assert_eq(atomic_load(&budget.used), 0);
+        int n = 0;
+        while (arena_alloc(&arena, 100) != NULL)
+                n++;
+        cr_assert_gt(n, 400);
+        cr_assert_eq(atomic_load(&budget.used), arena.n_charged);
+        cr_assert_leq(arena.total_bytes, 60000);
+        cr_assert_null(arena_alloc(&arena, 50000));
+        arena_deinit(&arena);
+        cr_assert_eq(atomic_load(&budget.used), 0);
+}
+
 Test(arena, text_and_format_are_terminated_copies)
 {
         Arena arena;

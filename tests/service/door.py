@@ -687,6 +687,23 @@ def deadlines(binary):
         server.clean_up()
 
 
+# Texts of a body count towards the memory of its run.
+def long_texts(binary):
+    server = Server(binary, ["--data", "none", "--quiet", "--max-run-memory", "16MiB"]).start()
+    try:
+        server.call("PUT", "/v1/graphs/m", model("relu_neg_abs.fx.json"))
+        for path, head, tail in (("/v1/graphs/m/run", b'{"inputs": {"', b'": 1}}'),
+                                 ("/v2/models/m/infer", b'{"inputs": [{"name": "', b'"}]}')):
+            for n_bytes, status in ((4096, 400), (24 << 20, 413)):
+                reply = server.call("POST", path, head + b"k" * n_bytes + tail)
+                expect(reply.status, status, f"a name of {n_bytes} bytes to {path}")
+            expect("--max-run-memory" in reply.body.decode(), True,
+                   f"the limit's name: {reply.short()[:300]}")
+        expect(server.stop(), [], "the end")
+    finally:
+        server.clean_up()
+
+
 def main():
     if len(sys.argv) != 2:
         print("usage: door.py FXSERVE")
@@ -700,7 +717,8 @@ def main():
                         ("clients that leave", leaving), ("clients that do not read", slow_reader),
                         ("on the loop thread or on a worker", here_or_there),
                         ("guards that take long are not checked on the loop thread", guards_elsewhere),
-                        ("much of nothing", nothing), ("deadlines of graphs that come along", deadlines)):
+                        ("much of nothing", nothing), ("deadlines of graphs that come along", deadlines),
+                        ("long texts", long_texts)):
         try:
             check(sys.argv[1])
             tally.check(name, "")

@@ -111,6 +111,12 @@ Status edit_copy_spec(Edit *edit, const TensorSpec *spec, TensorSpec *out_spec);
 // A graph of its own with the same content, finished and not resolved.
 Status edit_copy_graph(const Graph *graph, Graph **out_graph);
 
+// ---- guards.c ----
+// Of the derived signature, whose inputs and structure are done. `copy`: what became of each entry
+// of the base's; NULL: it is gone.
+Status edit_derive_ranges(Edit *edit);
+Status edit_derive_guards(Edit *edit, const Input *const *copy);
+
 // ---- signature.c ----
 Status edit_derive_signature(Edit *edit);
 // After graph_finish, which may have made the signature.

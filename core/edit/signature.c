@@ -2,14 +2,10 @@
 // signature.c: the signature of the derived graph from its base's.
 //
 // A graph without its own signature gets the default (graph_finish). Otherwise entries follow their
-// placeholders and results. An erased argument leaves the structure, and guards on it are dropped;
-// guards on what moved within a list name it by its placeholder. A new one is a keyword argument
-// behind all others, so leaves keep the order of the placeholders.
+// placeholders and results (ranges and guards: guards.c). An erased argument leaves the structure.
+// A new one is a keyword argument behind all others, so leaves keep the order of the placeholders.
 #include <string.h>
-#include "core/base/limits.h"
 #include "core/edit/edit_parts.h"
-#include "core/graph/expr.h"
-#include "core/graph/guard_path.h"
 
 typedef struct Deriving {
         Edit *edit;
@@ -293,158 +289,6 @@ static Status derive_out_tree(Deriving *deriving)
         return STATUS_OK;
 }
 
-// ---- ranges and guards ----
-
-static Status derive_ranges(Deriving *deriving)
-{
-        const Signature *from = deriving->from;
-        deriving->to->ranges = arena_array(deriving->arena, from->n_ranges + 1, sizeof(SymbolRange));
-        if (deriving->to->ranges == NULL)
-                return fail_memory();
-        for (uint32_t i = 0; i < from->n_ranges; i++) {
-                deriving->to->ranges[i] = from->ranges[i];
-                TRY(edit_keep_text(deriving->edit, from->ranges[i].symbol, &deriving->to->ranges[i].symbol));
-        }
-        deriving->to->n_ranges = from->n_ranges;
-        return STATUS_OK;
-}
-
-// Paths of guards before and after. Where a list lost an entry, those behind it have other paths.
-typedef struct GuardMove {
-        Deriving *deriving;
-        GuardPaths from, to;
-        SizeWords from_words, to_words;
-        Arena scratch;
-        Text text;      // of the guard that is being written
-        size_t n_bytes; // of those before
-} GuardMove;
-
-static bool any_path_changes(const Deriving *deriving)
-{
-        for (uint32_t i = 0; i < deriving->from->n_inputs; i++) {
-                const Input *from = &deriving->from->inputs[i], *to = deriving->copy[i];
-                if (from->kind != INPUT_STATE &&
-                    (to == NULL || strcmp(input_name(from), input_name(to)) != 0))
-                        return true;
-        }
-        return false;
-}
-
-// By the input's own name, if that leads to it.
-static Status write_flat_path(GuardMove *move, const Input *input, int dim, bool *out_written)
-{
-        const char *name = input_name(input);
-        GuardPlace place;
-        TRY(guard_paths_find(&move->to, name, &place));
-        *out_written = place.input == input && dim != GUARD_OTHER && strpbrk(name, "'\\") == NULL;
-        if (*out_written) {
-                text_addf(&move->text, "L['%s']", name);
-                if (dim != GUARD_WHOLE)
-                        text_addf(&move->text, ".size()[%d]", dim);
-        }
-        return STATUS_OK;
-}
-
-// The path that `guard` begins with. *out_stays: what it speaks of is still there.
-static Status move_path(GuardMove *move, const char *guard, size_t *out_n, bool *out_stays)
-{
-        const char *symbol;
-        GuardPlace before, after;
-        TRY(expr_path(guard, &move->scratch, &symbol, out_n));
-        TRY(guard_paths_find(&move->from, symbol, &before));
-        TRY(guard_paths_find(&move->to, symbol, &after));
-        const Input *input = before.input == NULL
-                                     ? NULL
-                                     : move->deriving->copy[before.input - move->deriving->from->inputs];
-        *out_stays = after.input == input;
-        if (*out_stays)
-                text_add_n(&move->text, guard, *out_n);
-        else if (input != NULL)
-                TRY(write_flat_path(move, input, before.dim, out_stays));
-        *out_stays = *out_stays && (before.input == NULL || input != NULL);
-        return STATUS_OK;
-}
-
-// The word that `guard` begins with. *out_stays: it is no symbol that only erased inputs gave.
-static void move_word(GuardMove *move, const char *guard, size_t *out_n, bool *out_stays)
-{
-        size_t n = size_word_length(guard);
-        *out_stays = string_map_get_n(&move->from_words.map, guard, n) == NULL ||
-                     string_map_get_n(&move->to_words.map, guard, n) != NULL;
-        text_add_n(&move->text, guard, n);
-        *out_n = n;
-}
-
-// Names of placeholders may be longer than places in lists.
-static Status check_guard_bytes(const GuardMove *move)
-{
-        TRY(text_status(&move->text));
-        return move->n_bytes + move->text.n <= (size_t)limits.max_guards
-                       ? STATUS_OK
-                       : fail(STATUS_TOO_LARGE,
-                              "the guards that stay have more than %lld bytes (max_guards in GET /v1)",
-                              (long long)limits.max_guards);
-}
-
-static Status move_guard(GuardMove *move, const char *guard)
-{
-        Signature *to = move->deriving->to;
-        bool stays = true;
-        move->text.n = 0;
-        for (size_t n; *guard != '\0' && stays; guard += n) {
-                n = 1;
-                if (guard[0] == 'L' && guard[1] == '[')
-                        TRY(move_path(move, guard, &n, &stays));
-                else if (size_word_length(guard) > 0)
-                        move_word(move, guard, &n, &stays);
-                else
-                        text_add_n(&move->text, guard, n);
-                TRY(check_guard_bytes(move));
-        }
-        if (!stays)
-                return STATUS_OK;
-        move->n_bytes += move->text.n + 1;
-        return edit_keep_text(move->deriving->edit, move->text.data, &to->guards[to->n_guards++]);
-}
-
-static Status move_guards(GuardMove *move)
-{
-        Deriving *deriving = move->deriving;
-        if (deriving->to->in_tree != NULL)
-                TRY(tree_sort_keys(deriving->arena, deriving->to->in_tree));
-        TRY(guard_paths_init(&move->to, deriving->to));
-        TRY(guard_paths_init(&move->from, deriving->from));
-        TRY(size_words_init(&move->to_words, deriving->to));
-        TRY(size_words_init(&move->from_words, deriving->from));
-        for (uint32_t i = 0; i < deriving->from->n_guards; i++)
-                TRY(move_guard(move, deriving->from->guards[i]));
-        return STATUS_OK;
-}
-
-static Status derive_guards(Deriving *deriving)
-{
-        const Signature *from = deriving->from;
-        Signature *to = deriving->to;
-        to->guards = arena_array(deriving->arena, from->n_guards + 1, sizeof(char *));
-        if (to->guards == NULL)
-                return fail_memory();
-        if (from->n_guards > 0 && any_path_changes(deriving)) {
-                GuardMove move = { .deriving = deriving };
-                arena_init(&move.scratch, 0);
-                Status status = move_guards(&move);
-                guard_paths_deinit(&move.from);
-                guard_paths_deinit(&move.to);
-                size_words_deinit(&move.from_words);
-                size_words_deinit(&move.to_words);
-                arena_deinit(&move.scratch);
-                text_deinit(&move.text);
-                return status;
-        }
-        for (uint32_t i = 0; i < from->n_guards; i++)
-                TRY(edit_keep_text(deriving->edit, from->guards[i], &to->guards[to->n_guards++]));
-        return STATUS_OK;
-}
-
 Status edit_derive_signature(Edit *edit)
 {
         Deriving deriving = { .edit = edit,
@@ -459,8 +303,8 @@ Status edit_derive_signature(Edit *edit)
         TRY(derive_outputs(&deriving));
         TRY(derive_out_tree(&deriving));
         if (!edit->fixed) {
-                TRY(derive_ranges(&deriving));
-                TRY(derive_guards(&deriving));
+                TRY(edit_derive_ranges(edit));
+                TRY(edit_derive_guards(edit, deriving.copy));
         }
         return edit_keep_text(edit, deriving.from->ir, &deriving.to->ir);
 }

@@ -3,10 +3,10 @@
 #pragma once
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include "api/readers/upload.h"
 #include "core/engine/task.h"
 #include "core/interp/interp.h"
 #include "core/targets/targets.h"
+#include "tests/engine/put.h"
 
 static Engine *engine;
 
@@ -23,25 +23,10 @@ static inline void stop(void)
         engine_close(engine);
 }
 
-static inline GraphVersion *put_text(const char *name, Text *text)
+static inline GraphVersion *put_text(const char *name, Text *take_text)
 {
-        Storage *bytes = NULL;
-        Graph *graph = NULL;
-        GraphVersion *version = NULL;
-        StoreVersion identified;
-        bool created;
-        size_t n_bytes = text->n;
-        cr_assert_eq(storage_adopt(text_take(text), n_bytes, true, NULL, NULL, &bytes), STATUS_OK);
-        UploadPart part = { .name = "", .bytes = bytes };
-        cr_assert_eq(upload_identify(&part, 1, NULL, "fx", &identified), STATUS_OK);
-        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s",
-                     failure_current()->message);
-        PutRequest put = {
-                .name = name, .parts = &part, .n_parts = 1, .identified = &identified, .graph = graph
-        };
-        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK);
-        graph_unref(graph);
-        storage_unref(bytes);
+        GraphVersion *version = put_graph(engine, name, take_text->data, NULL);
+        text_deinit(take_text);
         return version;
 }
 

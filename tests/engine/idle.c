@@ -2,13 +2,13 @@
 // What stored graphs learn, and keep: tune records from the first build to the next start, and what
 // runs leave behind.
 #include <criterion/criterion.h>
-#include "api/readers/upload.h"
 #include "core/engine/declared.h"
 #include "core/engine/describe.h"
 #include "core/engine/task.h"
 #include "core/interp/interp.h"
 #include "core/kernels/platform.h"
 #include "core/targets/targets.h"
+#include "tests/engine/put.h"
 #include "tests/engine/scratch.h"
 
 static Engine *engine;
@@ -55,28 +55,6 @@ static const char item[] =
         "\"item\", \"args\": [\"%x\"]}, "
         "{\"op\": "
         "\"output\", \"name\": \"output\", \"target\": \"output\", \"args\": [[\"%y\", \"%s\"]]}]}";
-
-static GraphVersion *put(const char *name, const char *text, const char *model)
-{
-        Storage *bytes = NULL;
-        Graph *graph = NULL;
-        GraphVersion *version = NULL;
-        StoreVersion identified;
-        bool created;
-        cr_assert_eq(storage_new(strlen(text), false, NULL, &bytes), STATUS_OK);
-        memcpy(bytes->data, text, strlen(text));
-        UploadPart part = { .name = "", .bytes = bytes };
-        cr_assert_eq(upload_identify(&part, 1, model, "fx", &identified), STATUS_OK);
-        cr_assert_eq(upload_decode(&part, 1, NULL, true, &graph), STATUS_OK, "%s",
-                     failure_current()->message);
-        PutRequest put = {
-                .name = name, .parts = &part, .n_parts = 1, .identified = &identified, .graph = graph
-        };
-        cr_assert_eq(engine_put(engine, &put, &version, &created), STATUS_OK);
-        graph_unref(graph);
-        storage_unref(bytes);
-        return version;
-}
 
 // x of `size` by `size` (1: a single number) and s, bound and planned; a build that is due is done
 // at once when `builds`.
@@ -137,7 +115,7 @@ static bool run(GraphVersion *version, int64_t size, double s, char out_id[65])
 Test(idle, a_graph_is_tuned_once_however_many_of_its_programs_are_built_meanwhile)
 {
         char id[65];
-        GraphVersion *version = put("m", conv, NULL);
+        GraphVersion *version = put_graph(engine, "m", conv, NULL);
         cr_assert_null(engine_idle_work(engine, 1), "its sizes are open");
         run(version, 8, 0.5, id);
         run(version, 9, 0.5, id);
@@ -153,7 +131,7 @@ Test(idle, a_graph_is_tuned_once_however_many_of_its_programs_are_built_meanwhil
 Test(idle, what_was_learnt_serves_all_values_of_a_number_that_only_scales)
 {
         char id[65], tuned[65];
-        GraphVersion *version = put("m", conv, NULL);
+        GraphVersion *version = put_graph(engine, "m", conv, NULL);
         run(version, 8, 0.5, id);
         engine_work_do(engine_idle_work(engine, 1));
         cr_assert_not(run(version, 8, 0.7, tuned), "the tuned program is there");
@@ -164,7 +142,7 @@ Test(idle, what_was_learnt_serves_all_values_of_a_number_that_only_scales)
 Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_program)
 {
         char id[65], again[65];
-        GraphVersion *version = put("m", conv, NULL);
+        GraphVersion *version = put_graph(engine, "m", conv, NULL);
         run(version, 8, 0.5, id);
         engine_work_do(engine_idle_work(engine, 1));
         run(version, 8, 0.5, id);
@@ -172,7 +150,7 @@ Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_pro
         engine_close(engine);
         open_engine();
         int64_t due_ns, by_ns;
-        version = put("m", conv, NULL);
+        version = put_graph(engine, "m", conv, NULL);
         cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns), "it is warmed up");
         run(version, 8, 0.5, again);
         cr_assert_str_eq(id, again);
@@ -183,7 +161,7 @@ Test(idle, the_same_upload_after_a_start_reads_the_record_and_gives_the_same_pro
 Test(idle, a_record_of_another_library_is_not_used_and_decided_again)
 {
         char id[65], again[65];
-        GraphVersion *version = put("m", conv, NULL);
+        GraphVersion *version = put_graph(engine, "m", conv, NULL);
         run(version, 8, 0.5, id);
         engine_work_do(engine_idle_work(engine, 1));
         HashHex of = store_tune_id(&version->stored);
@@ -198,7 +176,7 @@ Test(idle, a_record_of_another_library_is_not_used_and_decided_again)
         store_close(store);
         text_deinit(&text);
         open_engine();
-        version = put("m", conv, NULL);
+        version = put_graph(engine, "m", conv, NULL);
         run(version, 8, 0.5, again);
         cr_assert_str_eq(again, id, "the program of no record");
         EngineWork *learning = engine_idle_work(engine, 1);
@@ -210,10 +188,10 @@ Test(idle, a_record_of_another_library_is_not_used_and_decided_again)
 Test(idle, models_of_one_archive_are_tuned_apart)
 {
         char id[65];
-        GraphVersion *a = put("a", conv, "A");
+        GraphVersion *a = put_graph(engine, "a", conv, "A");
         run(a, 8, 0.5, id);
         engine_work_do(engine_idle_work(engine, 1));
-        GraphVersion *b = put("b", conv, "B");
+        GraphVersion *b = put_graph(engine, "b", conv, "B");
         run(b, 8, 0.5, id);
         EngineWork *learning = engine_idle_work(engine, 1);
         cr_assert_not_null(learning);
@@ -238,7 +216,7 @@ Test(idle, models_of_one_archive_are_tuned_apart)
 Test(idle, a_graph_that_cannot_be_planned_is_not_tried_again_with_every_number)
 {
         char id[65];
-        GraphVersion *version = put("m", item, NULL);
+        GraphVersion *version = put_graph(engine, "m", item, NULL);
         for (int i = 0; i < 8; i++) {
                 cr_expect_eq(run(version, 1, i + 0.5, id), i < 4, "%d", i);
                 cr_assert_str_eq(id, "");
@@ -253,7 +231,7 @@ Test(idle, recorded_runs_keep_neither_the_graph_nor_the_program)
         Graph *graph = NULL;
         SignatureSummary *summary;
         uint32_t n;
-        GraphVersion *version = put("m", conv, NULL);
+        GraphVersion *version = put_graph(engine, "m", conv, NULL);
         run(version, 8, 0.5, id);
         engine_work_do(engine_idle_work(engine, 1));
         cr_assert_eq(engine_graph(engine, version, &graph), STATUS_OK);
@@ -349,7 +327,7 @@ static WarmUpState state_of(const char *name)
 
 Test(idle, a_declared_warm_up_is_waited_for_after_each_start)
 {
-        GraphVersion *version = put("m", conv, NULL);
+        GraphVersion *version = put_graph(engine, "m", conv, NULL);
         graph_version_unref(version);
         cr_assert(engine_is_warm(engine), "nothing is declared");
         declare("m", "x:1,1,4,4;s: x:1,1,8,8;s:");
@@ -381,7 +359,7 @@ Test(idle, a_declared_warm_up_is_overdue_after_a_second_and_then_comes_first)
 {
         const int64_t second_ns = 1000000000;
         int64_t due_ns, by_ns, before_ns = clock_ns();
-        graph_version_unref(put("m", conv, NULL));
+        graph_version_unref(put_graph(engine, "m", conv, NULL));
         declare("m", "x:1,1,4,4;s:");
         cr_assert(engine_has_idle_work(engine, &due_ns, &by_ns));
         cr_expect_leq(due_ns, before_ns);
@@ -414,8 +392,8 @@ Test(idle, a_declared_warm_up_is_overdue_after_a_second_and_then_comes_first)
 
 Test(idle, a_declared_warm_up_that_fails_or_whose_graph_has_gone_is_not_waited_for)
 {
-        graph_version_unref(put("m", conv, NULL));
-        graph_version_unref(put("gone", item, NULL));
+        graph_version_unref(put_graph(engine, "m", conv, NULL));
+        graph_version_unref(put_graph(engine, "gone", item, NULL));
         declare("m", "x:1,1,1,1;s:"); // smaller than the kernel
         declare("gone", "x:;s:");
         engine_close(engine);

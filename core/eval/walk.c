@@ -13,7 +13,7 @@
 #include "core/targets/arguments.h"
 #include "core/targets/targets.h"
 
-enum { INLINE_NODES = 48, INLINE_ARGS = 16, INLINE_KWARGS = 12 };
+enum { INLINE_NODES = 48, INLINE_ARGS = 16, INLINE_KWARGS = 12, FEW_FETCHED = 16 };
 
 typedef struct Walk {
         Emitter *emitter;
@@ -23,6 +23,9 @@ typedef struct Walk {
         uint32_t n_placeholders; // met so far
         bool has_batches;        // some value is inside of torch.vmap
         Value result;            // of the output node
+        // Of many values to fetch: by node its first place + 1, then by place the next one of the
+        // same node + 1; 0: none. NULL: they are few.
+        uint32_t *places;
 } Walk;
 
 // ---- arguments ----
@@ -443,12 +446,35 @@ static Status run_traced(Walk *walk, const Node *node, int64_t *inout_clock, Val
 }
 
 // ---- the walk ----
+static Status find_places(Walk *walk)
+{
+        const WalkOptions *options = walk->options;
+        if (options->n_fetch <= FEW_FETCHED)
+                return STATUS_OK;
+        uint32_t *first = new_array((size_t)walk->graph->n_nodes + options->n_fetch, sizeof(*first));
+        if (first == NULL)
+                return fail_memory();
+        uint32_t *next = first + walk->graph->n_nodes;
+        for (uint32_t i = 0; i < options->n_fetch; i++) {
+                uint32_t *of_node = &first[options->fetch[i]->index];
+                next[i] = *of_node;
+                *of_node = i + 1;
+        }
+        walk->places = first;
+        return STATUS_OK;
+}
+
 static void keep_fetched(const Walk *walk, const Node *node, Value value, Value *out_fetched)
 {
-        for (uint32_t i = 0; i < walk->options->n_fetch; i++) {
-                if (walk->options->fetch[i] == node)
-                        out_fetched[i] = value_ref(value);
+        const uint32_t *first = walk->places, *next = first == NULL ? NULL : first + walk->graph->n_nodes;
+        if (first == NULL) {
+                for (uint32_t i = 0; i < walk->options->n_fetch; i++)
+                        if (walk->options->fetch[i] == node)
+                                out_fetched[i] = value_ref(value);
+                return;
         }
+        for (uint32_t i = first[node->index]; i > 0; i = next[i - 1])
+                out_fetched[i - 1] = value_ref(value);
 }
 
 static void take_known(Walk *walk, Value *out_fetched)
@@ -599,10 +625,13 @@ Status walk_graph(Emitter *emitter, const Graph *graph, const WalkOptions *optio
                 out_fetched[i] = value_none();
         bool measure = emitter->measure;
         emitter->measure = measure || options->trace != NULL;
-        Status status = walk_nodes(&walk, out_fetched);
+        Status status = find_places(&walk);
+        if (status == STATUS_OK)
+                status = walk_nodes(&walk, out_fetched);
         if (status == STATUS_OK)
                 status = resolve_results(&walk, out_fetched);
         emitter->measure = measure;
+        free(walk.places);
         for (uint32_t i = 0; i < graph->n_nodes; i++)
                 value_unref(walk.env[i]);
         if (options->trace != NULL && emitter->ctx->budget != NULL)

@@ -47,6 +47,30 @@ Test(walk, relu_neg_abs_runs_as_functions_and_as_methods)
         EXPECT(in, -1, 2, -3, 4, -5, 6, -7, 8, -9, 10, -11, 12);
 }
 
+// Looking through all that is fetched at each node would take minutes.
+Test(walk, very_many_values_are_fetched, .timeout = 30)
+{
+        enum { MANY = 90000 };
+        static const Node *fetch[2 * MANY];
+        static Value fetched[2 * MANY];
+        Node *x = add_input(&sample, "x"), *neg = x;
+        for (uint32_t i = 0; i < MANY; i++) {
+                neg = function("torch.neg", VALUES(node_value(neg)));
+                fetch[i] = fetch[2 * MANY - 1 - i] = neg;
+        }
+        add_output(&sample, node_value(x));
+        finish(&sample);
+        Value in = F32(&sample, SIZES(1), DOUBLES(3)), out;
+        WalkOptions options = { .inputs = { .items = &in, .n = 1 }, .fetch = fetch, .n_fetch = 2 * MANY };
+        must(walk_graph(sample_emitter(&sample), sample.graph, &options, &out, fetched));
+        for (uint32_t i = 0; i < 2 * MANY; i++) {
+                bool again = (i < MANY ? i : 2 * MANY - 1 - i) % 2 == 1;
+                cr_assert_eq(*(float *)tensor_data(fetched[i].tensor), again ? 3 : -3);
+                value_unref(fetched[i]);
+        }
+        value_unref(out);
+}
+
 Test(walk, a_placeholder_falls_back_to_its_default)
 {
         Node *x = add_input(&sample, "x");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums as panels.h says that packed products are added up: blocks, each one chain of fused
-// multiply-adds, the first one with the bias and then the residual.
+// multiply-adds; to the first the bias is added, and then the residual.
 #pragma once
 #include <math.h>
 
@@ -8,21 +8,20 @@
 
 typedef struct Chain {
         int64_t k, n_k, n_blocks, block; // products so far, in all; blocks; the block at hand
-        float sum, before;               // of this block; of the blocks before it
+        float sum, bias, before;         // of this block; of the blocks before it
         const float *residual;           // NULL: none
 } Chain;
 
 static inline Chain chain_begin(float bias, const float *residual, int64_t n_k, int64_t most)
 {
-        return (Chain){ .n_k = n_k, .n_blocks = (n_k + most - 1) / most, .sum = bias, .residual = residual };
+        return (Chain){ .n_k = n_k, .n_blocks = (n_k + most - 1) / most, .bias = bias, .residual = residual };
 }
 
 static inline void chain_end_block(Chain *chain)
 {
-        if (chain->block++ > 0)
-                chain->before = chain->sum + chain->before;
-        else
-                chain->before = chain->residual == NULL ? chain->sum : chain->sum + *chain->residual;
+        float before = chain->block == 0 && chain->residual != NULL ? *chain->residual : chain->before,
+              sum = chain->block == 0 ? chain->sum + chain->bias : chain->sum;
+        chain->before = chain->block++ == 0 && chain->residual == NULL ? sum : sum + before;
         chain->sum = 0;
 }
 

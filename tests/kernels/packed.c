@@ -39,6 +39,39 @@ static void run_case(Case *made)
         packed_matmul_free(packed);
 }
 
+// A chain that began with the bias would round at its size in every step.
+Test(packed, a_large_bias_is_rounded_to_once)
+{
+        enum { ROWS = 9, COLUMNS = 40, TERMS = 900 };
+        Sample sample = { 37 };
+        Case made = make_case(&sample, ROWS, COLUMNS, TERMS, true);
+        float biases[COLUMNS];
+        for (int64_t j = 0; j < COLUMNS; j++)
+                biases[j] = 4096;
+        made.matmul.bias_data = biases;
+        PackedMatmul *packed;
+        RunContext ctx;
+        run_context_init(&ctx);
+        cr_assert_eq(packed_matmul_new(&made.matmul, &(DirectClamp){ .on = false }, &packed), STATUS_OK);
+        if (packed == NULL) // ISA_PORTABLE
+                return;
+        size_t n_scratch = packed_matmul_scratch(packed);
+        void *scratch = guarded_new(n_scratch);
+        cr_assert_eq(packed_matmul_run(packed, &ctx, made.a, NULL, made.out, scratch), STATUS_OK);
+        guarded_check(scratch, n_scratch);
+        for (int64_t i = 0; i < ROWS; i++)
+                for (int64_t j = 0; j < COLUMNS; j++) {
+                        double want = 4096;
+                        for (int64_t k = 0; k < TERMS; k++)
+                                want += (double)made.a[i * made.matmul.a.stride[0] + k] *
+                                        (double)made.b[j * TERMS + k];
+                        double got = (double)made.out[i * made.matmul.out.stride[0] + j];
+                        cr_assert(fabs(got - want) <= 0x1p-11, "%.9g instead of %.9g", got, want);
+                }
+        packed_matmul_free(packed);
+        free_case(&made);
+}
+
 Test(packed, every_result_is_a_chain_of_multiply_adds_for_each_block)
 {
         static const int64_t columns[] = { 1, 7, 8, 9, 16, 17, 33, 64, 65, 130 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolution of channels_last images (every channel has one kernel of its own), with
 // what follows done while results are in registers, as direct.h does it. float32, AVX2 with FMA or
-// AVX-512. Every result is one chain of fused multiply-adds over the taps that lie inside, started
-// with the bias. And sequences, channel by channel, over the taps of a frame of zeros.
+// AVX-512. Every result is one chain of fused multiply-adds over the taps that lie inside, and
+// then the bias. And sequences, channel by channel, over the taps of a frame of zeros.
 #pragma once
 #include "core/kernels/conv/direct.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The inner loop of direct convolutions and products: a stretch of pixels times a panel of output
 // channels, held in registers over the whole sum. Every result is one chain of fused multiply-adds
-// over the runs in order, started with the bias; panels.h cuts long ones. So AVX2 and AVX-512 give
+// over the runs in order, and then the bias; panels.h cuts long ones. So AVX2 and AVX-512 give
 // the same bits, and no result depends on its neighbours.
 #pragma once
 #include "core/base/memory.h"

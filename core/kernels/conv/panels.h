@@ -10,8 +10,8 @@
 
 // Rows of the other factor that are used together: they stay in the second-level cache.
 enum { PANELS_GROUP_BYTES = 256 << 10 };
-// A sum of more products is cut into blocks. Each is one chain of fused multiply-adds, the first
-// one with the bias; `out` holds their sum so far. One long chain would round more.
+// A sum of more products is cut into blocks. Each is one chain of fused multiply-adds, to
+// the first the bias is added; `out` holds their sum so far. One long chain would round more.
 enum { PANELS_BLOCK = 1024 }; // products at most
 
 typedef struct DirectClamp { // x < low ? low : x > high ? high : x

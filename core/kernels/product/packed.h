@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a constant right factor that is packed once (core/kernels/conv/panels.h), with what
 // follows them done while results are in registers. Each result is one chain of fused
-// multiply-adds, started with the bias: a row's bits depend neither on the number of rows nor on
-// its place. float32, AVX2 with FMA or AVX-512.
+// multiply-adds, and then the bias: a row's bits depend neither on the number of rows nor on its
+// place. float32, AVX2 with FMA or AVX-512.
 #pragma once
 #include "core/kernels/conv/panels.h"
 #include "core/kernels/dnnl/primitive.h"

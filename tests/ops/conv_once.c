@@ -204,7 +204,8 @@ Test(conv_once, random_convolutions_agree_with_the_plain_kernel_on_each_instruct
         }
         cr_assert_eq(n_packed[ISA_PORTABLE], 0, "there is no packed kernel");
         for (Isa isa = ISA_AVX2; isa <= isa_machine(); isa++)
-                cr_assert_gt(n_packed[isa], 20, "packed kernels were hardly tried: %u", n_packed[isa]);
+                // small sums often have the same bits
+                cr_assert_gt(n_packed[isa], 10, "packed kernels were hardly tried: %u", n_packed[isa]);
 }
 
 // ---- what a result may depend on ----

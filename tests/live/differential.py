@@ -209,7 +209,11 @@ def check(client, case, counts):
     plain = not case.in_place()
     if case.refused is not None:
         return check_refusal(client, case, counts)
-    theirs = case.run()
+    try:
+        theirs = case.run()
+    except Exception:  # indices from memory that PyTorch left as it was: they held when it was made
+        counts["undefined"] += 1
+        return None
     names = [call.name for call in case.calls
              if isinstance(theirs[call.name], torch.Tensor)] if plain else None
     status, ours = client.run(case, "eager", names)

@@ -26,11 +26,13 @@ static Status step_envelope(const Drive *drive, Next *next)
 {
         Job *job = drive->job;
         (void)next;
+        if (job->is_run) {
+                job->run.task.received_ns = job->received_ns;
+                job->run.task.ctx.deadline_ns = job_deadline(job);
+        }
         if (route_has(job->call.route, BRINGS_GRAPH)) {
                 // other jobs hold only the packed body while they wait for their graph
                 TRY(call_inflate(&job->call));
-                job->run.task.received_ns = job->received_ns;
-                job->run.task.ctx.deadline_ns = job_deadline(job);
                 return run_take_graph(&job->context, &job->call, &job->run);
         }
         if (route_has(job->call.route, NEEDS_SESSION))
@@ -115,7 +117,6 @@ static Status step_inputs(const Drive *drive, Next *next)
         if (task->graph == NULL)
                 task->graph = graph_ref(job->graph);
         task->version = job->version == NULL ? NULL : graph_version_ref(job->version);
-        task->received_ns = job->received_ns;
         TRY(call_inflate(&job->call));
         if (find_reply(job)) {
                 *next = NEXT_REPLIED;
@@ -123,7 +124,6 @@ static Status step_inputs(const Drive *drive, Next *next)
         }
         job->run.recipe.engine = drive->engine;
         job->run.recipe.caller = job->call.caller;
-        task->ctx.deadline_ns = job_deadline(job);
         TRY(run_decode(&job->call, &job->run));
         job->call.body = storage_unref(job->call.body);
         task->ctx.deadline_ns = task->received_ns + task->deadline_ms * 1000000;

@@ -439,17 +439,12 @@ static Status finish(FxReader *reader, Graph *graph)
         return graph_finish(graph);
 }
 
-static Status poll_run(const void *context)
-{
-        return run_poll(context);
-}
-
 static Status read_document(FxReader *reader, Graph **out_graph)
 {
         _cleanup_(graph_unrefp) Graph *graph = NULL;
         TRY(json_open(reader->text, reader->n, (int)limits.max_json_depth_model, limits.max_json_values,
                       &reader->scratch, &reader->json));
-        json_set_poll(reader->json, poll_run, reader->poll);
+        json_set_poll(reader->json, run_poll_callback, reader->poll);
         TRY(fx_read_graph(reader, &graph));
         TRY(json_finish(reader->json));
         TRY(fx_check_size(reader));

@@ -61,24 +61,12 @@ static Status take_graph(const ApiContext *context, ByteSpan graph, ByteSpan wei
 }
 
 // ---- JSON ----
-static Status poll_run(const void *context)
-{
-        return run_poll(context);
-}
-
-// A deadline in the body holds for reading the graph as well. Whether it is a good one is said when
-// the other members are read.
+// A deadline in the body holds for reading the graph as well.
 static Status read_deadline(JsonReader *reader, RunCall *run)
 {
-        NumberKind kind;
         int64_t ms;
-        double number;
-        if (json_peek(reader) != JSON_NUMBER)
-                return json_skip(reader);
-        TRY(json_read_number(reader, &kind, &ms, &number));
-        if (kind == NUMBER_INT && ms > 0 && ms <= limits.run_deadline_ms)
-                run->task.ctx.deadline_ns =
-                        MIN(run->task.ctx.deadline_ns, run->task.received_ns + ms * 1000000);
+        TRY(run_read_integer(reader, PARAM_DEADLINE_MS, &ms));
+        run->task.ctx.deadline_ns = MIN(run->task.ctx.deadline_ns, run->task.received_ns + ms * 1000000);
         return STATUS_OK;
 }
 
@@ -87,7 +75,7 @@ static Status find_graph_member(JsonReader *reader, RunCall *run, const char **o
         const char *key;
         bool more;
         *out_text = NULL;
-        json_set_poll(reader, poll_run, &run->task.ctx);
+        json_set_poll(reader, run_poll_callback, &run->task.ctx);
         TRY(json_enter_object(reader));
         for (;;) {
                 TRY(json_next_key(reader, &key, &more));

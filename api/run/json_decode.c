@@ -71,8 +71,9 @@ static Status read_text(JsonReader *reader, const char *member, const char **out
         return json_read_string(reader, out, NULL);
 }
 
-static Status read_integer(JsonReader *reader, const Parameter *row, int64_t *out)
+Status run_read_integer(JsonReader *reader, ParameterId id, int64_t *out)
 {
+        const Parameter *row = &parameters[id];
         NumberKind kind = NUMBER_NONE;
         double number;
         if (json_peek(reader) == JSON_NUMBER)
@@ -108,7 +109,7 @@ static Status fail_member(const char *key, bool graph_allowed, const RunCall *ru
 static Status read_number(JsonReader *reader, ParameterId id, RunCall *run)
 {
         int64_t value;
-        TRY(read_integer(reader, &parameters[id], &value));
+        TRY(run_read_integer(reader, id, &value));
         if (id == PARAM_SEED)
                 run_take_seed(run, value);
         else if (id == PARAM_TOP)

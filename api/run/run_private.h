@@ -66,6 +66,8 @@ Status run_add_hints(const RunCall *run, Status status);
 Status run_add_list_hint(const RunCall *run, Status status);
 // Appends what an unknown member of a run body was probably meant to be.
 void run_hint_of_member(const RunCall *run, const char *key);
+// Reads the value of a parameter that is a whole number. STATUS_VALUE names it and its range.
+Status run_read_integer(JsonReader *reader, ParameterId id, int64_t *out);
 // Reads an int. Any other value is STATUS_INPUT with a hint at what to send.
 Status run_read_whole(JsonReader *reader, int64_t *out);
 

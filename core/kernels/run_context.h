@@ -65,6 +65,11 @@ void run_context_within(RunContext *ctx, const RunContext *outer);
 // STATUS_CANCELLED, STATUS_DEADLINE or OK. Cheap enough to call before every node; long kernels
 // call it about once per millisecond. `ctx` may be NULL.
 Status run_poll(const RunContext *ctx);
+// The same as a callback of readers, such as json_set_poll. `ctx` is a RunContext or NULL.
+static inline Status run_poll_callback(const void *ctx)
+{
+        return run_poll(ctx);
+}
 
 // Locks a mutex that another thread may hold for long, and polls meanwhile. After a failure it is
 // not locked. `ctx` may be NULL.

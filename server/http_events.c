@@ -103,9 +103,9 @@ Status http_events_open(Exchange *exchange)
 {
         ApiCall *call = &exchange->job->call;
         int64_t seconds = 0;
+        TRY(param_int(call, PARAM_SECONDS, &seconds));
         if (strcmp(exchange->method, "HEAD") == 0)
                 return STATUS_OK; // libmicrohttpd would send the chunk that ends the stream
-        TRY(param_int(call, PARAM_SECONDS, &seconds));
         if (param_text(call, PARAM_SECONDS) == NULL)
                 seconds = 0;
         return events_open(exchange->http->options.events, exchange->connection,

@@ -76,7 +76,7 @@ static bool argument_named(const GuardPaths *paths, const char *name, size_t n, 
 static uint32_t unescape(const char **at, const char *end)
 {
         const char *digits = *at + 2;
-        char letter = (*at)[1], *after, hex[9] = "";
+        char letter = (*at)[1], hex[9] = "";
         size_t n = letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
         if (n == 0) {
                 *at = digits;
@@ -86,8 +86,8 @@ static uint32_t unescape(const char **at, const char *end)
                                                        : letter);
         }
         memcpy(hex, digits, MIN(n, (size_t)(end - digits)));
-        unsigned long code = strtoul(hex, &after, 16);
-        bool whole = after == hex + n && isxdigit((unsigned char)hex[0]) && hex[1] != 'x';
+        unsigned long code = strtoul(hex, NULL, 16);
+        bool whole = strspn(hex, "0123456789abcdefABCDEF") == n;
         bool fits = whole && code > 0 && code <= 0x10ffff;
         *at = fits ? digits + n : *at + 1;
         return fits ? (uint32_t)code : '\\';

@@ -140,6 +140,14 @@ Dtype arg_dtype(const OpCall *call, int index, Dtype if_none)
         return call->args[index].kind == VALUE_DTYPE ? call->args[index].dtype : if_none;
 }
 
+Status fail_mean_dtype(const char *name, bool given, Dtype dtype)
+{
+        return fail(STATUS_DTYPE,
+                    "%s(): could not infer output dtype. %s dtype must be either a floating point or "
+                    "complex dtype. Got: %s",
+                    name, given ? "Optional" : "Input", dtype_words(dtype));
+}
+
 MemoryFormat arg_memory_format(const OpCall *call, int index, MemoryFormat if_none)
 {
         return call->args[index].kind == VALUE_MEMORY_FORMAT ? call->args[index].memory_format : if_none;

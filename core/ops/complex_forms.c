@@ -106,10 +106,7 @@ static Status mean_form(Emitter *emitter, const OpCall *call, Value *out)
         compose_begin(&c, emitter, call);
         Value self = call->args[SELF], dtype = NAMED(&c, "dtype");
         if (dtype.kind == VALUE_DTYPE && !dtype_is_float(dtype.dtype) && !point_is_complex(dtype.dtype))
-                return fail(STATUS_DTYPE,
-                            "mean(): could not infer output dtype. Optional dtype must be either a floating "
-                            "point or complex dtype. Got: %s",
-                            dtype_words(dtype.dtype));
+                return fail_mean_dtype("mean", true, dtype.dtype);
         Value sum =
                 all ? OP(&c, "aten::sum", self, dtype)
                     : OP(&c, "aten::sum.dim_IntList", self, NAMED(&c, "dim"), NAMED(&c, "keepdim"), dtype);

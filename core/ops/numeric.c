@@ -127,10 +127,7 @@ static Status nanmean_expand(Emitter *emitter, const OpCall *call, Value *out)
                             "got %s",
                             dtype_words(compose_meta(&c, self)->dtype));
         if (dtype.kind == VALUE_DTYPE && !dtype_is_float(dtype.dtype))
-                return fail(STATUS_DTYPE,
-                            "nanmean(): could not infer output dtype. Optional dtype must be either a "
-                            "floating point or complex dtype. Got: %s",
-                            dtype_words(dtype.dtype));
+                return fail_mean_dtype("nanmean", true, dtype.dtype);
         Value count = OP(&c, "aten::sum.dim_IntList",
                          OP(&c, "aten::logical_not", OP(&c, "aten::isnan", self)), dim, keepdim);
         Value sum = OP(&c, "aten::nansum", self, dim, keepdim, dtype);

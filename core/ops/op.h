@@ -246,6 +246,8 @@ Value arg_number(const OpCall *call, int index);               // borrowed numbe
 Value element_number(Dtype dtype, const void *element);        // one element of a tensor as such a Value
 const char *arg_text(const OpCall *call, int index);           // NULL when None
 Dtype arg_dtype(const OpCall *call, int index, Dtype if_none);
+// What a mean says of a dtype that has no fractions: of its dtype=, or else of its input.
+Status fail_mean_dtype(const char *name, bool given, Dtype dtype);
 MemoryFormat arg_memory_format(const OpCall *call, int index, MemoryFormat if_none);
 // A list of ints (a single int counts as a list; a fixed-size list int[N] repeats it). At most
 // `cap` (STATUS_VALUE beyond). None: *out_n = -1.

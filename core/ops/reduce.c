@@ -126,10 +126,7 @@ static Status cast_dtype(const OpCall *call, const ReduceRow *row, Dtype *out_ca
                 break;
         case RESULT_MEAN:
                 if (!dtype_is_float(*out_cast))
-                        return fail(STATUS_DTYPE,
-                                    "mean(): could not infer output dtype. %s dtype must be either a "
-                                    "floating point or complex dtype. Got: %s",
-                                    given != DTYPE_NONE ? "Optional" : "Input", dtype_words(*out_cast));
+                        return fail_mean_dtype("mean", given != DTYPE_NONE, *out_cast);
                 break;
         default:
                 break;

@@ -32,6 +32,9 @@ static Status scan_infer(OpCall *call)
         if ((DTYPES_REAL >> meta.dtype & 1) == 0)
                 return fail(STATUS_DTYPE, "\"%s\" not implemented for '%s'", call->schema->name,
                             dtype_words(meta.dtype));
+        // PyTorch copies what has no dimension or no element
+        if (meta.dtype == DTYPE_BOOL && kind_of(call) <= SCAN_PROD && meta.rank > 0 && meta_numel(&meta) > 0)
+                return fail(STATUS_DTYPE, "\"%s_out_cpu\" not implemented for 'Bool'", call->schema->name);
         Dtype self = arg_meta(call, SELF)->dtype;
         if (call->inplace && arg_dtype(call, SCAN_DTYPE, self) != self)
                 return fail(

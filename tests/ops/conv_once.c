@@ -196,7 +196,7 @@ Test(conv_once, random_convolutions_agree_with_the_plain_kernel_on_each_instruct
 {
         Sample sample = { 61 };
         uint32_t n_packed[ISA_COUNT] = { 0 };
-        for (int round = 0; round < 60; round++) {
+        for (int round = 0; round < 120; round++) {
                 Call call = random_call(&sample);
                 ctx.n_threads = 1 + round % 2;
                 FOR_EACH_ISA(isa) compare_with_plain(&call, &n_packed[isa]);
@@ -205,7 +205,7 @@ Test(conv_once, random_convolutions_agree_with_the_plain_kernel_on_each_instruct
         cr_assert_eq(n_packed[ISA_PORTABLE], 0, "there is no packed kernel");
         for (Isa isa = ISA_AVX2; isa <= isa_machine(); isa++)
                 // small sums often have the same bits
-                cr_assert_gt(n_packed[isa], 10, "packed kernels were hardly tried: %u", n_packed[isa]);
+                cr_assert_gt(n_packed[isa], 20, "packed kernels were hardly tried: %u", n_packed[isa]);
 }
 
 // ---- what a result may depend on ----

@@ -211,7 +211,7 @@ def check(client, case, counts):
         return check_refusal(client, case, counts)
     try:
         theirs = case.run()
-    except Exception:  # indices from memory that PyTorch left as it was: they held when it was made
+    except (RuntimeError, IndexError):  # indices from undefined memory (empty_like): in range once, not now
         counts["undefined"] += 1
         return None
     names = [call.name for call in case.calls

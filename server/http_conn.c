@@ -139,7 +139,7 @@ static void refuse_slow(Conn *conn)
 // When the last bytes and the end of the stream arrive together, libmicrohttpd 0.9.75 takes the
 // bytes and waits for another edge of its epoll descriptor, which never comes. (A client that
 // closed its sending side may still read a reply.)
-static bool has_left(const Conn *conn)
+bool conn_has_left(const Conn *conn)
 {
         char byte;
         return recvfrom(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL) == 0;
@@ -157,7 +157,7 @@ void conn_sweep_slow(uv_timer_t *timer)
                         conn->since_ns = now;
                 else if (is_slow(conn, now))
                         refuse_slow(conn);
-                else if (look && conn->phase != CONN_REPLY && has_left(conn))
+                else if (look && conn->phase != CONN_REPLY && conn_has_left(conn))
                         shutdown(conn->fd, SHUT_RDWR);
         }
         if (http->reading == NULL)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of idle connections, on the loop thread. libmicrohttpd gives each connection a pool that
+// Idle connections, on the loop thread: the ends that libmicrohttpd did not see, and their memory.
+//
+// A connection that has been between two requests for a while is ended if its client has closed its
+// sending side. Otherwise its memory is given back: libmicrohttpd gives each connection a pool that
 // holds the largest head, and zeroes all of it after every request. From then on the whole pool is
-// resident for as long as the connection is open. When a connection has been between two requests
-// for a while, the pages of its pool are given back to the kernel; they read as zeros again, which
-// is what the pool held.
+// resident for as long as the connection is open. Its pages are given back to the kernel; they read
+// as zeros again, which is what the pool held.
 //
 // The address of a pool is known from the first recv() of its connection: the reading buffer is its
 // first half, then and after every reset. This holds for libmicrohttpd 0.9.75 and 1.0.1, whose
@@ -14,6 +16,7 @@
 // checked from its front, so a busy connection costs one look in IDLE_NS.
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "core/base/limits.h"
 #include "server/http_private.h"
@@ -65,6 +68,8 @@ bool conn_is_between(const Conn *conn)
 
 static void give_back(const Conn *conn)
 {
+        if (conn->pool == NULL || !conn->http->pools_known)
+                return;
         uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)conn->pool;
         uintptr_t from = (start + page - 1) / page * page, to = (start + idle_pool_bytes()) / page * page;
         if (to > from && madvise((void *)from, to - from, MADV_DONTNEED) != 0) {
@@ -77,7 +82,7 @@ static void sweep(uv_timer_t *timer)
         Http *http = timer->data;
         int64_t now = clock_ns();
         // This frees the connections that libmicrohttpd has closed, with their pools. Every
-        // connection still on the list afterwards has a pool.
+        // connection still on the list afterwards is open.
         transport_n_connections(http->transport);
         for (int i = 0; i < MOST_PER_TICK && http->idle_first != NULL &&
                         now - http->idle_first->waits_since_ns >= IDLE_NS;
@@ -86,6 +91,8 @@ static void sweep(uv_timer_t *timer)
                 idle_remove(conn);
                 if (conn->n_begun != conn->n_begun_then || !conn_is_between(conn))
                         append(conn);
+                else if (conn_has_left(conn))
+                        shutdown(conn->fd, SHUT_RDWR);
                 else
                         give_back(conn);
         }
@@ -98,7 +105,7 @@ static void sweep(uv_timer_t *timer)
 void idle_add(Conn *conn)
 {
         Http *http = conn->http;
-        if (conn->waits || conn->pool == NULL || !http->pools_known)
+        if (conn->waits)
                 return;
         append(conn);
         if (!uv_is_active((uv_handle_t *)&http->idle_timer))

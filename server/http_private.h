@@ -147,6 +147,8 @@ void conn_starts_reply(Conn *conn);
 // The connection is between requests again.
 void conn_settle(Conn *conn);
 void conn_sweep_slow(uv_timer_t *timer);
+// The client has closed its sending side, and all it sent was read.
+bool conn_has_left(const Conn *conn);
 // The exchange's job leaves the loop thread; it is back (or was replaced).
 void pending_add(Exchange *exchange);
 void pending_remove(Exchange *exchange);
@@ -160,7 +162,7 @@ void drain_remove(Conn *conn); // before its descriptor is closed
 void drain_start(Http *http);
 void drain_stop(Http *http);
 
-// http_idle.c: the memory of connections between two requests.
+// http_idle.c: connections between two requests.
 // All received bytes were whole requests, and they were answered.
 bool conn_is_between(const Conn *conn);
 size_t idle_pool_bytes(void); // of every connection, for libmicrohttpd

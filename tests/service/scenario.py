@@ -25,7 +25,8 @@ indent). `#` starts a comment. `${name}` is a variable.
 
     > METHOD TARGET [BODY]     a request; header lines `> Name: value` follow. On another
                                connection: `A> ...`
-    > raw "BYTES" [METHOD]     bytes as they are; METHOD when they end a request
+    > raw "BYTES" [METHOD]     bytes as they are; METHOD when they end a request. `raw last "BYTES"
+                               METHOD`: nothing follows, and the end comes in the same packet
     > close                    closes the connection BODY: {...} or [...] up to the end of the line,
                                or terms joined by ` + `: @FILE (below tests/models; @@FILE below
                                tests)  "TEXT"  hex 00ff  repeat N "TEXT"  npy DTYPE NESTED  form
@@ -428,13 +429,13 @@ class Scenario:
             return
         self._finish_request()
         if text.startswith("raw "):
-            found = re.match(r'raw ("(?:[^"\\]|\\.)*"|repeat \d+ ".*?")(?: ([A-Z]+))?$', text, re.S)
+            found = re.match(r'raw (last )?("(?:[^"\\]|\\.)*"|repeat \d+ ".*?")(?: ([A-Z]+))?$', text, re.S)
             if not found:
                 raise Failed(f"not understood: {text}")
             connection = self._connection(name, sending=True)
-            if found[2]:
-                self.asked[name].append((found[2], "?"))
-            connection.send(term(found[1]), found[2])
+            if found[3]:
+                self.asked[name].append((found[3], "?"))
+            connection.send(term(found[2]), found[3], last=found[1] is not None)
         elif text == "close":
             self.connections.pop(name).close()
         else:

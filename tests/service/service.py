@@ -206,13 +206,15 @@ class Connection:
     def close(self):
         self.socket.close()
 
-    def send(self, data, method=None):
+    def send(self, data, method=None, last=False):
         """Bytes as they are; `method` when they end a request, so that a reply to HEAD is read
-        without its body."""
+        without its body. `last`: nothing follows, and the end comes in the same packet."""
         if method is not None:
             self.methods.append(method)
         try:
-            self.socket.sendall(data)
+            self.socket.sendall(data, socket.MSG_MORE if last else 0)
+            if last:
+                self.socket.shutdown(socket.SHUT_WR)
         except (BrokenPipeError, ConnectionResetError):
             pass  # the server may answer and close before it has read everything: the reply says why
 

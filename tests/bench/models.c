@@ -50,7 +50,18 @@ static Storage *read_file(const char *path)
         return bytes;
 }
 
-static Value make_input(const char *shape)
+// What the graph's first input holds; float32 where nothing says so.
+static Dtype input_dtype(const Graph *graph)
+{
+        for (uint32_t i = 0; i < graph->signature.n_inputs; i++) {
+                const Input *input = &graph->signature.inputs[i];
+                if (input->kind == INPUT_USER && input->spec.dtype != DTYPE_NONE)
+                        return input->spec.dtype;
+        }
+        return DTYPE_F32;
+}
+
+static Value make_input(const char *shape, Dtype dtype)
 {
         TensorMeta meta;
         Tensor *tensor;
@@ -59,12 +70,13 @@ static Value make_input(const char *shape)
         for (const char *at = shape; at != NULL && rank < MAX_RANK;
              at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1)
                 size[rank++] = atol(at);
-        meta_init(&meta, DTYPE_F32, rank, size);
+        meta_init(&meta, dtype, rank, size);
         check(tensor_new(&meta, NULL, &tensor));
         uint64_t state = 1;
         for (int64_t i = 0; i < meta_numel(&meta); i++) {
                 state = state * 6364136223846793005u + 1442695040888963407u;
-                ((float *)tensor_data(tensor))[i] = (float)((double)(state >> 11) / 4503599627370496.0 - 1);
+                element_from_f64(dtype, (char *)tensor_data(tensor) + i * dtype_info[dtype].bytes,
+                                 (double)(state >> 11) / 4503599627370496.0 - 1);
         }
         return value_tensor_take(tensor);
 }
@@ -181,7 +193,7 @@ static void take_turns(const Graph *graph, const Program *program, Frame *frame,
         static int64_t times[MAX_RUNS];
         Value out = value_none();
         char line[32];
-        size_t n = (size_t)meta_numel(&input->meta) * sizeof(float);
+        size_t n = (size_t)meta_numel(&input->meta) * dtype_info[input->meta.dtype].bytes;
         if (fread(tensor_data(input), 1, n, stdin) != n)
                 exit(1);
         run_once(graph, program, frame, inputs, &out);
@@ -254,7 +266,7 @@ int main(int argc, char **argv)
         check(ops_init());
         check(targets_init());
         check(upload_decode(parts, (uint32_t)argc - 2, NULL, true, &graph));
-        Value input = make_input(argv[argc - 1]);
+        Value input = make_input(argv[argc - 1], input_dtype(graph));
         Value *bound = new_array(graph->signature.n_inputs, sizeof(Value));
         check(bound == NULL ? STATUS_NO_MEMORY : bind_inputs(graph, (ValueSpan){ &input, 1 }, NULL, bound));
         ValueSpan inputs = { bound, graph->signature.n_inputs };

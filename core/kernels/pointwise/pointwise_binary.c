@@ -140,7 +140,8 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
         {                                                                                                    \
                 const uint8_t *xs = tile->in[0], *ys = tile->in[1];                                          \
                 uint8_t *out = tile->out;                                                                    \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                const size_t count = tile->n;                                                                \
+                INDEPENDENT_LOOP for (size_t i = 0; i < count; i++)                                          \
                 {                                                                                            \
                         const bool x = xs[i] != 0, y = ys[i] != 0;                                           \
                         out[i] = (formula);                                                                  \
@@ -162,8 +163,8 @@ static void logical_not(const PointTile *tile)
 {
         const uint8_t *xs = tile->in[0];
         uint8_t *out = tile->out;
-        for (size_t i = 0; i < tile->n; i++)
-                out[i] = xs[i] == 0;
+        const size_t count = tile->n;
+        INDEPENDENT_LOOP for (size_t i = 0; i < count; i++) out[i] = xs[i] == 0;
 }
 POINT_WIDER(logical_not)
 const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
@@ -179,8 +180,8 @@ const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
                 const uint8_t *mask = tile->in[at_mask];                                                     \
                 const type *yes = tile->in[at_yes], *no = tile->in[at_no];                                   \
                 type *out = tile->out;                                                                       \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++) out[i] =                               \
-                        mask[i] != 0 ? yes[i] : no[i];                                                       \
+                const size_t count = tile->n;                                                                \
+                INDEPENDENT_LOOP for (size_t i = 0; i < count; i++) out[i] = mask[i] != 0 ? yes[i] : no[i];  \
         }
 #define CHOOSE_LOOPS(name, at_mask, at_yes, at_no)                                                           \
         CHOOSE_LOOP(name, F32, float, at_mask, at_yes, at_no)                                                \

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops behind the rows of pointwise_*.def: included by the files that expand them, nowhere
 // else. Formulas see x, y, z (values), a b c d (parameters), T (the class's type), K() (constants
-// of that type). Inputs and output may be the same tile, hence ivdep instead of restrict.
+// of that type). Inputs and output may be the same tile, hence ivdep instead of restrict. The
+// number of elements is read before a loop: the compiler must assume that masks and integers which
+// the loop writes could be it, and would not make vectors.
 #pragma once
 #include <tgmath.h>
 #undef I // complex.h's imaginary unit
@@ -120,7 +122,8 @@ static inline double round_f64(double x, Dtype half)
                 POINT_NAMES(CLASS, type)                                                                     \
                 const T *xs = tile->in[0];                                                                   \
                 out_type *out = tile->out;                                                                   \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                const size_t count = tile->n;                                                                \
+                INDEPENDENT_LOOP for (size_t i = 0; i < count; i++)                                          \
                 {                                                                                            \
                         const T x = xs[i];                                                                   \
                         (void)x;                                                                             \
@@ -134,7 +137,8 @@ static inline double round_f64(double x, Dtype half)
                 POINT_NAMES(CLASS, type)                                                                     \
                 const T *xs = tile->in[0], *ys = tile->in[1];                                                \
                 out_type *out = tile->out;                                                                   \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                const size_t count = tile->n;                                                                \
+                INDEPENDENT_LOOP for (size_t i = 0; i < count; i++)                                          \
                 {                                                                                            \
                         const T x = xs[i], y = ys[i];                                                        \
                         (void)x, (void)y;                                                                    \
@@ -150,23 +154,24 @@ static inline double round_f64(double x, Dtype half)
                 POINT_NAMES(CLASS, type)                                                                     \
                 const T *xs = tile->in[0], *ys = tile->in[1];                                                \
                 out_type *out = tile->out;                                                                   \
+                const size_t count = tile->n;                                                                \
                 const T x0 = xs[0], y0 = ys[0];                                                              \
                 if (tile->uniform == 2) {                                                                    \
-                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                   \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < count; i++)                     \
                         {                                                                                    \
                                 const T x = xs[i], y = y0;                                                   \
                                 (void)x, (void)y;                                                            \
                                 out[i] = (out_type)(formula);                                                \
                         }                                                                                    \
                 } else if (tile->uniform == 1) {                                                             \
-                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                   \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < count; i++)                     \
                         {                                                                                    \
                                 const T x = x0, y = ys[i];                                                   \
                                 (void)x, (void)y;                                                            \
                                 out[i] = (out_type)(formula);                                                \
                         }                                                                                    \
                 } else {                                                                                     \
-                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < tile->n; i++)                   \
+                        INDEPENDENT_LOOP POINT_UNROLL for (size_t i = 0; i < count; i++)                     \
                         {                                                                                    \
                                 const T x = xs[i], y = ys[i];                                                \
                                 (void)x, (void)y;                                                            \
@@ -183,7 +188,8 @@ static inline double round_f64(double x, Dtype half)
                 POINT_NAMES(CLASS, type)                                                                     \
                 const T *xs = tile->in[0], *ys = tile->in[1], *zs = tile->in[2];                             \
                 out_type *out = tile->out;                                                                   \
-                INDEPENDENT_LOOP for (size_t i = 0; i < tile->n; i++)                                        \
+                const size_t count = tile->n;                                                                \
+                INDEPENDENT_LOOP for (size_t i = 0; i < count; i++)                                          \
                 {                                                                                            \
                         const T x = xs[i], y = ys[i], z = zs[i];                                             \
                         (void)x, (void)y, (void)z;                                                           \

@@ -80,6 +80,7 @@ static inline int64_t nanless_to_i64(float value)
 #define READ_F32(DTYPE, x)  ((float)(READ_REAL_##DTYPE(x)))
 #define READ_F64(DTYPE, x)  ((double)(READ_REAL_##DTYPE(x)))
 #define READ_I64(DTYPE, x)  (READ_INT_##DTYPE(x))
+#define READ_MASK(DTYPE, x) ((uint8_t)(READ_REAL_##DTYPE(x) != 0 || READ_IMAG_##DTYPE(x) != 0))
 #define READ_C64(DTYPE, x)  ((ComplexF32){ (float)(READ_REAL_##DTYPE(x)), (float)READ_IMAG_##DTYPE(x) })
 #define READ_C128(DTYPE, x) ((ComplexF64){ (double)(READ_REAL_##DTYPE(x)), READ_IMAG_##DTYPE(x) })
 
@@ -189,6 +190,7 @@ ELEMENT_TABLE(DEFINE_LOADER, F64, double)
 ELEMENT_TABLE(DEFINE_LOADER, I64, int64_t)
 ELEMENT_TABLE(DEFINE_LOADER, C64, ComplexF32)
 ELEMENT_TABLE(DEFINE_LOADER, C128, ComplexF64)
+ELEMENT_TABLE(DEFINE_LOADER, MASK, uint8_t)
 
 #define DEFINE_STORER(CLASS, class_type, DTYPE, type)                                                        \
         static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)            \
@@ -244,6 +246,24 @@ ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
 ELEMENT_TABLE(DEFINE_COMPLEX_STORER, C64, ComplexF32)
 ELEMENT_TABLE(DEFINE_COMPLEX_STORER, C128, ComplexF64)
 
+#define DEFINE_MASK_STORER(CLASS, class_type, DTYPE, type)                                                   \
+        static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)            \
+        {                                                                                                    \
+                const class_type *restrict in = tile;                                                        \
+                const type zero = WRITE_##DTYPE((int64_t)0), one = WRITE_##DTYPE((int64_t)1);                \
+                if (stride == (int64_t)sizeof(type)) {                                                       \
+                        type *restrict out = to;                                                             \
+                        for (size_t i = 0; i < n; i++)                                                       \
+                                out[i] = in[i] != 0 ? one : zero;                                            \
+                        return;                                                                              \
+                }                                                                                            \
+                for (size_t i = 0; i < n; i++) {                                                             \
+                        type *out = (void *)((char *)to + (int64_t)i * stride);                              \
+                        *out = in[i] != 0 ? one : zero;                                                      \
+                }                                                                                            \
+        }
+ELEMENT_TABLE(DEFINE_MASK_STORER, MASK, uint8_t)
+
 // Halves to and from float32: runs on wide registers where there are any.
 #define DEFINE_HALF(CLASS, class_type, DTYPE, type)                                                          \
         static void load_half_##DTYPE(const void *from, int64_t stride, size_t n, void *tile)                \
@@ -269,6 +289,7 @@ const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_U64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
         [TILE_C64] = { ELEMENT_TABLE(LOADER_NAME, C64, ComplexF32) },
         [TILE_C128] = { ELEMENT_TABLE(LOADER_NAME, C128, ComplexF64) },
+        [TILE_MASK] = { ELEMENT_TABLE(LOADER_NAME, MASK, uint8_t) },
 };
 const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_F32] = { HALF_TABLE(HALF_STORER_NAME, F32, float) OTHER_TABLE(STORER_NAME, F32, float) },
@@ -277,7 +298,9 @@ const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_U64] = { ELEMENT_TABLE(STORER_NAME, U64, uint64_t) },
         [TILE_C64] = { ELEMENT_TABLE(STORER_NAME, C64, ComplexF32) },
         [TILE_C128] = { ELEMENT_TABLE(STORER_NAME, C128, ComplexF64) },
+        [TILE_MASK] = { ELEMENT_TABLE(STORER_NAME, MASK, uint8_t) },
 };
 const uint8_t tile_bytes[TILE_CLASS_COUNT] = {
-        [TILE_F32] = 4, [TILE_F64] = 8, [TILE_I64] = 8, [TILE_U64] = 8, [TILE_C64] = 8, [TILE_C128] = 16,
+        [TILE_F32] = 4, [TILE_F64] = 8,   [TILE_I64] = 8,  [TILE_U64] = 8,
+        [TILE_C64] = 8, [TILE_C128] = 16, [TILE_MASK] = 1,
 };

@@ -19,6 +19,7 @@ typedef enum TileClass {
         TILE_U64,  // as TILE_I64, but read as unsigned when stored to floats
         TILE_C64,  // ComplexF32
         TILE_C128, // ComplexF64
+        TILE_MASK, // uint8_t, 0 or 1: whether an element is not 0
         TILE_CLASS_COUNT
 } TileClass;
 

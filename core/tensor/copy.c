@@ -101,6 +101,23 @@ static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
                         *(type *)(void *)(to + i * to_stride) =                                              \
                                 *(const type *)(const void *)(from + i * from_stride);                       \
         }
+// Elements of one or two bytes in reverse order, eight bytes at a time. Returns how many were moved.
+static int64_t reverse_words(int n_bytes, const char *from, char *to, int64_t n)
+{
+        const uint64_t low = 0x00ff00ff00ff00ff;
+        const int64_t step = 8 / n_bytes;
+        int64_t i = 0;
+        for (; i + step <= n; i += step) {
+                uint64_t word;
+                memcpy(&word, from - (i + step - 1) * n_bytes, sizeof(word));
+                word = __builtin_bswap64(word);
+                if (n_bytes == 2)
+                        word = (word & low) << 8 | (word >> 8 & low);
+                memcpy(to + i * n_bytes, &word, sizeof(word));
+        }
+        return i;
+}
+
 DEFINE_MOVE(move_1, uint8_t)
 DEFINE_MOVE(move_2, uint16_t)
 DEFINE_MOVE(move_4, uint32_t)
@@ -113,6 +130,14 @@ static void move_row(int n_bytes, const char *from, int64_t from_stride, char *t
         if (from_stride == n_bytes && to_stride == n_bytes) {
                 memcpy(to, from, (size_t)(n * n_bytes));
                 return;
+        }
+        if (n_bytes <= 2 && to_stride == n_bytes && from_stride == -n_bytes) {
+                int64_t done = reverse_words(n_bytes, from, to, n);
+                if (done == n)
+                        return;
+                from -= done * n_bytes;
+                to += done * n_bytes;
+                n -= done;
         }
         switch (n_bytes) {
         case 1:
@@ -133,16 +158,20 @@ static void move_row(int n_bytes, const char *from, int64_t from_stride, char *t
         }
 }
 
+// Integers become floats as they are; on the way through 64 bits their loops would not vectorise.
 static TileClass copy_class(Dtype from, Dtype to)
 {
+        if (from == DTYPE_BOOL || to == DTYPE_BOOL)
+                return TILE_MASK;
         switch (dtype_info[from].kind) {
-        case DTYPE_KIND_BOOL:
         case DTYPE_KIND_INT:
+                if (dtype_is_float(to))
+                        return to == DTYPE_F64 ? TILE_F64 : TILE_F32;
                 return from == DTYPE_U64 ? TILE_U64 : TILE_I64;
         case DTYPE_KIND_FLOAT:
                 return from == DTYPE_F64 ? TILE_F64 : TILE_F32;
         default:
-                return dtype_info[to].kind == DTYPE_KIND_COMPLEX || to == DTYPE_BOOL ? TILE_C128 : TILE_F64;
+                return dtype_info[to].kind == DTYPE_KIND_COMPLEX ? TILE_C128 : TILE_F64;
         }
 }
 

@@ -225,18 +225,6 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
 }
 
 // ---- tiles ----
-// A mask is element != 0, read in the class that holds the operand's dtype.
-static void load_mask(const Operand *operand, const char *data, size_t n, void *scratch, void *tile)
-{
-        DtypeKind kind = dtype_info[operand->dtype].kind;
-        TileClass class = kind == DTYPE_KIND_COMPLEX    ? TILE_C128
-                          : kind != DTYPE_KIND_FLOAT    ? TILE_I64
-                          : operand->dtype == DTYPE_F64 ? TILE_F64
-                                                        : TILE_F32;
-        tile_loaders[class][operand->dtype](data, operand->stride[0], n, scratch);
-        tile_storers[class][DTYPE_BOOL](scratch, n, tile, 1);
-}
-
 static const void *load_tile(const Plan *plan, int k, const char *data, size_t n, Tiles *tiles)
 {
         const Operand *operand = &plan->operands[k];
@@ -245,7 +233,7 @@ static const void *load_tile(const Plan *plan, int k, const char *data, size_t n
         if (operand->stride[0] == 0 && tiles->filled[k] == data && tiles->n_filled[k] >= n)
                 return tiles->bytes[k];
         if (operand->is_mask) {
-                load_mask(operand, data, n, tiles->scratch, tiles->bytes[k]);
+                tile_loaders[TILE_MASK][operand->dtype](data, operand->stride[0], n, tiles->bytes[k]);
         } else {
                 tile_loaders[plan->class][operand->dtype](data, operand->stride[0], n, tiles->bytes[k]);
                 if (operand->round_to != DTYPE_NONE) {
@@ -263,12 +251,8 @@ static const void *load_tile(const Plan *plan, int k, const char *data, size_t n
 static void store_tile(const Plan *plan, char *data, size_t n, Tiles *tiles)
 {
         const Operand *out = &plan->operands[OUT];
-        if (!out->is_mask) {
-                tile_storers[plan->out_class][out->dtype](tiles->bytes[OUT], n, data, out->stride[0]);
-                return;
-        }
-        tile_loaders[TILE_I64][DTYPE_BOOL](tiles->bytes[OUT], 1, n, tiles->scratch);
-        tile_storers[TILE_I64][out->dtype](tiles->scratch, n, data, out->stride[0]);
+        TileClass class = out->is_mask ? TILE_MASK : plan->out_class;
+        tile_storers[class][out->dtype](tiles->bytes[OUT], n, data, out->stride[0]);
 }
 
 static void run_row(const Plan *plan, char *const *data, int64_t n, Tiles *tiles)

@@ -41,7 +41,10 @@ const char *tile_name(void)
 // ---- values and steps ----
 static TileClass class_of(PointClass class)
 {
-        return class == POINT_F32 ? TILE_F32 : class == POINT_F64 ? TILE_F64 : TILE_I64;
+        return class == POINT_F32    ? TILE_F32
+               : class == POINT_F64  ? TILE_F64
+               : class == POINT_BOOL ? TILE_MASK
+                                     : TILE_I64;
 }
 
 static Status add_value(TileProgram *program, TileKind kind, Dtype dtype, TileValueId *out_value)
@@ -52,7 +55,6 @@ static Status add_value(TileProgram *program, TileKind kind, Dtype dtype, TileVa
                           sizeof(TileValue)));
         TileValue *value = &program->values[program->n_values];
         *value = (TileValue){ .kind = kind, .dtype = dtype, .reg = NO_REGISTER, .round_to = DTYPE_NONE };
-        value->is_mask = dtype == DTYPE_BOOL;
         value->class = class_of(point_class(dtype));
         *out_value = program->n_values++;
         return STATUS_OK;
@@ -97,14 +99,14 @@ static bool must_round(Dtype from, Dtype common)
 }
 
 // A number is converted while building.
-static Status convert_number(TileProgram *program, TileValueId from, bool to_mask, TileClass class,
-                             Dtype round_to, TileValueId *out_value)
+static Status convert_number(TileProgram *program, TileValueId from, TileClass class, Dtype round_to,
+                             TileValueId *out_value)
 {
         const TileValue number = program->values[from];
         PointParam element = { 0 }, scratch;
         TRY(add_value(program, TILE_NUMBER, number.dtype, out_value));
         TileValue *value = &program->values[*out_value];
-        if (to_mask) {
+        if (class == TILE_MASK) {
                 bool set = number.dtype == DTYPE_F64 ? number.number.f != 0 : number.number.i != 0;
                 memcpy(&element, &set, 1);
         } else {
@@ -113,49 +115,9 @@ static Status convert_number(TileProgram *program, TileValueId from, bool to_mas
                         tile_round(class, round_to, &element, 1, &scratch, &element);
         }
         value->uniform = true;
-        value->is_mask = to_mask;
         value->class = class;
         value->number = element;
         return STATUS_OK;
-}
-
-// An input of one element is loaded once more, as what it becomes.
-static Status convert_element(TileProgram *program, TileValueId from, TileClass class, Dtype round_to,
-                              TileValueId *out_value)
-{
-        const TileValue source = program->values[from];
-        TRY(add_value(program, TILE_INPUT, source.dtype, out_value));
-        TileValue *value = &program->values[*out_value];
-        value->operand = source.operand;
-        value->uniform = true;
-        value->class = class;
-        value->is_mask = false;
-        value->round_to = round_to;
-        return STATUS_OK;
-}
-
-static Status convert(TileProgram *program, TileValueId from, bool to_mask, TileClass class, Dtype round_to,
-                      TileValueId *out_value)
-{
-        if (program->values[from].kind == TILE_NUMBER)
-                return convert_number(program, from, to_mask, class, round_to, out_value);
-        const TileValue source = program->values[from];
-        if (to_mask ? source.is_mask : !source.is_mask && source.class == class && round_to == DTYPE_NONE) {
-                *out_value = from;
-                return STATUS_OK;
-        }
-        if (source.uniform && source.kind == TILE_INPUT && !to_mask)
-                return convert_element(program, from, class, round_to, out_value);
-        program->values[from].filled |= source.uniform;
-        TRY(add_value(program, TILE_MADE, source.dtype, out_value));
-        program->values[*out_value].is_mask = to_mask;
-        program->values[*out_value].class = class;
-        TileStep step = { .kind = to_mask ? STEP_TO_MASK : STEP_CONVERT,
-                          .n_in = 1,
-                          .in = { from },
-                          .out = *out_value,
-                          .round_to = round_to };
-        return add_step(program, &step);
 }
 
 // An input's tile is loaded right before its first reader. An input of one element is loaded once
@@ -172,14 +134,59 @@ static Status load_first(TileProgram *program, TileValueId id)
         return add_step(program, &(TileStep){ .kind = STEP_LOAD, .out = id, .operand = value->operand });
 }
 
+// An input is loaded once more, as what it becomes.
+static Status load_as(TileProgram *program, TileValueId from, TileClass class, Dtype round_to,
+                      TileValueId *out_value)
+{
+        const TileValue source = program->values[from];
+        for (TileValueId id = 0; id < program->n_values; id++) {
+                const TileValue *value = &program->values[id];
+                if (value->kind == TILE_INPUT && value->operand == source.operand && value->class == class &&
+                    value->round_to == round_to) {
+                        *out_value = id;
+                        return load_first(program, id);
+                }
+        }
+        TRY(add_value(program, TILE_INPUT, source.dtype, out_value));
+        TileValue *value = &program->values[*out_value];
+        value->operand = source.operand;
+        value->uniform = source.uniform;
+        value->class = class;
+        value->round_to = round_to;
+        return load_first(program, *out_value);
+}
+
+static Status convert(TileProgram *program, TileValueId from, TileClass class, Dtype round_to,
+                      TileValueId *out_value)
+{
+        if (program->values[from].kind == TILE_NUMBER)
+                return convert_number(program, from, class, round_to, out_value);
+        const TileValue source = program->values[from];
+        if (source.class == class && round_to == DTYPE_NONE) {
+                *out_value = from;
+                return load_first(program, from);
+        }
+        if (source.kind == TILE_INPUT && (source.uniform || round_to == DTYPE_NONE))
+                return load_as(program, from, class, round_to, out_value);
+        TRY(load_first(program, from));
+        program->values[from].filled |= source.uniform;
+        TRY(add_value(program, TILE_MADE, source.dtype, out_value));
+        program->values[*out_value].class = class;
+        TileStep step = { .kind = class == TILE_MASK ? STEP_TO_MASK : STEP_CONVERT,
+                          .n_in = 1,
+                          .in = { from },
+                          .out = *out_value,
+                          .round_to = round_to };
+        return add_step(program, &step);
+}
+
 static Status add_operand(TileProgram *program, const TileOp *op, int k, TileStep *step)
 {
         PointClass class = point_class(op->common);
-        TRY(load_first(program, op->in[k]));
         bool to_mask = op->kernel->in[k] == 'm' || class == POINT_BOOL;
         bool round = !to_mask && !op->exact[k] && must_round(program->values[op->in[k]].dtype, op->common);
-        return convert(program, op->in[k], to_mask, class_of(class), round ? op->common : DTYPE_NONE,
-                       &step->in[k]);
+        return convert(program, op->in[k], to_mask ? TILE_MASK : class_of(class),
+                       round ? op->common : DTYPE_NONE, &step->in[k]);
 }
 
 // Rows of two float operands accept one of them as a single element; all others need it repeated.
@@ -220,9 +227,8 @@ Status tile_add_op(TileProgram *program, const TileOp *op, TileValueId *out_valu
         TRY(add_step(program, &step));
         *out_value = step.out;
         TileValue *value = &program->values[step.out];
-        value->is_mask = op->kernel->mask_out || class == POINT_BOOL;
-        value->class = class_of(class);
-        if (value->is_mask || !must_round(DTYPE_NONE, op->out))
+        value->class = op->kernel->mask_out ? TILE_MASK : class_of(class);
+        if (value->class == TILE_MASK || !must_round(DTYPE_NONE, op->out))
                 return STATUS_OK;
         TRY(add_value(program, TILE_MADE, op->out, out_value));
         program->values[*out_value].class = class_of(class);
@@ -354,12 +360,13 @@ static void plan_dims(TileProgram *program)
 
 static bool is_dense(const TileProgram *program, const TileOperand *operand)
 {
-        static const Dtype same[] = {
-                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I64] = DTYPE_I64
-        };
+        static const Dtype same[] = { [TILE_F32] = DTYPE_F32,
+                                      [TILE_F64] = DTYPE_F64,
+                                      [TILE_I64] = DTYPE_I64,
+                                      [TILE_MASK] = DTYPE_BOOL };
         const TileValue *value = &program->values[operand->value];
         int64_t expected = dtype_info[operand->meta.dtype].bytes;
-        if (operand->meta.dtype != (value->is_mask ? DTYPE_BOOL : same[value->class]))
+        if (operand->meta.dtype != same[value->class])
                 return false;
         for (int d = 0; d < program->rank; d++) {
                 if (operand->stride[d] != expected)
@@ -396,8 +403,7 @@ static void release(TileProgram *program, uint32_t at, bool same_only, uint32_t 
         const TileValue *made = step->kind == STEP_STORE ? NULL : &program->values[step->out];
         for (int k = 0; k < step->n_in; k++) {
                 TileValue *value = &program->values[step->in[k]];
-                bool same = made != NULL && value->is_mask == made->is_mask && value->class == made->class &&
-                            step->kind == STEP_LOOP;
+                bool same = made != NULL && value->class == made->class && step->kind == STEP_LOOP;
                 if (value->uniform || value->reg == NO_REGISTER || value->last_use != at ||
                     (same_only && !same))
                         continue;
@@ -487,9 +493,9 @@ Status tile_finish(TileProgram *program)
         program->padded = true;
         for (uint32_t i = 0; i < program->n_values; i++) {
                 const TileValue *value = &program->values[i];
-                widest = MAX(widest, value->is_mask ? (size_t)1 : (size_t)tile_bytes[value->class]);
+                widest = MAX(widest, (size_t)tile_bytes[value->class]);
                 // what is in the padding could divide by zero
-                program->padded &= value->is_mask || value->class != TILE_I64;
+                program->padded &= value->class != TILE_I64;
         }
         program->tile = (uint32_t)(TILE_BYTES / MAX(widest, sizeof(float)));
         find_last_uses(program);

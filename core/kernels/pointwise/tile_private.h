@@ -15,8 +15,7 @@ typedef enum TileKind { TILE_INPUT, TILE_NUMBER, TILE_MADE } TileKind;
 typedef struct TileValue {
         TileKind kind;
         Dtype dtype;
-        TileClass class; // of its elements, unless is_mask: then uint8_t, 0 or 1
-        bool is_mask;
+        TileClass class; // of its elements
         bool uniform;    // one element for all: loaded once per range
         bool filled;     // ... and some step reads it repeated over a tile
         uint8_t operand; // INPUT: which

@@ -53,15 +53,14 @@ static void walk_on(const TileProgram *program, const TileOperand *operand, int6
         }
 }
 
-static size_t element_bytes(const TileValue *value)
-{
-        return value->is_mask ? 1 : tile_bytes[value->class];
-}
-
 static void repeat_element(size_t bytes, size_t n, char *elements)
 {
         uint64_t wide;
         uint32_t narrow;
+        if (bytes == 1) {
+                memset(elements, *elements, n);
+                return;
+        }
         memcpy(&narrow, elements, sizeof(narrow));
         if (bytes == sizeof(narrow)) {
                 for (size_t i = 1; i < n; i++)
@@ -75,26 +74,9 @@ static void repeat_element(size_t bytes, size_t n, char *elements)
 
 static void load_elements(const TileValue *value, const char *from, int64_t stride, size_t n, void *to)
 {
-        if (!value->is_mask) {
-                tile_loaders[value->class][value->dtype](from, stride, stride == 0 ? 1 : n, to);
-                if (stride == 0)
-                        repeat_element(tile_bytes[value->class], n, to);
-                return;
-        }
-        uint8_t *mask = to;
-        for (size_t i = 0; i < n; i++)
-                mask[i] = from[(int64_t)i * stride] != 0;
-}
-
-static void store_elements(const TileValue *value, const void *from, size_t n, char *to, int64_t stride)
-{
-        if (!value->is_mask) {
-                tile_storers[value->class][value->dtype](from, n, to, stride);
-                return;
-        }
-        const uint8_t *mask = from;
-        for (size_t i = 0; i < n; i++)
-                to[(int64_t)i * stride] = (char)mask[i];
+        tile_loaders[value->class][value->dtype](from, stride, stride == 0 ? 1 : n, to);
+        if (stride == 0)
+                repeat_element(tile_bytes[value->class], n, to);
 }
 
 static void run_load(const Run *run, const TileStep *step, Frame *frame)
@@ -103,15 +85,16 @@ static void run_load(const Run *run, const TileStep *step, Frame *frame)
         const TileOperand *operand = &program->inputs[step->operand];
         const TileValue *value = &program->values[step->out];
         const char *data = run->in[step->operand];
-        size_t bytes = element_bytes(value);
-        if (operand->dense && frame->n == frame->n_run) {
+        size_t bytes = tile_bytes[value->class];
+        const bool dense = operand->dense && operand->value == step->out;
+        if (dense && frame->n == frame->n_run) {
                 const char *from = data + frame->begin * (int64_t)bytes;
                 memcpy(&frame->at[step->out], &from, sizeof(from)); // only read
                 return;
         }
         char *to = frame->registers + value->reg * frame->pitch;
         frame->at[step->out] = to;
-        if (operand->dense) {
+        if (dense) {
                 memcpy(to, data + frame->begin * (int64_t)bytes, frame->n * bytes);
         } else {
                 Walk walk;
@@ -134,7 +117,7 @@ static void run_store(const Run *run, const TileStep *step, Frame *frame)
         const TileValue *value = &program->values[step->in[0]];
         const char *from = frame->at[step->in[0]];
         char *data = run->out[step->operand];
-        size_t bytes = element_bytes(value);
+        size_t bytes = tile_bytes[value->class];
         if (operand->dense) {
                 char *to = data + (frame->begin - run->first) * (int64_t)bytes;
                 if (to != from)
@@ -145,7 +128,8 @@ static void run_store(const Run *run, const TileStep *step, Frame *frame)
         walk_start(program, operand, frame->begin, &walk);
         for (size_t done = 0; done < frame->n;) {
                 size_t count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
-                store_elements(value, from + done * bytes, count, data + walk.offset, operand->stride[0]);
+                tile_storers[value->class][value->dtype](from + done * bytes, count, data + walk.offset,
+                                                         operand->stride[0]);
                 walk_on(program, operand, (int64_t)count, &walk);
                 done += count;
         }
@@ -172,7 +156,7 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
         const void *from = frame->at[step->in[0]];
         void *out = frame->at[step->out];
         size_t n = frame->n_run;
-        if (source->is_mask) {
+        if (source->class == TILE_MASK) {
                 tile_loaders[value->class][DTYPE_BOOL](from, 1, n, out);
         } else if (source->class == value->class) {
                 memcpy(out, from, n * tile_bytes[value->class]);
@@ -186,23 +170,33 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
                 tile_round(value->class, step->round_to, out, n, frame->scratch, out);
 }
 
+// Small integers become floats with fewer steps than 64 bits do.
+static bool casts_by_loading(const TileValue *source, Dtype to)
+{
+        return source->class == TILE_I64 && dtype_info[source->dtype].bytes <= 4 && dtype_is_float(to);
+}
+
 // As copies do: stored from the source's class, loaded into the result's.
 static void run_cast(const TileProgram *program, const TileStep *step, Frame *frame)
 {
         const TileValue *source = &program->values[step->in[0]], *value = &program->values[step->out];
         const void *from = frame->at[step->in[0]];
         void *out = frame->at[step->out];
-        // a mask's class is the one it was compared in
-        TileClass class = source->is_mask ? TILE_I64 : source->class;
-        if (source->is_mask) {
-                tile_loaders[TILE_I64][DTYPE_BOOL](from, 1, frame->n_run, frame->scratch);
-                from = frame->scratch;
-        }
-        if (value->is_mask) {
-                tile_storers[class][DTYPE_BOOL](from, frame->n_run, out, 1);
+        if (value->class == TILE_MASK) {
+                tile_storers[source->class][DTYPE_BOOL](from, frame->n_run, out, 1);
                 return;
         }
-        tile_storers[class][value->dtype](from, frame->n_run, frame->stored, dtype_info[value->dtype].bytes);
+        if (casts_by_loading(source, value->dtype)) {
+                tile_storers[source->class][source->dtype](from, frame->n_run, frame->stored,
+                                                           dtype_info[source->dtype].bytes);
+                tile_loaders[value->class][source->dtype](frame->stored, dtype_info[source->dtype].bytes,
+                                                          frame->n_run, out);
+                if (value->dtype != DTYPE_F32 && value->dtype != DTYPE_F64)
+                        tile_round(value->class, value->dtype, out, frame->n_run, frame->scratch, out);
+                return;
+        }
+        tile_storers[source->class][value->dtype](from, frame->n_run, frame->stored,
+                                                  dtype_info[value->dtype].bytes);
         tile_loaders[value->class][value->dtype](frame->stored, dtype_info[value->dtype].bytes, frame->n_run,
                                                  out);
 }
@@ -217,7 +211,7 @@ static void place_result(const Run *run, const TileStep *step, Frame *frame)
                 if (output->direct && output->value == step->out)
                         frame->at[step->out] = (char *)run->out[k] +
                                                (frame->begin - run->first) *
-                                                       (int64_t)element_bytes(&program->values[step->out]);
+                                                       (int64_t)tile_bytes[program->values[step->out].class];
         }
 }
 
@@ -274,7 +268,7 @@ static void load_uniform(const Run *run, Frame *frame)
                         continue;
                 char *to = frame->registers + value->reg * frame->pitch;
                 frame->at[i] = to;
-                size_t bytes = element_bytes(value), n_bytes = MIN(program->tile * bytes, frame->pitch);
+                size_t bytes = tile_bytes[value->class], n_bytes = MIN(program->tile * bytes, frame->pitch);
                 memcpy(to, frame->single[i], bytes);
                 for (size_t filled = bytes; filled < n_bytes; filled *= 2)
                         memcpy(to + filled, to, MIN(filled, n_bytes - filled));

@@ -377,9 +377,12 @@ static Status train_run(const OpRun *run)
         RowPlan plan;
         int channel = last ? input->rank - 1 : 1;
         row_plan(&plan, &dense, ((1u << input->rank) - 1) & ~(1u << channel), false);
-        Reduction reduction = {
-                .dtype = arrays.as, .kind = REDUCE_VAR, .data = arrays.x, .out = var, .extra = mean
-        };
+        Reduction reduction = { .dtype = arrays.as,
+                                .stored = arrays.as,
+                                .kind = REDUCE_VAR,
+                                .data = arrays.x,
+                                .out = var,
+                                .extra = mean };
         TRY(reduce_run(run->ctx, &plan, &reduction));
         TRY(store_stats(run, &arrays, mean, var, eps));
         TRY(normalise(run, &arrays, mean, var));

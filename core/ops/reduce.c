@@ -67,19 +67,32 @@ Status reduce_input_init(ReduceInput *input, const OpRun *run, Dtype cast)
 {
         *input = (ReduceInput){ .data = run->in[0], .meta = *run->in_meta[0] };
         Dtype as = dtype_compute(cast);
-        if (input->meta.dtype == as && cast == as)
-                return STATUS_OK;
         // A requested narrow dtype rounds or wraps the input first.
-        _cleanup_(dense_deinit) Dense narrow = { 0 };
         if (cast != as && input->meta.dtype != cast) {
-                TRY(dense_init(&narrow, run->ctx, input->data, &input->meta, cast));
-                input->data = narrow.data;
+                TRY(dense_init(&input->dense, run->ctx, input->data, &input->meta, cast));
+                input->data = input->dense.data;
                 input->meta.dtype = cast;
                 meta_set_contiguous(&input->meta);
         }
-        TRY(dense_init(&input->dense, run->ctx, input->data, &input->meta, as));
-        input->data = input->dense.data;
+        input->stored = input->meta.dtype;
         input->meta.dtype = as;
+        return STATUS_OK;
+}
+
+Status reduce_input_convert(ReduceInput *input, const OpRun *run, Dtype cast)
+{
+        TRY(reduce_input_init(input, run, cast));
+        const Dtype as = input->meta.dtype;
+        if (input->stored == as)
+                return STATUS_OK;
+        Dense narrow = input->dense;
+        input->dense = (Dense){ 0 };
+        input->meta.dtype = input->stored;
+        Status status = dense_init(&input->dense, run->ctx, input->data, &input->meta, as);
+        dense_deinit(&narrow);
+        TRY(status);
+        input->data = input->dense.data;
+        input->stored = input->meta.dtype = as;
         meta_set_contiguous(&input->meta);
         return STATUS_OK;
 }
@@ -175,6 +188,7 @@ static Status reduce_op_run(const OpRun *run)
         RowPlan plan;
         row_plan(&plan, &input.meta, mask, false);
         Reduction reduction = { .dtype = input.meta.dtype,
+                                .stored = input.stored,
                                 .kind = row->kind,
                                 .rounding = cast,
                                 .data = input.data,

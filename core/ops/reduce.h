@@ -11,12 +11,15 @@ void reduce_meta(const TensorMeta *self, uint32_t mask, bool keepdim, Dtype dtyp
 // size.`
 Status reduce_check_identity(const OpCall *call, uint32_t mask, bool dims_given);
 
-// Argument 0 of a run, cast to `cast` and then read in that dtype's compute dtype; strided where
-// nothing had to be converted.
+// Argument 0 of a run, cast to `cast`, in that dtype's compute dtype; strided where nothing had to
+// be converted.
 typedef struct ReduceInput {
         const void *data;
-        TensorMeta meta;
+        TensorMeta meta; // its dtype is the compute dtype
+        Dtype stored;    // what `data` holds: reduce_run converts it on the way
         Dense dense;
 } ReduceInput;
 Status reduce_input_init(ReduceInput *input, const OpRun *run, Dtype cast);
+// The same, for kernels that do not convert: `data` holds the compute dtype.
+Status reduce_input_convert(ReduceInput *input, const OpRun *run, Dtype cast);
 void reduce_input_deinit(ReduceInput *input);

@@ -67,6 +67,7 @@ static Status arg_run(const OpRun *run)
         row_plan(&plan, &input.meta, mask, true);
         ReduceKind kind = *(const ReduceKind *)run->call->op->row;
         Reduction reduction = { .dtype = input.meta.dtype,
+                                .stored = input.stored,
                                 .kind = kind,
                                 .data = input.data,
                                 .out = values.data,
@@ -107,6 +108,7 @@ static Status aminmax_run(const OpRun *run)
                 _cleanup_(dense_out_deinit) DenseOut out = { 0 };
                 TRY(dense_out_init(&out, run->ctx, run->out[k], run->out_meta[k], input.meta.dtype));
                 Reduction reduction = { .dtype = input.meta.dtype,
+                                        .stored = input.stored,
                                         .kind = k == 0 ? REDUCE_MIN : REDUCE_MAX,
                                         .data = input.data,
                                         .out = out.data };

@@ -60,7 +60,7 @@ static Status scan_op_run(const OpRun *run)
         _cleanup_(reduce_input_deinit) ReduceInput input = { 0 };
         _cleanup_(dense_out_deinit) DenseOut out = { 0 }, indices = { 0 };
         Dtype cast = kind_of(run->call) == SCAN_LOGSUMEXP ? DTYPE_F64 : scan_dtype(run->call);
-        TRY(reduce_input_init(&input, run, cast));
+        TRY(reduce_input_convert(&input, run, cast));
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], input.meta.dtype));
         if (run->n_out == 2)
                 TRY(dense_out_init(&indices, run->ctx, run->out[1], run->out_meta[1], DTYPE_I64));

@@ -69,6 +69,7 @@ static Status var_run(const OpRun *run)
         RowPlan plan;
         row_plan(&plan, &input.meta, args.mask, false);
         Reduction reduction = { .dtype = input.meta.dtype,
+                                .stored = input.stored,
                                 .kind = row->std ? REDUCE_STD : REDUCE_VAR,
                                 .p = args.correction,
                                 .data = input.data };
@@ -163,6 +164,7 @@ static Status norm_run(const OpRun *run)
         RowPlan plan;
         row_plan(&plan, &input.meta, args.mask, false);
         Reduction reduction = { .dtype = input.meta.dtype,
+                                .stored = input.stored,
                                 .kind = REDUCE_NORM,
                                 .p = args.ord,
                                 .data = input.data,

@@ -223,7 +223,7 @@ static Status sort_run(const OpRun *run)
                 return STATUS_OK;
         _cleanup_(reduce_input_deinit) ReduceInput input = { 0 };
         _cleanup_(dense_out_deinit) DenseOut values = { 0 }, indices = { 0 };
-        TRY(reduce_input_init(&input, run, self->dtype));
+        TRY(reduce_input_convert(&input, run, self->dtype));
         if (last == 1)
                 TRY(dense_out_init(&values, run->ctx, run->out[0], run->out_meta[0], input.meta.dtype));
         TRY(dense_out_init(&indices, run->ctx, run->out[last], run->out_meta[last], DTYPE_I64));

@@ -121,9 +121,13 @@ static void check_reduce(Sample *sample, Dtype dtype, ReduceKind kind)
         RunContext ctx;
         run_context_init(&ctx);
         ctx.n_threads = 2;
-        Reduction reduction = {
-                .dtype = dtype, .kind = kind, .p = p, .rounding = DTYPE_NONE, .data = in.data, .out = out
-        };
+        Reduction reduction = { .dtype = dtype,
+                                .stored = dtype,
+                                .kind = kind,
+                                .p = p,
+                                .rounding = DTYPE_NONE,
+                                .data = in.data,
+                                .out = out };
         cr_assert_eq(reduce_run(&ctx, &plan, &reduction), STATUS_OK);
         _cleanup_(freep) double *rows = malloc((size_t)(plan.n_rows * plan.row_length) * sizeof(double));
         for (int64_t i = 0; i < plan.n_rows * plan.row_length; i++) {
@@ -158,10 +162,78 @@ Test(reduce, agrees_with_plain_loops_on_random_shapes_strides_and_dimensions)
         }
 }
 
+// A long contiguous array instead.
+static Strided long_new(Sample *sample, Dtype dtype)
+{
+        static const int64_t lengths[] = { 4095, 4096, 4097, 9001, 10240 };
+        Strided out = { 0 };
+        meta_init(&out.meta, dtype, 2,
+                  (int64_t[]){ sample_int(sample, 1, 3), lengths[sample_int(sample, 0, 4)] });
+        out.n_bytes = (size_t)meta_numel(&out.meta) * dtype_info[dtype].bytes;
+        out.data = guarded_new(out.n_bytes);
+        sample_fill(sample, dtype, out.data, meta_numel(&out.meta));
+        return out;
+}
+
+static void reduce_into(const Strided *in, Dtype dtype, uint32_t mask, ReduceKind kind, void *out)
+{
+        RowPlan plan;
+        row_plan(&plan, &in->meta, mask, false);
+        Reduction reduction = { .dtype = dtype,
+                                .stored = in->meta.dtype,
+                                .kind = kind,
+                                .p = kind == REDUCE_NORM ? 2 : 1,
+                                .rounding = DTYPE_NONE,
+                                .data = in->data,
+                                .out = out };
+        cr_assert_eq(reduce_run(NULL, &plan, &reduction), STATUS_OK);
+}
+
+// As of an array of the other dtype that has the same numbers at the same places.
+static void check_converted(Sample *sample, Dtype stored, ReduceKind kind)
+{
+        Strided in = sample_int(sample, 0, 2) == 0 ? long_new(sample, stored) : strided_new(sample, stored);
+        uint32_t mask = (uint32_t)sample_int(sample, 0, (1 << in.meta.rank) - 1);
+        Dtype dtype = stored == DTYPE_F32 ? DTYPE_F64 : dtype_compute(stored);
+        int64_t n = (int64_t)(in.n_bytes / dtype_info[stored].bytes), n_rows = 1;
+        for (int d = 0; d < in.meta.rank; d++)
+                n_rows *= (mask >> d & 1) != 0 ? 1 : in.meta.size[d];
+        Strided wide = { .meta = in.meta, .n_bytes = (size_t)n * dtype_info[dtype].bytes };
+        wide.meta.dtype = dtype;
+        wide.data = guarded_new(wide.n_bytes);
+        TileClass class = dtype == DTYPE_F32 ? TILE_F32 : dtype == DTYPE_F64 ? TILE_F64 : TILE_I64;
+        tile_loaders[class][stored](in.data, dtype_info[stored].bytes, (size_t)n, wide.data);
+        size_t bytes = (size_t)n_rows * (reduce_counts(kind) ? 8 : dtype_info[dtype].bytes);
+        void *got = guarded_new(bytes), *want = guarded_new(bytes);
+        reduce_into(&in, dtype, mask, kind, got);
+        reduce_into(&wide, dtype, mask, kind, want);
+        cr_assert_arr_eq(got, want, bytes, "kind %d of %s", (int)kind, dtype_info[stored].name);
+        guarded_check(in.data, in.n_bytes);
+        guarded_check(wide.data, wide.n_bytes);
+        guarded_check(got, bytes);
+        guarded_check(want, bytes);
+}
+
+Test(reduce, converts_elements_on_the_way_with_the_bits_of_a_converted_array)
+{
+        static const Dtype dtypes[] = { DTYPE_BOOL, DTYPE_U8,  DTYPE_I8,   DTYPE_I16, DTYPE_I32,
+                                        DTYPE_U16,  DTYPE_F16, DTYPE_BF16, DTYPE_F32 };
+        Sample sample = { 47 };
+        for (int round = 0; round < 12; round++) {
+                for (size_t i = 0; i < ARRAY_LENGTH(dtypes); i++) {
+                        bool floats = dtype_is_float(dtypes[i]);
+                        for (ReduceKind kind = REDUCE_SUM; kind <= REDUCE_NANSUM; kind++)
+                                if (floats || (kind <= REDUCE_NONZERO && kind != REDUCE_MEAN))
+                                        check_converted(&sample, dtypes[i], kind);
+                }
+        }
+}
+
 static Status reduce_floats(const RowPlan *plan, ReduceKind kind, double p, const float *in, float *out,
                             int64_t *extra)
 {
         Reduction reduction = { .dtype = DTYPE_F32,
+                                .stored = DTYPE_F32,
                                 .kind = kind,
                                 .p = p,
                                 .rounding = DTYPE_NONE,
@@ -227,7 +299,7 @@ static void check_columns(Sample *sample, Dtype dtype, ReduceKind kind)
         meta_init(&meta, dtype, 3, (int64_t[]){ outer, inner, n });
         row_plan(&rows, &meta, 4, false);
         Reduction reduction = {
-                .dtype = dtype, .kind = kind, .rounding = DTYPE_NONE, .data = in, .out = got
+                .dtype = dtype, .stored = dtype, .kind = kind, .rounding = DTYPE_NONE, .data = in, .out = got
         };
         cr_assert(n == 1 || columns_fit(&columns, &reduction));
         cr_assert(n == 1 || !columns_fit(&rows, &reduction));

@@ -85,6 +85,7 @@ static int64_t column_case(Sample *sample, Dtype dtype, void *out)
         ReduceKind kind = (ReduceKind)sample_int(sample, REDUCE_SUM, REDUCE_ANY);
         kind = kind == REDUCE_ANY ? (dtype == DTYPE_I64 ? REDUCE_SUM : REDUCE_NANSUM) : kind;
         Reduction reduction = { .dtype = dtype,
+                                .stored = dtype,
                                 .kind = kind == REDUCE_MEAN && dtype == DTYPE_I64 ? REDUCE_SUM : kind,
                                 .rounding = DTYPE_NONE,
                                 .data = in,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { TILE_BYTES = 1024, TILE_LEAST = 4, MAX_LEVELS = 32 };
-enum { REST = REDUCE_LANES, TOTAL, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
+enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
 
 #define COL_TARGET
 #define COL_BYTES  16
@@ -41,6 +41,19 @@ enum { REST = REDUCE_LANES, TOTAL, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
 #define COL_ADDED double
 #define COL(x)    x##_columns_f64
 #include "core/kernels/reduce/columns.inc"
+#if defined(__x86_64__)
+#undef COL
+#undef COL_TARGET
+#undef COL_BYTES
+#define COL_BYTES  32
+#define COL(x)     x##_columns_f64_avx2
+#define COL_TARGET TARGET_AVX2
+#include "core/kernels/reduce/columns.inc"
+#undef COL_TARGET
+#undef COL_BYTES
+#define COL_TARGET
+#define COL_BYTES 16
+#endif
 #undef COL
 #undef COL_T
 #undef COL_ADDED
@@ -50,13 +63,35 @@ enum { REST = REDUCE_LANES, TOTAL, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
 #define COL_ADDED  uint64_t // sums wrap
 #define COL(x)     x##_columns_i64
 #include "core/kernels/reduce/columns.inc"
+#if defined(__x86_64__)
+#undef COL
+#undef COL_TARGET
+#undef COL_BYTES
+#define COL_BYTES  32
+#define COL(x)     x##_columns_i64_avx2
+#define COL_TARGET TARGET_AVX2
+#include "core/kernels/reduce/columns.inc"
+#undef COL_TARGET
+#undef COL_BYTES
+#define COL_TARGET
+#define COL_BYTES 16
+#endif
+#undef COL
+#undef COL_T
+#undef COL_ADDED
+#define COL_T     uint8_t
+#define COL_ADDED uint8_t
+#define COL(x)    x##_columns_u8
+#include "core/kernels/reduce/columns.inc"
 
 static const KernelVariant reduce_variants[] = {
         { DTYPE_F32, ISA_PORTABLE, &steps_columns_f32 },
 #if defined(__x86_64__)
-        { DTYPE_F32, ISA_AVX2, &steps_columns_avx2 },    { DTYPE_F32, ISA_AVX512, &steps_columns_avx512 },
+        { DTYPE_F32, ISA_AVX2, &steps_columns_avx2 },     { DTYPE_F32, ISA_AVX512, &steps_columns_avx512 },
+        { DTYPE_F64, ISA_AVX2, &steps_columns_f64_avx2 }, { DTYPE_I64, ISA_AVX2, &steps_columns_i64_avx2 },
 #endif
-        { DTYPE_F64, ISA_PORTABLE, &steps_columns_f64 }, { DTYPE_I64, ISA_PORTABLE, &steps_columns_i64 },
+        { DTYPE_F64, ISA_PORTABLE, &steps_columns_f64 },  { DTYPE_I64, ISA_PORTABLE, &steps_columns_i64 },
+        { DTYPE_U8, ISA_PORTABLE, &steps_columns_u8 },
 };
 const KernelFamily reduce_family = { "reduce", ARRAY_LENGTH(reduce_variants), reduce_variants };
 
@@ -65,8 +100,10 @@ typedef struct ColumnTask {
         const RowPlan *plan;
         const Reduction *reduction;
         const ReduceSteps *steps;
-        size_t item_bytes;
-        int64_t inner, n_tiles, tile; // contiguous columns, their tiles, columns of a tile
+        ReduceKind kind;                 // in `steps`: counts are sums and extremes of 0 and 1
+        TileLoad load;                   // of elements; NULL: they are what the steps take
+        size_t stored_bytes, item_bytes; // of an element in memory and of a column's
+        int64_t inner, n_tiles, tile;    // contiguous columns, their tiles, columns of a tile
         _Atomic int failed;
 } ColumnTask;
 
@@ -84,13 +121,25 @@ static char *strip(const Tile *tile, int which)
         return tile->strips + which * TILE_BYTES;
 }
 
-static const char *row_of(const Tile *tile, int64_t i)
+static const void *row_of(const Tile *tile, int64_t i)
 {
-        const RowPlan *plan = tile->task->plan;
+        const ColumnTask *task = tile->task;
+        const RowPlan *plan = task->plan;
         int64_t offset = plan->n_reduce == 1
                                  ? i * plan->reduce_stride[0]
                                  : row_offset(plan->n_reduce, plan->reduce_size, plan->reduce_stride, i);
-        return tile->data + offset * (int64_t)tile->task->item_bytes;
+        const char *row = tile->data + offset * (int64_t)task->stored_bytes;
+        const bool wide = reduce_counts(task->reduction->kind) && task->item_bytes > 1;
+        if (task->load == NULL && !wide)
+                return row;
+        if (task->load != NULL) {
+                char *loaded = strip(tile, wide ? MASK : LOADED);
+                task->load(row, (int64_t)task->stored_bytes, (size_t)tile->n, loaded);
+                row = loaded;
+        }
+        if (wide)
+                tile_loaders[TILE_I64][DTYPE_BOOL](row, 1, (size_t)tile->n, strip(tile, LOADED));
+        return strip(tile, LOADED);
 }
 
 // One row into a strip, whose first one it is or not.
@@ -123,7 +172,7 @@ static int sum_chunk(Tile *tile, int64_t begin, int64_t n)
 {
         const ReduceSteps *steps = tile->task->steps;
         ReduceStep add = steps->add;
-        take_rows(tile, tile->task->reduction->kind == REDUCE_NANSUM ? steps->add_known : add, begin, n);
+        take_rows(tile, tile->task->kind == REDUCE_NANSUM ? steps->add_known : add, begin, n);
         if (n < REDUCE_LANES)
                 return REST;
         for (int width = REDUCE_LANES / 2; width > 0; width /= 2) {
@@ -155,7 +204,7 @@ static void sum_rows(Tile *tile)
                 if ((filled >> k & 1) != 0)
                         add(strip(tile, TOTAL), strip(tile, LEVELS + k), tile->n);
         }
-        if (tile->task->reduction->kind == REDUCE_MEAN)
+        if (tile->task->kind == REDUCE_MEAN)
                 tile->task->steps->divide(strip(tile, TOTAL), n, tile->n);
 }
 
@@ -175,20 +224,26 @@ static void reduce_tile(Tile *tile, int64_t index)
 {
         const ColumnTask *task = tile->task;
         const RowPlan *plan = task->plan;
-        ReduceKind kind = task->reduction->kind;
+        ReduceKind kind = task->kind;
+        const bool counts = reduce_counts(task->reduction->kind);
         int64_t first = index / task->n_tiles * task->inner + index % task->n_tiles * task->tile;
         tile->n = MIN(task->tile, task->inner - index % task->n_tiles * task->tile);
         tile->data = (const char *)task->reduction->data +
                      row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, first) *
-                             (int64_t)task->item_bytes;
+                             (int64_t)task->stored_bytes;
         if (kind == REDUCE_SUM || kind == REDUCE_NANSUM || kind == REDUCE_MEAN)
                 sum_rows(tile);
         else
                 fold_rows(tile, kind == REDUCE_PROD  ? task->steps->multiply
                                 : kind == REDUCE_MAX ? task->steps->larger
                                                      : task->steps->smaller);
-        memcpy((char *)task->reduction->out + (size_t)first * task->item_bytes, strip(tile, TOTAL),
-               (size_t)tile->n * task->item_bytes);
+        if (task->item_bytes == 1)
+                tile_loaders[TILE_I64][task->reduction->stored == DTYPE_U8 && !counts ? DTYPE_U8
+                                                                                      : DTYPE_BOOL](
+                        strip(tile, TOTAL), 1, (size_t)tile->n, (int64_t *)task->reduction->out + first);
+        else
+                memcpy((char *)task->reduction->out + (size_t)first * task->item_bytes, strip(tile, TOTAL),
+                       (size_t)tile->n * task->item_bytes);
 }
 
 static void reduce_tiles(void *argument, int64_t begin, int64_t end)
@@ -207,9 +262,7 @@ static void reduce_tiles(void *argument, int64_t begin, int64_t end)
 
 bool columns_fit(const RowPlan *plan, const Reduction *reduction)
 {
-        bool made = reduction->kind == REDUCE_SUM || reduction->kind == REDUCE_NANSUM ||
-                    reduction->kind == REDUCE_MEAN || reduction->kind == REDUCE_PROD ||
-                    reduction->kind == REDUCE_MAX || reduction->kind == REDUCE_MIN;
+        bool made = reduction->kind <= REDUCE_NONZERO || reduction->kind == REDUCE_NANSUM;
         int last = plan->n_keep - 1;
         return made && reduction->extra == NULL && last >= 0 && plan->keep_stride[last] == 1 &&
                plan->keep_size[last] >= TILE_LEAST && plan->n_reduce > 0 && plan->row_length > 0 &&
@@ -218,11 +271,21 @@ bool columns_fit(const RowPlan *plan, const Reduction *reduction)
 
 Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
 {
-        size_t item_bytes = dtype_info[reduction->dtype].bytes;
+        const ReduceKind kind = reduction->kind;
+        const Dtype dtype = kind == REDUCE_NONZERO          ? DTYPE_I64
+                            : reduce_takes_bytes(reduction) ? DTYPE_U8
+                                                            : reduction->dtype;
+        const size_t item_bytes = dtype_info[dtype].bytes;
         ColumnTask task = { .ctx = ctx,
                             .plan = plan,
                             .reduction = reduction,
-                            .steps = kernel_variant(&reduce_family, reduction->dtype),
+                            .steps = kernel_variant(&reduce_family, dtype),
+                            .kind = kind == REDUCE_ANY       ? REDUCE_MAX
+                                    : kind == REDUCE_ALL     ? REDUCE_MIN
+                                    : kind == REDUCE_NONZERO ? REDUCE_SUM
+                                                             : kind,
+                            .load = reduce_loader(reduction),
+                            .stored_bytes = dtype_info[reduction->stored].bytes,
                             .item_bytes = item_bytes,
                             .inner = plan->keep_size[plan->n_keep - 1],
                             .tile = TILE_BYTES / (int64_t)item_bytes };

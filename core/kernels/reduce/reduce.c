@@ -11,7 +11,14 @@
 #include <string.h>
 #include "core/tensor/half.h"
 
-enum { LANES = REDUCE_LANES, CHUNK = REDUCE_CHUNK, GATHER_BYTES = 262144, GATHER_ROWS = 16, ROW_STEPS = 16 };
+enum {
+        LANES = REDUCE_LANES,
+        CHUNK = REDUCE_CHUNK,
+        GATHER_BYTES = 262144,
+        GATHER_ROWS = 16,
+        ROW_STEPS = 16,
+        LOADED = 256
+};
 
 // ---- plans ----
 // Joins dimensions that are one run in memory.
@@ -71,7 +78,8 @@ void row_plan(RowPlan *plan, const TensorMeta *meta, uint32_t mask, bool ordered
 typedef struct RowVisit {
         const RunContext *ctx;
         const RowPlan *plan;
-        size_t item_bytes;
+        size_t stored_bytes, item_bytes; // of an element in memory and of a row's
+        TileLoad load;                   // between the two; NULL: they are the same
         const char *data;
         RowFunction visit;
         const void *context;
@@ -99,32 +107,53 @@ static inline __attribute__((always_inline)) void gather_run(const Run *run, Wor
         }
 }
 
+// The same with a conversion, some elements of each row at a time.
+static void load_run(const RowVisit *visit, const Run *run, Work *work, char *out)
+{
+        const int64_t step = run->step * (int64_t)visit->stored_bytes;
+        for (int64_t at = 0; at < run->n && !work_stops(work, LOADED * run->n_rows); at += LOADED) {
+                const int64_t n = MIN((int64_t)LOADED, run->n - at);
+                for (int64_t r = 0; r < run->n_rows; r++)
+                        visit->load(run->base[r] + run->offset * (int64_t)visit->stored_bytes + at * step,
+                                    step, (size_t)n,
+                                    out + (size_t)(r * run->row_length + run->at + at) * visit->item_bytes);
+        }
+}
+
 // `n_rows` rows starting at the bases into out[n_rows][row_length], walked together so that
 // neighbouring rows share cache lines.
 static void gather(const RowVisit *visit, Work *work, const char *const *base, int64_t n_rows, char *out)
 {
         const RowPlan *plan = visit->plan;
-        int inner = plan->n_reduce - 1;
+        int inner = MAX(plan->n_reduce - 1, 0);
         Run run = { .base = base,
                     .n_rows = n_rows,
                     .row_length = plan->row_length,
-                    .n = plan->reduce_size[inner],
-                    .step = plan->reduce_stride[inner] };
+                    .n = plan->n_reduce == 0 ? 1 : plan->reduce_size[inner],
+                    .step = plan->n_reduce == 0 ? 1 : plan->reduce_stride[inner] };
         for (; run.at < plan->row_length && !work->stops; run.at += run.n) {
                 run.offset = row_offset(inner, plan->reduce_size, plan->reduce_stride, run.at / run.n);
-                if (visit->item_bytes == 4)
+                if (visit->load != NULL)
+                        load_run(visit, &run, work, out);
+                else if (visit->item_bytes == 1)
+                        gather_run(&run, work, out, 1);
+                else if (visit->item_bytes == 4)
                         gather_run(&run, work, out, 4);
                 else
                         gather_run(&run, work, out, 8);
         }
 }
 
+static bool rows_are_dense(const RowPlan *plan)
+{
+        return plan->n_reduce == 0 || (plan->n_reduce == 1 && plan->reduce_stride[0] == 1);
+}
+
 static void visit_rows(void *argument, int64_t begin, int64_t end)
 {
         RowVisit *visit = argument;
         const RowPlan *plan = visit->plan;
-        bool contiguous = plan->n_reduce == 0 || (plan->n_reduce == 1 && plan->reduce_stride[0] == 1) ||
-                          plan->row_length == 0;
+        bool contiguous = (visit->load == NULL && rows_are_dense(plan)) || plan->row_length == 0;
         Scratch scratch = { 0 };
         if (!contiguous && scratch_init(&scratch, visit->ctx, visit->tile * plan->row_length,
                                         visit->item_bytes) != STATUS_OK) {
@@ -139,7 +168,7 @@ static void visit_rows(void *argument, int64_t begin, int64_t end)
                 for (int64_t r = 0; r < n; r++)
                         base[r] = visit->data +
                                   row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) *
-                                          (int64_t)visit->item_bytes;
+                                          (int64_t)visit->stored_bytes;
                 if (!contiguous)
                         gather(visit, &work, base, n, scratch.data);
                 for (int64_t r = 0; r < n; r++) {
@@ -153,22 +182,28 @@ static void visit_rows(void *argument, int64_t begin, int64_t end)
         scratch_deinit(&scratch);
 }
 
+static Status visit_all(RowVisit *visit)
+{
+        const RowPlan *plan = visit->plan;
+        int64_t row_bytes = MAX((int64_t)1, plan->row_length * (int64_t)visit->item_bytes);
+        visit->tile = MAX((int64_t)1, MIN((int64_t)GATHER_ROWS, GATHER_BYTES / row_bytes));
+        int64_t grain = MAX(visit->tile, 65536 / MAX((int64_t)1, plan->row_length));
+        TRY(parallel_for(visit->ctx, plan->n_rows, grain, visit_rows, visit));
+        if (atomic_load(&visit->failed))
+                return fail_no_scratch();
+        return run_poll(visit->ctx);
+}
+
 Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data,
                   RowFunction visit, const void *context)
 {
-        RowVisit state = { .ctx = ctx,
-                           .plan = plan,
-                           .item_bytes = item_bytes,
-                           .data = data,
-                           .visit = visit,
-                           .context = context };
-        int64_t row_bytes = MAX((int64_t)1, plan->row_length * (int64_t)item_bytes);
-        state.tile = MAX((int64_t)1, MIN((int64_t)GATHER_ROWS, GATHER_BYTES / row_bytes));
-        int64_t grain = MAX(state.tile, 65536 / MAX((int64_t)1, plan->row_length));
-        TRY(parallel_for(ctx, plan->n_rows, grain, visit_rows, &state));
-        if (atomic_load(&state.failed))
-                return fail_no_scratch();
-        return run_poll(ctx);
+        return visit_all(&(RowVisit){ .ctx = ctx,
+                                      .plan = plan,
+                                      .stored_bytes = item_bytes,
+                                      .item_bytes = item_bytes,
+                                      .data = data,
+                                      .visit = visit,
+                                      .context = context });
 }
 
 Status fail_no_scratch(void)
@@ -215,18 +250,35 @@ static float rounded(Dtype half, double value)
 #define RED_INTEGER 1
 #include "core/kernels/reduce/reduce_rows.inc"
 
-static void count_i64(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+static void count(const void *context, Work *work, int64_t index, int64_t n, const void *row)
 {
         const Reduction *task = context;
-        const int64_t *x = row;
+        const uint8_t *x = row;
         int64_t count = 0;
         for (int64_t from = 0, end; (end = work_end(work, from, n, 1)) > from; from = end) {
+                uint32_t some = 0; // of at most WORK_BLOCK
                 for (int64_t i = from; i < end; i++)
-                        count += x[i] != 0;
+                        some += x[i] != 0;
+                count += some;
         }
         ((int64_t *)task->out)[index] = task->kind == REDUCE_NONZERO ? count
                                         : task->kind == REDUCE_ANY   ? count > 0
                                                                      : count == n;
+}
+
+static void extreme_of_bytes(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+{
+        const Reduction *task = context;
+        const uint8_t *x = row;
+        uint8_t largest = 0, smallest = UINT8_MAX;
+        for (int64_t from = 0, end; (end = work_end(work, from, n, 1)) > from; from = end) {
+                for (int64_t i = from; i < end; i++)
+                        largest = MAX(largest, x[i]);
+                for (int64_t i = from; i < end; i++)
+                        smallest = MIN(smallest, x[i]);
+        }
+        const uint8_t found = task->kind == REDUCE_MAX ? largest : smallest;
+        ((int64_t *)task->out)[index] = task->stored == DTYPE_BOOL ? found != 0 : found;
 }
 
 // As logsumexp_f32, with softmax's exponentials where it can: several at once.
@@ -245,16 +297,13 @@ static void logsumexp_fast_f32(const void *context, Work *work, int64_t index, i
 
 static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)
 {
-        static const RowFunction f32[] = { sum_f32,   sum_f32,   prod_f32,
-                                           max_f32,   min_f32,   count_f32,
-                                           count_f32, count_f32, logsumexp_fast_f32,
-                                           norm_f32,  var_f32,   var_f32,
+        static const RowFunction f32[] = { sum_f32, sum_f32, prod_f32,           max_f32,  min_f32, count,
+                                           count,   count,   logsumexp_fast_f32, norm_f32, var_f32, var_f32,
                                            sum_f32 };
-        static const RowFunction f64[] = { sum_f64,   sum_f64,   prod_f64,  max_f64,       min_f64,
-                                           count_f64, count_f64, count_f64, logsumexp_f64, norm_f64,
-                                           var_f64,   var_f64,   sum_f64 };
-        static const RowFunction i64[] = { sum_i64,   NULL, prod_i64, max_i64, min_i64, count_i64, count_i64,
-                                           count_i64, NULL, NULL,     NULL,    NULL,    NULL };
+        static const RowFunction f64[] = { sum_f64, sum_f64,       prod_f64, max_f64, min_f64, count,  count,
+                                           count,   logsumexp_f64, norm_f64, var_f64, var_f64, sum_f64 };
+        static const RowFunction i64[] = { sum_i64, NULL, prod_i64, max_i64, min_i64, count, count,
+                                           count,   NULL, NULL,     NULL,    NULL,    NULL };
         if (with_index && kind == REDUCE_MAX)
                 return dtype == DTYPE_F32 ? argmax_f32 : dtype == DTYPE_F64 ? argmax_f64 : argmax_i64;
         if (with_index && kind == REDUCE_MIN)
@@ -262,12 +311,122 @@ static RowFunction row_function(Dtype dtype, ReduceKind kind, bool with_index)
         return (dtype == DTYPE_F32 ? f32 : dtype == DTYPE_F64 ? f64 : i64)[kind];
 }
 
+// ---- long rows that are converted: pieces of them, so that nothing holds a whole row ----
+enum { PIECE = 4 * CHUNK };
+
+typedef struct Pieces {
+        Reduction first; // of a piece; `out` holds a row's pieces side by side, the rest as the last
+        RowFunction visit;
+        int64_t n_whole;
+} Pieces;
+
+static void visit_piece(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+{
+        const Pieces *pieces = context;
+        int64_t at = index / pieces->n_whole * (pieces->n_whole + 1) + index % pieces->n_whole;
+        pieces->visit(&pieces->first, work, at, n, row);
+}
+
+static void visit_rest(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+{
+        const Pieces *pieces = context;
+        pieces->visit(&pieces->first, work, (index + 1) * (pieces->n_whole + 1) - 1, n, row);
+}
+
+// The kinds whose pieces can be joined, for floats with the same bits.
+static bool is_joined(const Reduction *reduction)
+{
+        const ReduceKind kind = reduction->kind;
+        return reduction->extra == NULL &&
+               (kind <= REDUCE_MEAN || kind == REDUCE_NANSUM || kind == REDUCE_MAX || kind == REDUCE_MIN ||
+                (kind == REDUCE_PROD && reduction->dtype == DTYPE_I64) || reduce_counts(kind));
+}
+
+static void join_counts(const Reduction *reduction, int64_t index, int64_t n, const int64_t *parts)
+{
+        int64_t sum = 0;
+        for (int64_t i = 0; i < n; i++)
+                sum += parts[i];
+        ((int64_t *)reduction->out)[index] = reduction->kind == REDUCE_NONZERO ? sum
+                                             : reduction->kind == REDUCE_ANY   ? sum > 0
+                                                                               : sum == n;
+}
+
+// `n` pieces and, behind them, the rest, which may be empty.
+static void join(const Reduction *reduction, int64_t index, int64_t n, int64_t rest, const void *parts)
+{
+        const int64_t n_parts = n + (rest > 0);
+        const ReduceKind kind = reduction->kind;
+        if (reduce_counts(kind)) {
+                join_counts(reduction, index, n_parts, parts);
+        } else if (kind != REDUCE_SUM && kind != REDUCE_MEAN && kind != REDUCE_NANSUM) {
+                Work work = { 0 };
+                row_function(reduction->dtype, kind, false)(reduction, &work, index, n_parts, parts);
+        } else if (reduction->dtype == DTYPE_F32) {
+                const float *sums = parts, sum = joined_sum_f32(n, sums, rest > 0 ? sums[n] : 0);
+                ((float *)reduction->out)[index] =
+                        kind == REDUCE_MEAN ? sum / (float)(n * PIECE + rest) : sum;
+        } else if (reduction->dtype == DTYPE_F64) {
+                const double *sums = parts, sum = joined_sum_f64(n, sums, rest > 0 ? sums[n] : 0);
+                ((double *)reduction->out)[index] =
+                        kind == REDUCE_MEAN ? sum / (double)(n * PIECE + rest) : sum;
+        } else {
+                const int64_t *sums = parts;
+                ((int64_t *)reduction->out)[index] = joined_sum_i64(n, sums, rest > 0 ? sums[n] : 0);
+        }
+}
+
+static Status reduce_pieces(const RowVisit *rows, const Reduction *reduction)
+{
+        const RowPlan *plan = rows->plan;
+        const int64_t n = plan->row_length / PIECE, rest = plan->row_length % PIECE;
+        const size_t item = reduce_counts(reduction->kind) ? 8 : dtype_info[reduction->dtype].bytes;
+        _cleanup_(scratch_deinit) Scratch parts = { 0 };
+        TRY(scratch_init(&parts, rows->ctx, saturating_product(plan->n_rows, n + 1), item));
+        Pieces pieces = { .first = *reduction, .visit = rows->visit, .n_whole = n };
+        pieces.first.kind = reduction->kind == REDUCE_MEAN ? REDUCE_SUM : reduction->kind;
+        pieces.first.out = parts.data;
+        RowPlan whole = *plan, last = *plan;
+        whole.keep_size[whole.n_keep] = n;
+        whole.keep_stride[whole.n_keep++] = PIECE;
+        whole.n_rows *= n;
+        whole.row_length = whole.reduce_size[0] = PIECE;
+        last.row_length = last.reduce_size[0] = rest;
+        RowVisit visit = *rows;
+        visit.context = &pieces;
+        visit.plan = &whole;
+        visit.visit = visit_piece;
+        TRY(visit_all(&visit));
+        visit.plan = &last;
+        visit.visit = visit_rest;
+        visit.data += n * PIECE * (int64_t)visit.stored_bytes;
+        if (rest > 0)
+                TRY(visit_all(&visit));
+        for (int64_t row = 0; row < plan->n_rows; row++)
+                join(reduction, row, n, rest, (const char *)parts.data + (size_t)(row * (n + 1)) * item);
+        return STATUS_OK;
+}
+
 Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
 {
         if (columns_fit(plan, reduction))
                 return columns_run(ctx, plan, reduction);
-        RowFunction visit = row_function(reduction->dtype, reduction->kind, reduction->extra != NULL);
-        if (visit == NULL)
+        const bool bytes = reduce_takes_bytes(reduction);
+        RowVisit visit = { .ctx = ctx,
+                           .plan = plan,
+                           .stored_bytes = dtype_info[reduction->stored].bytes,
+                           .item_bytes = bytes ? 1 : dtype_info[reduction->dtype].bytes,
+                           .load = reduce_loader(reduction),
+                           .data = reduction->data,
+                           .visit = bytes && !reduce_counts(reduction->kind)
+                                            ? extreme_of_bytes
+                                            : row_function(reduction->dtype, reduction->kind,
+                                                           reduction->extra != NULL),
+                           .context = reduction };
+        if (visit.visit == NULL)
                 return fail(STATUS_INTERNAL, "this reduction is not made for integers");
-        return rows_visit(ctx, plan, dtype_info[reduction->dtype].bytes, reduction->data, visit, reduction);
+        if (visit.load != NULL && plan->n_reduce == 1 && plan->reduce_stride[0] == 1 &&
+            plan->row_length >= 2 * PIECE && is_joined(reduction))
+                return reduce_pieces(&visit, reduction);
+        return visit_all(&visit);
 }

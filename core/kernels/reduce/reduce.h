@@ -3,6 +3,7 @@
 // per row.
 #pragma once
 #include "core/kernels/dense.h"
+#include "core/tensor/convert.h"
 
 // Dimensions split into kept ones (one row per kept index, in row-major order) and reduced ones
 // (elements of a row).
@@ -32,7 +33,7 @@ void row_plan(RowPlan *plan, const TensorMeta *meta, uint32_t mask, bool ordered
 // Called for rows begin .. in any order from several threads; `row` is contiguous and must not be
 // written. `work` is the thread's: what is left of the row when it stops may stay undone.
 typedef void (*RowFunction)(const void *context, Work *work, int64_t index, int64_t n, const void *row);
-// Visits all rows of `data` (elements of 4 or 8 bytes). Rows of length 0 are visited too.
+// Visits all rows of `data` (elements of 1, 4 or 8 bytes). Rows of length 0 are visited too.
 Status rows_visit(const RunContext *ctx, const RowPlan *plan, size_t item_bytes, const void *data,
                   RowFunction visit, const void *context);
 // The failure of a reduction whose scratch does not fit into the run's budget.
@@ -54,13 +55,13 @@ typedef enum ReduceKind {
         REDUCE_NANSUM, // NaN counts as 0
 } ReduceKind;
 
-// Reduces `data` (of compute dtype `dtype`: F32, F64, I64) to out[n_rows] of the same dtype;
-// REDUCE_NONZERO, ANY and ALL write int64. MEAN, LOGSUMEXP, NORM, VAR, STD and NANSUM are for
-// floats.
+// Reduces `data` to out[n_rows] of the compute dtype `dtype` (F32, F64, I64); REDUCE_NONZERO, ANY
+// and ALL write int64. MEAN, LOGSUMEXP, NORM, VAR, STD and NANSUM are for floats. Elements are read
+// in their own dtype `stored`, and converted some at a time.
 // `extra`: REDUCE_VAR and REDUCE_STD write the mean there, MAX and MIN the index (int64) of the
 // first extreme (NaN counts as extreme; needs an ordered plan); NULL: not wanted.
 typedef struct Reduction {
-        Dtype dtype;
+        Dtype dtype, stored;
         ReduceKind kind;
         double p; // order of the norm; correction of the variance
         // REDUCE_LOGSUMEXP of half values: rounded to this half dtype at every step, as PyTorch's
@@ -71,3 +72,31 @@ typedef struct Reduction {
         void *out, *extra;
 } Reduction;
 Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction);
+
+// Whether the kind asks only which elements are not 0.
+static inline bool reduce_counts(ReduceKind kind)
+{
+        return kind == REDUCE_ANY || kind == REDUCE_ALL || kind == REDUCE_NONZERO;
+}
+// Whether it works on bytes, whatever its dtype: counts do, and the extremes of bool and uint8.
+static inline bool reduce_takes_bytes(const Reduction *reduction)
+{
+        const bool extreme = reduction->kind == REDUCE_MAX || reduction->kind == REDUCE_MIN;
+        return reduce_counts(reduction->kind) ||
+               (extreme && reduction->extra == NULL &&
+                (reduction->stored == DTYPE_U8 || reduction->stored == DTYPE_BOOL));
+}
+// How elements become what the reduction works on: of its dtype, or bytes that are not 0 where it
+// counts. NULL: they are it already.
+static inline TileLoad reduce_loader(const Reduction *reduction)
+{
+        const Dtype stored = reduction->stored;
+        if (reduce_takes_bytes(reduction))
+                return dtype_info[stored].bytes == 1 && dtype_info[stored].kind != DTYPE_KIND_FLOAT
+                               ? NULL
+                               : tile_loaders[TILE_MASK][stored];
+        const TileClass class = reduction->dtype == DTYPE_F32   ? TILE_F32
+                                : reduction->dtype == DTYPE_F64 ? TILE_F64
+                                                                : TILE_I64;
+        return stored == reduction->dtype ? NULL : tile_loaders[class][stored];
+}

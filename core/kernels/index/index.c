@@ -3,6 +3,7 @@
 // index, so that "the last write wins" and sums come out the same every time.
 #include "core/kernels/index/index.h"
 #include <string.h>
+#include "core/tensor/half.h"
 
 enum { STEPS_PER_INDEX = 8 };
 
@@ -295,7 +296,7 @@ Status index_gather(const RunContext *ctx, const IndexWalk *walk, const void *in
 COMBINE(combine_f32, float)
 COMBINE(combine_f64, double)
 
-static int64_t combine_i64(ScatterKind kind, int64_t a, int64_t b)
+static inline int64_t combine_i64(ScatterKind kind, int64_t a, int64_t b)
 {
         switch (kind) {
         case SCATTER_ADD:
@@ -323,18 +324,55 @@ static int64_t combine_i64(ScatterKind kind, int64_t a, int64_t b)
 COMBINE_COMPLEX(combine_c64, float)
 COMBINE_COMPLEX(combine_c128, double)
 
+// Dtypes whose sums have loops of their own.
+#define KNOWN_DTYPES(X) X(F32) X(F64) X(F16) X(BF16) X(I64) X(I32) X(U8) X(BOOL)
+
+// Of an element, for a dtype that the compiler knows.
+static inline __attribute__((always_inline)) int64_t known_bytes(const Dtype dtype)
+{
+        switch (dtype) {
+        case DTYPE_BOOL:
+        case DTYPE_U8:
+                return 1;
+        case DTYPE_F16:
+        case DTYPE_BF16:
+                return 2;
+        case DTYPE_F32:
+        case DTYPE_I32:
+                return 4;
+        case DTYPE_F64:
+        case DTYPE_I64:
+                return 8;
+        default:
+                return dtype_info[dtype].bytes;
+        }
+}
+
 // In float32 itself: the sum or product of two in double, rounded, is the same.
 static inline __attribute__((always_inline)) void combine(ScatterKind kind, Dtype dtype, void *to,
                                                           const void *from)
 {
-        if (kind == SCATTER_COPY && (dtype == DTYPE_F32 || dtype == DTYPE_I64))
-                memcpy(to, from, dtype == DTYPE_F32 ? 4 : 8);
-        else if (kind == SCATTER_COPY)
-                copy_element(to, from, dtype_info[dtype].bytes);
+        if (kind == SCATTER_COPY)
+                copy_element(to, from, (size_t)known_bytes(dtype));
         else if (dtype == DTYPE_F32)
                 *(float *)to = combine_f32(kind, *(const float *)to, *(const float *)from);
         else if (dtype == DTYPE_I64)
                 *(int64_t *)to = combine_i64(kind, *(const int64_t *)to, *(const int64_t *)from);
+        else if (dtype == DTYPE_F64)
+                *(double *)to = combine_f64(kind, *(const double *)to, *(const double *)from);
+        else if (dtype == DTYPE_I32)
+                *(int32_t *)to = (int32_t)combine_i64(kind, *(const int32_t *)to, *(const int32_t *)from);
+        else if (dtype == DTYPE_U8)
+                *(uint8_t *)to = (uint8_t)combine_i64(kind, *(const uint8_t *)to, *(const uint8_t *)from);
+        else if (dtype == DTYPE_BOOL)
+                *(uint8_t *)to =
+                        combine_i64(kind, *(const uint8_t *)to != 0, *(const uint8_t *)from != 0) != 0;
+        else if (dtype == DTYPE_F16)
+                *(uint16_t *)to = float_to_half(combine_f32(kind, half_to_float(*(const uint16_t *)to),
+                                                            half_to_float(*(const uint16_t *)from)));
+        else if (dtype == DTYPE_BF16)
+                *(uint16_t *)to = float_to_bfloat(combine_f32(kind, bfloat_to_float(*(const uint16_t *)to),
+                                                              bfloat_to_float(*(const uint16_t *)from)));
         else if (dtype == DTYPE_C64)
                 combine_c64(kind, to, from);
         else if (dtype == DTYPE_C128)
@@ -347,21 +385,46 @@ static inline __attribute__((always_inline)) void combine(ScatterKind kind, Dtyp
                                  combine_i64(kind, element_as_i64(dtype, to), element_as_i64(dtype, from)));
 }
 
+// Elements begin..end - 1 of two rows that are apart, for a kind and a dtype that the compiler
+// knows.
+static inline __attribute__((always_inline)) void combine_elements(const ScatterKind kind, const Dtype dtype,
+                                                                   void *restrict to,
+                                                                   const void *restrict from, int64_t begin,
+                                                                   int64_t end)
+{
+        const int64_t bytes = known_bytes(dtype);
+        for (int64_t i = begin; i < end; i++)
+                combine(kind, dtype, (char *)to + i * bytes, (const char *)from + i * bytes);
+}
+
+static void add_elements(Dtype dtype, void *to, const void *from, int64_t begin, int64_t end)
+{
+        switch (dtype) {
+#define CASE(NAME)                                                                                           \
+        case DTYPE_##NAME:                                                                                   \
+                combine_elements(SCATTER_ADD, DTYPE_##NAME, to, from, begin, end);                           \
+                break;
+                KNOWN_DTYPES(CASE)
+#undef CASE
+        default:
+                combine_elements(SCATTER_ADD, dtype, to, from, begin, end);
+        }
+}
+
 // to[i] = to[i] op from[i]; the two are apart.
 static void combine_row(Work *work, ScatterKind kind, Dtype dtype, void *to, const void *from, int64_t n)
 {
         int64_t bytes = dtype_info[dtype].bytes;
         if (kind == SCATTER_COPY) {
                 copy_bytes(work, to, from, n * bytes);
-        } else if (kind == SCATTER_ADD && dtype == DTYPE_F32) {
-                float *sums = to;
-                const float *terms = from;
-                for (int64_t at = 0, end; (end = work_end(work, at, n, 1)) > at; at = end)
-                        for (int64_t i = at; i < end; i++)
-                                sums[i] += terms[i];
-        } else {
-                for (int64_t i = 0; i < n && !work_stops(work, STEPS_PER_INDEX); i++)
-                        combine(kind, dtype, (char *)to + i * bytes, (const char *)from + i * bytes);
+                return;
+        }
+        const int64_t steps = kind == SCATTER_ADD ? 1 : STEPS_PER_INDEX;
+        for (int64_t at = 0, end; (end = work_end(work, at, n, steps)) > at; at = end) {
+                if (kind == SCATTER_ADD)
+                        add_elements(dtype, to, from, at, end);
+                else
+                        combine_elements(kind, dtype, to, from, at, end);
         }
 }
 
@@ -371,7 +434,7 @@ static inline __attribute__((always_inline)) int64_t scatter_elements(const Walk
                                                                       int64_t end, const ScatterKind kind,
                                                                       const Dtype dtype)
 {
-        const int64_t bytes = dtype == DTYPE_F32 ? 4 : dtype == DTYPE_I64 ? 8 : dtype_info[dtype].bytes;
+        const int64_t bytes = known_bytes(dtype);
         WalkPlace place;
         for (int64_t i = begin; i < end; i++) {
                 if (!resolve(task, line, i, &place))
@@ -382,19 +445,40 @@ static inline __attribute__((always_inline)) int64_t scatter_elements(const Walk
         return end;
 }
 
+// Elements are moved as those of any dtype of their size.
+static int64_t copy_part(const WalkTask *task, Dtype as, const WalkPlace *line, int64_t begin, int64_t end)
+{
+        switch (as) {
+        case DTYPE_U8:
+                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_U8);
+        case DTYPE_F16:
+                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_F16);
+        case DTYPE_F32:
+                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_F32);
+        default:
+                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_I64);
+        }
+}
+
 static int64_t scatter_part(const WalkTask *task, ScatterKind kind, const WalkPlace *line, int64_t begin,
                             int64_t end)
 {
         Dtype dtype = task->walk->dtype;
-        if (kind == SCATTER_COPY && dtype_info[dtype].bytes == 4)
-                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_F32);
-        if (kind == SCATTER_COPY && dtype_info[dtype].bytes == 8)
-                return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_I64);
-        if (kind == SCATTER_ADD && dtype == DTYPE_F32)
-                return scatter_elements(task, line, begin, end, SCATTER_ADD, DTYPE_F32);
-        if (kind == SCATTER_ADD && dtype == DTYPE_I64)
-                return scatter_elements(task, line, begin, end, SCATTER_ADD, DTYPE_I64);
-        return scatter_elements(task, line, begin, end, kind, dtype);
+        static const Dtype of_size[] = { [1] = DTYPE_U8, [2] = DTYPE_F16, [4] = DTYPE_F32, [8] = DTYPE_I64 };
+        const int bytes = dtype_info[dtype].bytes;
+        if (kind == SCATTER_COPY && bytes <= 8)
+                return copy_part(task, of_size[bytes], line, begin, end);
+        if (kind != SCATTER_ADD)
+                return scatter_elements(task, line, begin, end, kind, dtype);
+        switch (dtype) {
+#define CASE(NAME)                                                                                           \
+        case DTYPE_##NAME:                                                                                   \
+                return scatter_elements(task, line, begin, end, SCATTER_ADD, DTYPE_##NAME);
+                KNOWN_DTYPES(CASE)
+#undef CASE
+        default:
+                return scatter_elements(task, line, begin, end, SCATTER_ADD, dtype);
+        }
 }
 
 // As gather_line, in order.

@@ -94,25 +94,29 @@ static double real_value(Value number)
                                               : number.b;
 }
 
-// Exponents with another formula in PyTorch, the first ones of bfloat16, too: results differ in
-// signs of zero and at infinity.
+// Exponents with another formula in PyTorch, the roots of bfloat16, too: results differ in signs of
+// zero and at infinity. Squares and cubes of halves are no other numbers than their powers: in
+// float32 a square is exact.
 static Status adjust_pow_scalar(const OpCall *call, PointBound *bound)
 {
-        enum { ROOTS = 2 };
         static const struct {
                 double exponent;
                 const PointKernel *kernel;
+                bool f16, bf16;
         } forms[] = {
-                { 0.5, &point_sqrt }, { -0.5, &point_rsqrt },    { 2, &point_square },
-                { 3, &point_cube },   { -1, &point_reciprocal }, { -2, &point_inverse_square },
+                { 0.5, &point_sqrt, false, true },       { -0.5, &point_rsqrt, false, true },
+                { 2, &point_square, true, true },        { 3, &point_cube, true, true },
+                { -1, &point_reciprocal, false, false }, { -2, &point_inverse_square, false, false },
         };
         double value = real_value(arg_number(call, POW_TENSOR_SCALAR_EXPONENT));
         bool full =
                 bound->common == DTYPE_F32 || bound->common == DTYPE_F64 || point_is_complex(bound->common);
-        size_t n = full ? ARRAY_LENGTH(forms) : bound->common == DTYPE_BF16 ? ROOTS : 0;
-        for (size_t i = 0; i < n; i++)
-                if (forms[i].exponent == value)
+        for (size_t i = 0; i < ARRAY_LENGTH(forms); i++) {
+                bool other = full || (bound->common == DTYPE_F16 && forms[i].f16) ||
+                             (bound->common == DTYPE_BF16 && forms[i].bf16);
+                if (forms[i].exponent == value && other)
                         bound->kernel = forms[i].kernel;
+        }
         return STATUS_OK;
 }
 

@@ -10,6 +10,12 @@ enum { STEPS_PER_INDEX = 8 };
 static inline void copy_element(void *to, const void *from, size_t n_bytes)
 {
         switch (n_bytes) {
+        case 1:
+                memcpy(to, from, 1);
+                break;
+        case 2:
+                memcpy(to, from, 2);
+                break;
         case 4:
                 memcpy(to, from, 4);
                 break;
@@ -232,7 +238,9 @@ static int64_t gather_line(const WalkTask *task, Work *work, const WalkPlace *li
         size_t bytes = dtype_info[task->walk->dtype].bytes;
         int64_t at = begin;
         for (int64_t stop; task->row == 1 && (stop = work_end(work, at, end, STEPS_PER_INDEX)) > at;) {
-                at = bytes == 4   ? gather_elements(task, line, at, stop, 4)
+                at = bytes == 1   ? gather_elements(task, line, at, stop, 1)
+                     : bytes == 2 ? gather_elements(task, line, at, stop, 2)
+                     : bytes == 4 ? gather_elements(task, line, at, stop, 4)
                      : bytes == 8 ? gather_elements(task, line, at, stop, 8)
                                   : gather_elements(task, line, at, stop, bytes);
                 if (at < stop)

@@ -79,6 +79,13 @@ enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, N_STRIPS = LEVELS + MAX
 #undef COL
 #undef COL_T
 #undef COL_ADDED
+#define COL_T     int32_t
+#define COL_ADDED uint32_t
+#define COL(x)    x##_columns_i32
+#include "core/kernels/reduce/columns.inc"
+#undef COL
+#undef COL_T
+#undef COL_ADDED
 #define COL_T     uint8_t
 #define COL_ADDED uint8_t
 #define COL(x)    x##_columns_u8
@@ -91,7 +98,7 @@ static const KernelVariant reduce_variants[] = {
         { DTYPE_F64, ISA_AVX2, &steps_columns_f64_avx2 }, { DTYPE_I64, ISA_AVX2, &steps_columns_i64_avx2 },
 #endif
         { DTYPE_F64, ISA_PORTABLE, &steps_columns_f64 },  { DTYPE_I64, ISA_PORTABLE, &steps_columns_i64 },
-        { DTYPE_U8, ISA_PORTABLE, &steps_columns_u8 },
+        { DTYPE_I32, ISA_PORTABLE, &steps_columns_i32 },  { DTYPE_U8, ISA_PORTABLE, &steps_columns_u8 },
 };
 const KernelFamily reduce_family = { "reduce", ARRAY_LENGTH(reduce_variants), reduce_variants };
 
@@ -102,6 +109,7 @@ typedef struct ColumnTask {
         const ReduceSteps *steps;
         ReduceKind kind;                 // in `steps`: counts are sums and extremes of 0 and 1
         TileLoad load;                   // of elements; NULL: they are what the steps take
+        TileLoad widen;                  // of results; NULL: they are stored as they are
         size_t stored_bytes, item_bytes; // of an element in memory and of a column's
         int64_t inner, n_tiles, tile;    // contiguous columns, their tiles, columns of a tile
         _Atomic int failed;
@@ -225,7 +233,6 @@ static void reduce_tile(Tile *tile, int64_t index)
         const ColumnTask *task = tile->task;
         const RowPlan *plan = task->plan;
         ReduceKind kind = task->kind;
-        const bool counts = reduce_counts(task->reduction->kind);
         int64_t first = index / task->n_tiles * task->inner + index % task->n_tiles * task->tile;
         tile->n = MIN(task->tile, task->inner - index % task->n_tiles * task->tile);
         tile->data = (const char *)task->reduction->data +
@@ -237,10 +244,9 @@ static void reduce_tile(Tile *tile, int64_t index)
                 fold_rows(tile, kind == REDUCE_PROD  ? task->steps->multiply
                                 : kind == REDUCE_MAX ? task->steps->larger
                                                      : task->steps->smaller);
-        if (task->item_bytes == 1)
-                tile_loaders[TILE_I64][task->reduction->stored == DTYPE_U8 && !counts ? DTYPE_U8
-                                                                                      : DTYPE_BOOL](
-                        strip(tile, TOTAL), 1, (size_t)tile->n, (int64_t *)task->reduction->out + first);
+        if (task->widen != NULL)
+                task->widen(strip(tile, TOTAL), (int64_t)task->item_bytes, (size_t)tile->n,
+                            (int64_t *)task->reduction->out + first);
         else
                 memcpy((char *)task->reduction->out + (size_t)first * task->item_bytes, strip(tile, TOTAL),
                        (size_t)tile->n * task->item_bytes);
@@ -272,9 +278,8 @@ bool columns_fit(const RowPlan *plan, const Reduction *reduction)
 Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
 {
         const ReduceKind kind = reduction->kind;
-        const Dtype dtype = kind == REDUCE_NONZERO          ? DTYPE_I64
-                            : reduce_takes_bytes(reduction) ? DTYPE_U8
-                                                            : reduction->dtype;
+        const Dtype dtype = kind == REDUCE_NONZERO ? DTYPE_I64 : reduce_item(reduction);
+        const bool truth = reduce_counts(kind) || reduction->stored == DTYPE_BOOL;
         const size_t item_bytes = dtype_info[dtype].bytes;
         ColumnTask task = { .ctx = ctx,
                             .plan = plan,
@@ -285,6 +290,9 @@ Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *
                                     : kind == REDUCE_NONZERO ? REDUCE_SUM
                                                              : kind,
                             .load = reduce_loader(reduction),
+                            .widen = dtype == DTYPE_U8 || dtype == DTYPE_I32
+                                             ? tile_loaders[TILE_I64][truth ? DTYPE_BOOL : dtype]
+                                             : NULL,
                             .stored_bytes = dtype_info[reduction->stored].bytes,
                             .item_bytes = item_bytes,
                             .inner = plan->keep_size[plan->n_keep - 1],

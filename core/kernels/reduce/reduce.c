@@ -266,20 +266,24 @@ static void count(const void *context, Work *work, int64_t index, int64_t n, con
                                                                      : count == n;
 }
 
-static void extreme_of_bytes(const void *context, Work *work, int64_t index, int64_t n, const void *row)
-{
-        const Reduction *task = context;
-        const uint8_t *x = row;
-        uint8_t largest = 0, smallest = UINT8_MAX;
-        for (int64_t from = 0, end; (end = work_end(work, from, n, 1)) > from; from = end) {
-                for (int64_t i = from; i < end; i++)
-                        largest = MAX(largest, x[i]);
-                for (int64_t i = from; i < end; i++)
-                        smallest = MIN(smallest, x[i]);
+// Extremes of narrow integers, as int64.
+#define DEFINE_EXTREME(name, type, least, most)                                                              \
+        static void name(const void *context, Work *work, int64_t index, int64_t n, const void *row)         \
+        {                                                                                                    \
+                const Reduction *task = context;                                                             \
+                const type *x = row;                                                                         \
+                type largest = (least), smallest = (most);                                                   \
+                for (int64_t from = 0, end; (end = work_end(work, from, n, 1)) > from; from = end) {         \
+                        for (int64_t i = from; i < end; i++)                                                 \
+                                largest = MAX(largest, x[i]);                                                \
+                        for (int64_t i = from; i < end; i++)                                                 \
+                                smallest = MIN(smallest, x[i]);                                              \
+                }                                                                                            \
+                const type found = task->kind == REDUCE_MAX ? largest : smallest;                            \
+                ((int64_t *)task->out)[index] = task->stored == DTYPE_BOOL ? found != 0 : found;             \
         }
-        const uint8_t found = task->kind == REDUCE_MAX ? largest : smallest;
-        ((int64_t *)task->out)[index] = task->stored == DTYPE_BOOL ? found != 0 : found;
-}
+DEFINE_EXTREME(extreme_u8, uint8_t, 0, UINT8_MAX)
+DEFINE_EXTREME(extreme_i32, int32_t, INT32_MIN, INT32_MAX)
 
 // As logsumexp_f32, with softmax's exponentials where it can: several at once.
 static void logsumexp_fast_f32(const void *context, Work *work, int64_t index, int64_t n, const void *row)
@@ -411,18 +415,17 @@ Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *r
 {
         if (columns_fit(plan, reduction))
                 return columns_run(ctx, plan, reduction);
-        const bool bytes = reduce_takes_bytes(reduction);
+        const Dtype item = reduce_item(reduction);
         RowVisit visit = { .ctx = ctx,
                            .plan = plan,
                            .stored_bytes = dtype_info[reduction->stored].bytes,
-                           .item_bytes = bytes ? 1 : dtype_info[reduction->dtype].bytes,
+                           .item_bytes = dtype_info[item].bytes,
                            .load = reduce_loader(reduction),
                            .data = reduction->data,
-                           .visit = bytes && !reduce_counts(reduction->kind)
-                                            ? extreme_of_bytes
-                                            : row_function(reduction->dtype, reduction->kind,
-                                                           reduction->extra != NULL),
+                           .visit = row_function(reduction->dtype, reduction->kind, reduction->extra != NULL),
                            .context = reduction };
+        if (item != reduction->dtype && !reduce_counts(reduction->kind))
+                visit.visit = item == DTYPE_U8 ? extreme_u8 : extreme_i32;
         if (visit.visit == NULL)
                 return fail(STATUS_INTERNAL, "this reduction is not made for integers");
         if (visit.load != NULL && plan->n_reduce == 1 && plan->reduce_stride[0] == 1 &&

@@ -78,23 +78,30 @@ static inline bool reduce_counts(ReduceKind kind)
 {
         return kind == REDUCE_ANY || kind == REDUCE_ALL || kind == REDUCE_NONZERO;
 }
-// Whether it works on bytes, whatever its dtype: counts do, and the extremes of bool and uint8.
-static inline bool reduce_takes_bytes(const Reduction *reduction)
+// What the elements of a row are when the row functions see them: uint8 where it counts, uint8 and
+// int32 for extremes of bool, uint8 and int32, otherwise the reduction's dtype.
+static inline Dtype reduce_item(const Reduction *reduction)
 {
         const bool extreme = reduction->kind == REDUCE_MAX || reduction->kind == REDUCE_MIN;
-        return reduce_counts(reduction->kind) ||
-               (extreme && reduction->extra == NULL &&
-                (reduction->stored == DTYPE_U8 || reduction->stored == DTYPE_BOOL));
+        const Dtype stored = reduction->stored;
+        if (reduce_counts(reduction->kind))
+                return DTYPE_U8;
+        if (!extreme || reduction->extra != NULL || reduction->dtype != DTYPE_I64)
+                return reduction->dtype;
+        return stored == DTYPE_BOOL || stored == DTYPE_U8 ? DTYPE_U8
+               : stored == DTYPE_I32                      ? DTYPE_I32
+                                                          : DTYPE_I64;
 }
-// How elements become what the reduction works on: of its dtype, or bytes that are not 0 where it
-// counts. NULL: they are it already.
+// How elements become that. NULL: they are it already, or bytes that are 0 or not where it counts.
 static inline TileLoad reduce_loader(const Reduction *reduction)
 {
-        const Dtype stored = reduction->stored;
-        if (reduce_takes_bytes(reduction))
+        const Dtype stored = reduction->stored, item = reduce_item(reduction);
+        if (reduce_counts(reduction->kind))
                 return dtype_info[stored].bytes == 1 && dtype_info[stored].kind != DTYPE_KIND_FLOAT
                                ? NULL
                                : tile_loaders[TILE_MASK][stored];
+        if (item != reduction->dtype)
+                return NULL;
         const TileClass class = reduction->dtype == DTYPE_F32   ? TILE_F32
                                 : reduction->dtype == DTYPE_F64 ? TILE_F64
                                                                 : TILE_I64;

@@ -80,6 +80,7 @@ static inline int64_t nanless_to_i64(float value)
 #define READ_F32(DTYPE, x)  ((float)(READ_REAL_##DTYPE(x)))
 #define READ_F64(DTYPE, x)  ((double)(READ_REAL_##DTYPE(x)))
 #define READ_I64(DTYPE, x)  (READ_INT_##DTYPE(x))
+#define READ_I32(DTYPE, x)  ((int32_t)(READ_INT_##DTYPE(x)))
 #define READ_MASK(DTYPE, x) ((uint8_t)(READ_REAL_##DTYPE(x) != 0 || READ_IMAG_##DTYPE(x) != 0))
 #define READ_C64(DTYPE, x)  ((ComplexF32){ (float)(READ_REAL_##DTYPE(x)), (float)READ_IMAG_##DTYPE(x) })
 #define READ_C128(DTYPE, x) ((ComplexF64){ (double)(READ_REAL_##DTYPE(x)), READ_IMAG_##DTYPE(x) })
@@ -187,11 +188,18 @@ static inline uint64_t float_to_u64(float value)
         }
 ELEMENT_TABLE(DEFINE_LOADER, F32, float)
 ELEMENT_TABLE(DEFINE_LOADER, F64, double)
+ELEMENT_TABLE(DEFINE_LOADER, I32, int32_t)
 ELEMENT_TABLE(DEFINE_LOADER, I64, int64_t)
 ELEMENT_TABLE(DEFINE_LOADER, C64, ComplexF32)
 ELEMENT_TABLE(DEFINE_LOADER, C128, ComplexF64)
 ELEMENT_TABLE(DEFINE_LOADER, MASK, uint8_t)
 
+// As the macros of WRITE take it.
+#define WIDE_F32(x) (x)
+#define WIDE_F64(x) (x)
+#define WIDE_I32(x) ((int64_t)(x))
+#define WIDE_I64(x) (x)
+#define WIDE_U64(x) (x)
 #define DEFINE_STORER(CLASS, class_type, DTYPE, type)                                                        \
         static void store_##CLASS##_##DTYPE(const void *tile, size_t n, void *to, int64_t stride)            \
         {                                                                                                    \
@@ -199,16 +207,17 @@ ELEMENT_TABLE(DEFINE_LOADER, MASK, uint8_t)
                 if (stride == (int64_t)sizeof(type)) {                                                       \
                         type *restrict out = to;                                                             \
                         for (size_t i = 0; i < n; i++)                                                       \
-                                out[i] = WRITE_##DTYPE(in[i]);                                               \
+                                out[i] = WRITE_##DTYPE(WIDE_##CLASS(in[i]));                                 \
                         return;                                                                              \
                 }                                                                                            \
                 for (size_t i = 0; i < n; i++) {                                                             \
                         type *out = (void *)((char *)to + (int64_t)i * stride);                              \
-                        *out = WRITE_##DTYPE(in[i]);                                                         \
+                        *out = WRITE_##DTYPE(WIDE_##CLASS(in[i]));                                           \
                 }                                                                                            \
         }
 ELEMENT_TABLE(DEFINE_STORER, F32, float)
 ELEMENT_TABLE(DEFINE_STORER, F64, double)
+ELEMENT_TABLE(DEFINE_STORER, I32, int32_t)
 ELEMENT_TABLE(DEFINE_STORER, I64, int64_t)
 ELEMENT_TABLE(DEFINE_STORER, U64, uint64_t)
 
@@ -285,6 +294,7 @@ HALF_TABLE(DEFINE_HALF, F32, float)
 const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_F32] = { HALF_TABLE(HALF_LOADER_NAME, F32, float) OTHER_TABLE(LOADER_NAME, F32, float) },
         [TILE_F64] = { ELEMENT_TABLE(LOADER_NAME, F64, double) },
+        [TILE_I32] = { ELEMENT_TABLE(LOADER_NAME, I32, int32_t) },
         [TILE_I64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
         [TILE_U64] = { ELEMENT_TABLE(LOADER_NAME, I64, int64_t) },
         [TILE_C64] = { ELEMENT_TABLE(LOADER_NAME, C64, ComplexF32) },
@@ -294,6 +304,7 @@ const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT] = {
 const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_F32] = { HALF_TABLE(HALF_STORER_NAME, F32, float) OTHER_TABLE(STORER_NAME, F32, float) },
         [TILE_F64] = { ELEMENT_TABLE(STORER_NAME, F64, double) },
+        [TILE_I32] = { ELEMENT_TABLE(STORER_NAME, I32, int32_t) },
         [TILE_I64] = { ELEMENT_TABLE(STORER_NAME, I64, int64_t) },
         [TILE_U64] = { ELEMENT_TABLE(STORER_NAME, U64, uint64_t) },
         [TILE_C64] = { ELEMENT_TABLE(STORER_NAME, C64, ComplexF32) },
@@ -301,6 +312,6 @@ const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT] = {
         [TILE_MASK] = { ELEMENT_TABLE(STORER_NAME, MASK, uint8_t) },
 };
 const uint8_t tile_bytes[TILE_CLASS_COUNT] = {
-        [TILE_F32] = 4, [TILE_F64] = 8,   [TILE_I64] = 8,  [TILE_U64] = 8,
-        [TILE_C64] = 8, [TILE_C128] = 16, [TILE_MASK] = 1,
+        [TILE_F32] = 4, [TILE_F64] = 8, [TILE_I32] = 4,   [TILE_I64] = 8,
+        [TILE_U64] = 8, [TILE_C64] = 8, [TILE_C128] = 16, [TILE_MASK] = 1,
 };

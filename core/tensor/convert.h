@@ -15,6 +15,7 @@ typedef struct ComplexF64 {
 typedef enum TileClass {
         TILE_F32,
         TILE_F64,
+        TILE_I32, // for integers of up to 32 bits, unsigned ones up to 16
         TILE_I64,
         TILE_U64,  // as TILE_I64, but read as unsigned when stored to floats
         TILE_C64,  // ComplexF32

@@ -101,7 +101,7 @@ static void plan_copy(const Tensor *from, const Tensor *to, CopyPlan *out_plan)
                         *(type *)(void *)(to + i * to_stride) =                                              \
                                 *(const type *)(const void *)(from + i * from_stride);                       \
         }
-// Elements of one or two bytes in reverse order, eight bytes at a time. Returns how many were moved.
+// Elements of one or two bytes in reverse order, eight bytes at a time. Returns how many it moved.
 static int64_t reverse_words(int n_bytes, const char *from, char *to, int64_t n)
 {
         const uint64_t low = 0x00ff00ff00ff00ff;
@@ -167,7 +167,9 @@ static TileClass copy_class(Dtype from, Dtype to)
         case DTYPE_KIND_INT:
                 if (dtype_is_float(to))
                         return to == DTYPE_F64 ? TILE_F64 : TILE_F32;
-                return from == DTYPE_U64 ? TILE_U64 : TILE_I64;
+                return from == DTYPE_U64                        ? TILE_U64
+                       : from == DTYPE_I64 || from == DTYPE_U32 ? TILE_I64
+                                                                : TILE_I32;
         case DTYPE_KIND_FLOAT:
                 return from == DTYPE_F64 ? TILE_F64 : TILE_F32;
         default:

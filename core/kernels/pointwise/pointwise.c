@@ -51,7 +51,8 @@ PointClass point_class(Dtype common)
         if (common == DTYPE_BOOL)
                 return POINT_BOOL;
         if (dtype_is_int(common))
-                return POINT_I64;
+                return common == DTYPE_I64 || common == DTYPE_U32 || common == DTYPE_U64 ? POINT_I64
+                                                                                         : POINT_I32;
         if (dtype_info[common].kind == DTYPE_KIND_COMPLEX)
                 return common == DTYPE_C64 ? POINT_C64 : POINT_C128;
         return common == DTYPE_F64 ? POINT_F64 : POINT_F32;
@@ -173,15 +174,15 @@ static void plan_dims(Plan *plan, const PointOperand *in, const TensorMeta *out_
 // one must round.
 static bool must_round(Dtype from, Dtype common)
 {
-        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 &&
-               common != DTYPE_BOOL && dtype_info[common].kind != DTYPE_KIND_COMPLEX;
+        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I32 &&
+               common != DTYPE_I64 && common != DTYPE_BOOL && dtype_info[common].kind != DTYPE_KIND_COMPLEX;
 }
 
 static bool reads_in_place(const Operand *operand, TileClass class)
 {
         static const Dtype same[] = {
-                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64,   [TILE_I64] = DTYPE_I64,
-                [TILE_C64] = DTYPE_C64, [TILE_C128] = DTYPE_C128,
+                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I32] = DTYPE_I32,
+                [TILE_I64] = DTYPE_I64, [TILE_C64] = DTYPE_C64, [TILE_C128] = DTYPE_C128,
         };
         int64_t bytes = dtype_info[operand->dtype].bytes;
         return operand->dtype == (operand->is_mask ? DTYPE_BOOL : same[class]) && operand->stride[0] == bytes;
@@ -190,8 +191,9 @@ static bool reads_in_place(const Operand *operand, TileClass class)
 static TileClass tile_class(PointClass class)
 {
         static const TileClass tiles[POINT_CLASS_COUNT] = {
-                [POINT_F32] = TILE_F32,  [POINT_F64] = TILE_F64, [POINT_I64] = TILE_I64,
-                [POINT_BOOL] = TILE_I64, [POINT_C64] = TILE_C64, [POINT_C128] = TILE_C128,
+                [POINT_F32] = TILE_F32,   [POINT_F64] = TILE_F64,  [POINT_I32] = TILE_I32,
+                [POINT_I64] = TILE_I64,   [POINT_BOOL] = TILE_I64, [POINT_C64] = TILE_C64,
+                [POINT_C128] = TILE_C128,
         };
         return tiles[class];
 }

@@ -14,6 +14,7 @@
 typedef enum PointClass {
         POINT_F32,
         POINT_F64,
+        POINT_I32, // integers of up to 32 bits, unsigned ones up to 16
         POINT_I64,
         POINT_BOOL,
         POINT_C64,
@@ -25,7 +26,7 @@ enum { POINT_MAX_INPUTS = 3, POINT_PARAMS = 4 };
 
 typedef union PointParam {
         double f;     // classes F32, F64
-        int64_t i;    // classes I64, BOOL
+        int64_t i;    // classes I32, I64, BOOL
         ComplexF64 c; // classes C64, C128
 } PointParam;
 

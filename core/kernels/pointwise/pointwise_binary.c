@@ -135,6 +135,11 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
 #include "core/kernels/pointwise/pointwise_binary.def"
 
 // ---- masks ----
+#define EVERY_CLASS(name)                                                                                    \
+        {                                                                                                    \
+                [POINT_F32] = name, [POINT_F64] = name, [POINT_I32] = name, [POINT_I64] = name,              \
+                [POINT_BOOL] = name                                                                          \
+        }
 #define MASK_LOOP(name, formula)                                                                             \
         static void name(const PointTile *tile)                                                              \
         {                                                                                                    \
@@ -152,7 +157,7 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
                 .label = #name,                                                                              \
                 .in = "mm",                                                                                  \
                 .mask_out = true,                                                                            \
-                .loop = { name, name, name, name },                                                          \
+                .loop = EVERY_CLASS(name),                                                                   \
                 .wide = POINT_WIDE_OF(name),                                                                 \
         };
 MASK_LOOP(logical_and, x &&y)
@@ -170,7 +175,7 @@ POINT_WIDER(logical_not)
 const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
                                               .in = "m",
                                               .mask_out = true,
-                                              .loop = { logical_not, logical_not, logical_not, logical_not },
+                                              .loop = EVERY_CLASS(logical_not),
                                               .wide = POINT_WIDE_OF(logical_not) };
 
 // chosen = mask ? yes : no, with the mask as operand `at_mask`.
@@ -186,6 +191,7 @@ const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
 #define CHOOSE_LOOPS(name, at_mask, at_yes, at_no)                                                           \
         CHOOSE_LOOP(name, F32, float, at_mask, at_yes, at_no)                                                \
         CHOOSE_LOOP(name, F64, double, at_mask, at_yes, at_no)                                               \
+        CHOOSE_LOOP(name, I32, int32_t, at_mask, at_yes, at_no)                                              \
         CHOOSE_LOOP(name, I64, int64_t, at_mask, at_yes, at_no)                                              \
         CHOOSE_LOOP(name, BOOL, uint8_t, at_mask, at_yes, at_no)
 CHOOSE_LOOPS(where, 0, 1, 2)

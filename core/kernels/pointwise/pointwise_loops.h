@@ -80,7 +80,7 @@ enum { F = 1, I = 2, B = 4 };
 
 #define K(value)            ((T)(value))
 #define CLAMP(x, low, high) ((x) < (low) ? ((low) > (high) ? (high) : (low)) : (x) > (high) ? (high) : (x))
-// Integers wrap.
+// Integers wrap: results in 64 bits are cut to the type's own.
 #define INEG(x)    ((int64_t)(0 - (uint64_t)(x)))
 #define IADD(x, y) ((int64_t)((uint64_t)(x) + (uint64_t)(y)))
 #define ISUB(x, y) ((int64_t)((uint64_t)(x) - (uint64_t)(y)))
@@ -100,6 +100,7 @@ static inline double round_f64(double x, Dtype half)
 
 #define PARAM_F32(k)  ((float)tile->params->of[k].f)
 #define PARAM_F64(k)  (tile->params->of[k].f)
+#define PARAM_I32(k)  ((int32_t)tile->params->of[k].i)
 #define PARAM_I64(k)  (tile->params->of[k].i)
 #define PARAM_BOOL(k) (tile->params->of[k].i)
 
@@ -207,19 +208,26 @@ static inline double round_f64(double x, Dtype half)
                 .mask_out = is_mask,                                                                         \
                 .loop = { [POINT_F32] = (classes)&F ? name_##_F32 : NULL,                                    \
                           [POINT_F64] = (classes)&F ? name_##_F64 : NULL,                                    \
+                          [POINT_I32] = (classes)&I ? name_##_I32 : NULL,                                    \
                           [POINT_I64] = (classes)&I ? name_##_I64 : NULL,                                    \
                           [POINT_BOOL] = (classes)&B ? name_##_BOOL : NULL },                                \
                 .wide = POINT_WIDE_OF(name_),                                                                \
         };
 
 #define POINT_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                                    \
-        LOOP##_SPLIT(name, F32, float, T, float_formula) LOOP(name, F64, double, T, float_formula)           \
-                LOOP(name, I64, int64_t, T, int_formula) LOOP(name, BOOL, uint8_t, T, bool_formula)
+        LOOP##_SPLIT(name, F32, float, T, float_formula)                                                     \
+                POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)
+#define POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)                                     \
+        LOOP(name, F64, double, T, float_formula)                                                            \
+        LOOP(name, I32, int32_t, T, int_formula)                                                             \
+        LOOP(name, I64, int64_t, T, int_formula)                                                             \
+        LOOP(name, BOOL, uint8_t, T, bool_formula)
 #define POINT_MASK_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                               \
         LOOP##_SPLIT(name, F32, float, uint8_t, float_formula)                                               \
                 LOOP(name, F64, double, uint8_t, float_formula)                                              \
-                        LOOP(name, I64, int64_t, uint8_t, int_formula)                                       \
-                                LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
+                        LOOP(name, I32, int32_t, uint8_t, int_formula)                                       \
+                                LOOP(name, I64, int64_t, uint8_t, int_formula)                               \
+                                        LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
 
 #define POINT1(name, label, classes, float_formula, int_formula, bool_formula)                               \
         POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                            \
@@ -233,9 +241,6 @@ static inline double round_f64(double x, Dtype half)
         POINT_VECTOR_LOOP(name, 2, (x, y), float_formula)                                                    \
         POINT_REST(POINT_LOOP_2, name, float_formula, int_formula, bool_formula)                             \
         POINT_ROW(name, label, "xx", false, classes)
-#define POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)                                     \
-        LOOP(name, F64, double, T, float_formula)                                                            \
-        LOOP(name, I64, int64_t, T, int_formula) LOOP(name, BOOL, uint8_t, T, bool_formula)
 // The few elements beyond the range of the vector form are computed again by the formula. Results
 // may stand where operands do, so a block of these is kept.
 #define POINT_VECTOR_LOOP(name, VALUES, OF, formula)                                                         \

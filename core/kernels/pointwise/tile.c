@@ -44,6 +44,7 @@ static TileClass class_of(PointClass class)
         return class == POINT_F32    ? TILE_F32
                : class == POINT_F64  ? TILE_F64
                : class == POINT_BOOL ? TILE_MASK
+               : class == POINT_I32  ? TILE_I32
                                      : TILE_I64;
 }
 
@@ -94,8 +95,8 @@ Status tile_add_number(TileProgram *program, Dtype dtype, PointParam number, Til
 // ---- operands ----
 static bool must_round(Dtype from, Dtype common)
 {
-        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I64 &&
-               common != DTYPE_BOOL;
+        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I32 &&
+               common != DTYPE_I64 && common != DTYPE_BOOL;
 }
 
 // A number is converted while building.
@@ -362,6 +363,7 @@ static bool is_dense(const TileProgram *program, const TileOperand *operand)
 {
         static const Dtype same[] = { [TILE_F32] = DTYPE_F32,
                                       [TILE_F64] = DTYPE_F64,
+                                      [TILE_I32] = DTYPE_I32,
                                       [TILE_I64] = DTYPE_I64,
                                       [TILE_MASK] = DTYPE_BOOL };
         const TileValue *value = &program->values[operand->value];
@@ -495,7 +497,7 @@ Status tile_finish(TileProgram *program)
                 const TileValue *value = &program->values[i];
                 widest = MAX(widest, (size_t)tile_bytes[value->class]);
                 // what is in the padding could divide by zero
-                program->padded &= value->class != TILE_I64;
+                program->padded &= value->class != TILE_I32 && value->class != TILE_I64;
         }
         program->tile = (uint32_t)(TILE_BYTES / MAX(widest, sizeof(float)));
         find_last_uses(program);

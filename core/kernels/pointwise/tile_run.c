@@ -170,12 +170,6 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
                 tile_round(value->class, step->round_to, out, n, frame->scratch, out);
 }
 
-// Small integers become floats with fewer steps than 64 bits do.
-static bool casts_by_loading(const TileValue *source, Dtype to)
-{
-        return source->class == TILE_I64 && dtype_info[source->dtype].bytes <= 4 && dtype_is_float(to);
-}
-
 // As copies do: stored from the source's class, loaded into the result's.
 static void run_cast(const TileProgram *program, const TileStep *step, Frame *frame)
 {
@@ -186,11 +180,8 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
                 tile_storers[source->class][DTYPE_BOOL](from, frame->n_run, out, 1);
                 return;
         }
-        if (casts_by_loading(source, value->dtype)) {
-                tile_storers[source->class][source->dtype](from, frame->n_run, frame->stored,
-                                                           dtype_info[source->dtype].bytes);
-                tile_loaders[value->class][source->dtype](frame->stored, dtype_info[source->dtype].bytes,
-                                                          frame->n_run, out);
+        if (source->class == TILE_I32 && dtype_is_float(value->dtype)) { // without 64 bits in between
+                tile_loaders[value->class][DTYPE_I32](from, sizeof(int32_t), frame->n_run, out);
                 if (value->dtype != DTYPE_F32 && value->dtype != DTYPE_F64)
                         tile_round(value->class, value->dtype, out, frame->n_run, frame->scratch, out);
                 return;

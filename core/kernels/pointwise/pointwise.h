@@ -2,8 +2,8 @@
 // Pointwise kernels. A row (pointwise_*.def) has a formula per compute class; the engine in
 // pointwise.c walks broadcast, strided operands in tiles and converts between storage dtypes and
 // the class, so that no row knows about either. f16 and bf16 are computed as f32 and rounded when
-// stored; integers are computed in 64 bits and wrap when stored. Complex classes have rows of their
-// own (pointwise_complex.def).
+// stored; integers are computed in 32 or 64 bits and wrap when stored. Complex classes have rows of
+// their own (pointwise_complex.def).
 #pragma once
 #include <stdatomic.h>
 #include "core/kernels/isa.h"

@@ -7,98 +7,49 @@
 enum { TILE_BYTES = 1024, TILE_LEAST = 4, MAX_LEVELS = 32 };
 enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
 
-#define COL_TARGET
-#define COL_BYTES  16
+#define COL_PASTE(x, type, set) x##_##type##_##set
+#define COL_NAME(x, type, set)  COL_PASTE(x, type, set)
+#define COL_TYPE                f32
+#define COL_T                   float
+#define COL_ADDED               float
+#define COL_NAN(x)              ((x) != (x))
+#include "core/kernels/reduce/columns.inc"
+#define COL_TYPE   f64
+#define COL_T      double
+#define COL_ADDED  double
 #define COL_NAN(x) ((x) != (x))
-#define COL_T      float
-#define COL_ADDED  float
-#define COL(x)     x##_columns_f32
 #include "core/kernels/reduce/columns.inc"
-#if defined(__x86_64__)
-#undef COL
-#undef COL_TARGET
-#undef COL_BYTES
-#define COL_BYTES  32
-#define COL(x)     x##_columns_avx2
-#define COL_TARGET TARGET_AVX2
-#include "core/kernels/reduce/columns.inc"
-#undef COL
-#undef COL_TARGET
-#undef COL_BYTES
-#define COL_BYTES  64
-#define COL(x)     x##_columns_avx512
-#define COL_TARGET TARGET_AVX512
-#include "core/kernels/reduce/columns.inc"
-#undef COL_TARGET
-#undef COL_BYTES
-#define COL_TARGET
-#define COL_BYTES 16
-#endif
-#undef COL
-#undef COL_T
-#undef COL_ADDED
-#define COL_T     double
-#define COL_ADDED double
-#define COL(x)    x##_columns_f64
-#include "core/kernels/reduce/columns.inc"
-#if defined(__x86_64__)
-#undef COL
-#undef COL_TARGET
-#undef COL_BYTES
-#define COL_BYTES  32
-#define COL(x)     x##_columns_f64_avx2
-#define COL_TARGET TARGET_AVX2
-#include "core/kernels/reduce/columns.inc"
-#undef COL_TARGET
-#undef COL_BYTES
-#define COL_TARGET
-#define COL_BYTES 16
-#endif
-#undef COL
-#undef COL_T
-#undef COL_ADDED
-#undef COL_NAN
-#define COL_NAN(x) 0
+#define COL_TYPE   i64
 #define COL_T      int64_t
 #define COL_ADDED  uint64_t // sums wrap
-#define COL(x)     x##_columns_i64
+#define COL_NAN(x) 0
 #include "core/kernels/reduce/columns.inc"
-#if defined(__x86_64__)
-#undef COL
-#undef COL_TARGET
-#undef COL_BYTES
-#define COL_BYTES  32
-#define COL(x)     x##_columns_i64_avx2
-#define COL_TARGET TARGET_AVX2
+#define COL_TYPE   i32
+#define COL_T      int32_t
+#define COL_ADDED  uint32_t
+#define COL_NAN(x) 0
 #include "core/kernels/reduce/columns.inc"
-#undef COL_TARGET
-#undef COL_BYTES
-#define COL_TARGET
-#define COL_BYTES 16
-#endif
-#undef COL
-#undef COL_T
-#undef COL_ADDED
-#define COL_T     int32_t
-#define COL_ADDED uint32_t
-#define COL(x)    x##_columns_i32
-#include "core/kernels/reduce/columns.inc"
-#undef COL
-#undef COL_T
-#undef COL_ADDED
-#define COL_T     uint8_t
-#define COL_ADDED uint8_t
-#define COL(x)    x##_columns_u8
+#define COL_TYPE   u8
+#define COL_T      uint8_t
+#define COL_ADDED  uint8_t
+#define COL_NAN(x) 0
 #include "core/kernels/reduce/columns.inc"
 
-static const KernelVariant reduce_variants[] = {
-        { DTYPE_F32, ISA_PORTABLE, &steps_columns_f32 },
 #if defined(__x86_64__)
-        { DTYPE_F32, ISA_AVX2, &steps_columns_avx2 },     { DTYPE_F32, ISA_AVX512, &steps_columns_avx512 },
-        { DTYPE_F64, ISA_AVX2, &steps_columns_f64_avx2 }, { DTYPE_I64, ISA_AVX2, &steps_columns_i64_avx2 },
+#define VARIANTS(DTYPE, type)                                                                                \
+        { DTYPE, ISA_PORTABLE, &steps_##type##_portable }, { DTYPE, ISA_AVX2, &steps_##type##_avx2 },        \
+        {                                                                                                    \
+                DTYPE, ISA_AVX512, &steps_##type##_avx512                                                    \
+        }
+#else
+#define VARIANTS(DTYPE, type)                                                                                \
+        {                                                                                                    \
+                DTYPE, ISA_PORTABLE, &steps_##type##_portable                                                \
+        }
 #endif
-        { DTYPE_F64, ISA_PORTABLE, &steps_columns_f64 },  { DTYPE_I64, ISA_PORTABLE, &steps_columns_i64 },
-        { DTYPE_I32, ISA_PORTABLE, &steps_columns_i32 },  { DTYPE_U8, ISA_PORTABLE, &steps_columns_u8 },
+static const KernelVariant reduce_variants[] = {
+        VARIANTS(DTYPE_F32, f32), VARIANTS(DTYPE_F64, f64), VARIANTS(DTYPE_I64, i64),
+        VARIANTS(DTYPE_I32, i32), VARIANTS(DTYPE_U8, u8),
 };
 const KernelFamily reduce_family = { "reduce", ARRAY_LENGTH(reduce_variants), reduce_variants };
 

@@ -85,33 +85,39 @@ F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
 """
 # Of other dtypes; `k` is 3 in it.
 ANY_DIM = """
-x.sum(D) | x.prod(D) | x.amax(D) | x.max(D)[0] | x.argmin(D) | x.any(D) | x.all(D) | x.cumsum(D) | x.cummax(D)[0]
-x.sort(D)[0] | x.argsort(dim=D, stable=True) | x.flip(D) | x.roll(3, D) | torch.cat([x, x], D) | torch.stack([x, x], D)
-x.index_select(D, torch.arange(999, -1, -1)) | x.gather(D, torch.arange(1000).expand(1000, 1000).contiguous())
-x.scatter(D, torch.arange(1000).expand(1000, 1000).contiguous(), x) | x.index_add(D, torch.arange(999, -1, -1), x)
-x.repeat_interleave(2, D) | x.count_nonzero(D)
+x.sum(D) | x.prod(D) | x.amax(D) | x.max(D)[0] | x.argmin(D) | x.any(D) | x.all(D) | x.cumsum(D)
+x.cummax(D)[0] | x.sort(D)[0] | x.argsort(dim=D, stable=True) | x.flip(D) | x.roll(3, D)
+torch.cat([x, x], D) | torch.stack([x, x], D) | x.index_select(D, torch.arange(999, -1, -1))
+x.gather(D, torch.arange(1000).expand(1000, 1000).contiguous())
+x.scatter(D, torch.arange(1000).expand(1000, 1000).contiguous(), x)
+x.index_add(D, torch.arange(999, -1, -1), x) | x.repeat_interleave(2, D) | x.count_nonzero(D)
 """
 ANY = """
-x == k | x != x.t() | torch.where(x == k, x, x.t()) | x.sum() | x.max() | x.argmax() | x.any() | x.count_nonzero()
-x.masked_fill(x == k, k) | x[x == k] | x.nonzero() | x.t().contiguous() | x.tril() | x.clone() | x.repeat(2, 1)
-F.pad(x, (1, 1, 1, 1)) | x.take(torch.arange(999999, -1, -1)) | x.index_put((torch.arange(1000),), x + k)
-x[torch.arange(999, -1, -1)] | x[:, torch.arange(999, -1, -1)] | x.float() | x.double() | x.long() | x.int()
-x.half() | x.bool() | x.to(torch.uint8) | torch.full_like(x, k) | x[::2, ::2].contiguous() | x + x | x * x
-torch.maximum(x, x.t()) | x.logical_not() | x.unique() | torch.isin(x, x[0, :10]) | x.expand(2, 1000, 1000).sum(0)
-x.clamp(k, 2 * k) | x.unfold(0, 3, 1).sum(-1)
+x == k | x != x.t() | torch.where(x == k, x, x.t()) | x.sum() | x.max() | x.argmax() | x.any()
+x.count_nonzero() | x.masked_fill(x == k, k) | x[x == k] | x.t().contiguous() | x.tril() | x.clone()
+x.repeat(2, 1) | F.pad(x, (1, 1, 1, 1)) | x.take(torch.arange(999999, -1, -1))
+x.index_put((torch.arange(1000),), x + k) | x[torch.arange(999, -1, -1)]
+x[:, torch.arange(999, -1, -1)] | x.float() | x.double() | x.long() | x.int() | x.half() | x.bool()
+x.to(torch.uint8) | torch.full_like(x, k) | x[::2, ::2].contiguous() | x + x | x * x
+torch.maximum(x, x.t()) | x.logical_not() | torch.isin(x, x[0, :10])
+x.expand(2, 1000, 1000).sum(0) | x.clamp(k, 2 * k) | x.unfold(0, 3, 1).sum(-1)
 """
 NUMBERS = """
-x + k | x - x.t() | x * k | x // k | x % k | x / k | -x | x.abs() | x.sign() | x ** 2 | torch.fmod(x, k) | x > x.t()
-x.mean(dtype=torch.float32) | x.mean(1, dtype=torch.float32) | x.diff() | x @ x[:, :64] | x.sqrt() | x.topk(5)[0]
-x.median(1)[0] | torch.bucketize(x, torch.arange(10))
+x + k | x - x.t() | x * k | x // k | x % k | x / k | -x | x.abs() | x.sign() | x ** 2
+torch.fmod(x, k) | x > x.t() | x.mean(dtype=torch.float32) | x.mean(1, dtype=torch.float32)
+x.diff() | x @ x[:, :64] | x.sqrt() | x.topk(5)[0] | x.median(1)[0]
+torch.bucketize(x, torch.arange(10))
 """
-WHOLE = "x & k | x | k | x ^ x.t() | ~x | x << 1 | x >> 1 | x.bincount() | torch.gcd(x, x.t())".replace(
-    "x | k", "x.bitwise_or(k)").replace("x.bincount()", "x.flatten().bincount(minlength=10)")
+WHOLE = """
+x & k | x.bitwise_or(k) | x ^ x.t() | ~x | x << 1 | x >> 1 | x.flatten().bincount(minlength=10)
+torch.gcd(x, x.t())
+"""
 FLOATS = """
-x.exp() | x.sigmoid() | x.tanh() | F.gelu(x) | F.silu(x) | F.relu(x) | x.rsqrt() | x.log1p() | x.softmax(-1)
-x.softmax(0) | x.log_softmax(-1) | F.layer_norm(x, (1000,)) | F.rms_norm(x, (1000,)) | x.var(1) | x.norm(2, 1)
-x.logsumexp(1) | x.isnan() | x.round() | x.nan_to_num() | F.mse_loss(x, x.t()) | F.linear(x[:64], x)
-torch.lerp(x, x.t(), 0.3) | F.normalize(x, dim=1) | x.sin() | x.erf()
+x.exp() | x.sigmoid() | x.tanh() | F.gelu(x) | F.silu(x) | F.relu(x) | x.rsqrt() | x.log1p()
+x.softmax(-1) | x.softmax(0) | x.log_softmax(-1) | F.layer_norm(x, (1000,)) | F.rms_norm(x, (1000,))
+x.var(1) | x.norm(2, 1) | x.logsumexp(1) | x.isnan() | x.round() | x.nan_to_num()
+F.mse_loss(x, x.t()) | F.linear(x[:64], x) | torch.lerp(x, x.t(), 0.3) | F.normalize(x, dim=1)
+x.sin() | x.erf()
 """
 SQUARE, FLOAT32 = (1000, 1000), ("float32",)
 BOOLS, INTEGERS, OTHER_FLOATS = ("bool",), ("uint8", "int32", "int64"), ("float16", "bfloat16", "float64")

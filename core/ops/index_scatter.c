@@ -2,7 +2,7 @@
 // index_scatter.c: scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill,
 // index_reduce. The result is a contiguous copy of self; positions are then written in row-major
 // order, so that of equal indices the last one wins. Sums are rounded at every step, in the order
-// PyTorch has on one thread.
+// PyTorch has on one thread; those of halves at the end only where PyTorch does so.
 #include "core/kernels/copy.h"
 #include "core/kernels/index/index.h"
 #include "core/ops/arguments.h"
@@ -384,6 +384,54 @@ static Status divide_by_counts(const OpRun *run, const IndexWalk *walk, bool inc
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
+// Whether sums and products of halves are made in float32 and rounded once. PyTorch does so in all
+// scatters, and in the index_adds that it hands to scatter_add.
+static Status is_rounded_once(const OpRun *run, ScatterKind kind, int dim, bool *out)
+{
+        const ScatterRow *row = run->call->op->row;
+        const TensorMeta *self = run->in_meta[0];
+        *out = (DTYPES_HALFS >> self->dtype & 1) != 0 && (kind == SCATTER_ADD || kind == SCATTER_MULTIPLY);
+        if (!*out || !row->lines)
+                return STATUS_OK;
+        double alpha = 0;
+        if (row->kind == SCATTER_ADD)
+                TRY(arg_double(run->call, INDEX_ADD_ALPHA, &alpha));
+        *out = alpha == 1 && self->rank > 1 && (dim == 0 || dim == self->rank - 1) &&
+               run->in_meta[1]->dtype == DTYPE_I64;
+        return STATUS_OK;
+}
+
+// The same in float32. `src_meta` is NULL where `src` is one element.
+static Status scatter_wide(const OpRun *run, const IndexWalk *walk, ScatterKind kind, bool include_self,
+                           const void *src, const TensorMeta *src_meta)
+{
+        const TensorMeta *out = run->out_meta[0];
+        _cleanup_(dense_deinit) Dense sums = { 0 }, terms = { 0 };
+        IndexWalk wide = *walk;
+        wide.dtype = DTYPE_F32;
+        float element;
+        TRY(dense_init(&sums, run->ctx, run->in[0], run->in_meta[0], DTYPE_F32));
+        if (src_meta == NULL) {
+                element = (float)element_as_f64(walk->dtype, src);
+                src = &element;
+        } else {
+                TensorMeta contiguous = *src_meta;
+                meta_set_contiguous(&contiguous);
+                TRY(dense_init(&terms, run->ctx, src, src_meta, DTYPE_F32));
+                src = terms.data;
+                memcpy(wide.plain_stride, contiguous.stride, sizeof(wide.plain_stride));
+        }
+        if (!include_self)
+                TRY(forget_self(run, &wide, kind, sums.scratch.data));
+        TRY(index_scatter(run->ctx, &wide, kind, sums.scratch.data, src));
+        Work work = { .ctx = run->ctx };
+        const int64_t n = meta_numel(out), bytes = dtype_info[out->dtype].bytes;
+        for (int64_t at = 0, end; (end = work_end(&work, at, n, 1)) > at; at = end)
+                tile_storers[TILE_F32][out->dtype]((const float *)sums.data + at, (size_t)(end - at),
+                                                   (char *)run->out[0] + at * bytes, bytes);
+        return work.stops ? run_poll(run->ctx) : STATUS_OK;
+}
+
 static Status scatter_run(const OpRun *run)
 {
         const ScatterRow *row = run->call->op->row;
@@ -398,16 +446,20 @@ static Status scatter_run(const OpRun *run)
                 TRY(value_element(element_number(run->in_meta[2]->dtype, run->in[2]), self->dtype, value));
         else if (row->source == FROM_NUMBER && writes)
                 TRY(value_element(arg_number(run->call, SCATTER_SOURCE), self->dtype, value));
+        bool wide;
+        TRY(is_rounded_once(run, kind, dim, &wide));
         Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(run->out_meta[0], run->out[0]);
-        TRY(copy_region(run->ctx, &from, &to));
+        if (!writes || !wide)
+                TRY(copy_region(run->ctx, &from, &to));
         if (!writes)
                 return STATUS_OK;
         _cleanup_(dense_deinit) Dense index = { 0 }, scaled = { 0 };
         IndexWalk walk;
         TRY(describe(run, dim, run->out_meta[0], &walk, &index));
         const void *src = value;
+        TensorMeta src_meta;
         if (row->source == FROM_TENSOR) {
-                TensorMeta src_meta = *run->in_meta[2];
+                src_meta = *run->in_meta[2];
                 src = run->in[2];
                 if (row->lines && row->kind == SCATTER_ADD)
                         TRY(scale_source(run, &scaled, &src, &src_meta));
@@ -415,9 +467,14 @@ static Status scatter_run(const OpRun *run)
                         memcpy(walk.plain_stride, src_meta.stride, sizeof(walk.plain_stride));
         }
         bool include_self = !has_include_self(run->call) || arg_bool(run->call, SCATTER_INCLUDE_SELF, true);
-        if (!include_self)
-                TRY(forget_self(run, &walk, kind, run->out[0]));
-        TRY(index_scatter(run->ctx, &walk, kind, run->out[0], src));
+        if (wide) {
+                TRY(scatter_wide(run, &walk, kind, include_self, src,
+                                 row->source == FROM_TENSOR ? &src_meta : NULL));
+        } else {
+                if (!include_self)
+                        TRY(forget_self(run, &walk, kind, run->out[0]));
+                TRY(index_scatter(run->ctx, &walk, kind, run->out[0], src));
+        }
         return is_mean(run->call) ? divide_by_counts(run, &walk, include_self) : STATUS_OK;
 }
 

@@ -266,24 +266,42 @@ static void count(const void *context, Work *work, int64_t index, int64_t n, con
                                                                      : count == n;
 }
 
-// Extremes of narrow integers, as int64.
-#define DEFINE_EXTREME(name, type, least, most)                                                              \
-        static void name(const void *context, Work *work, int64_t index, int64_t n, const void *row)         \
-        {                                                                                                    \
-                const Reduction *task = context;                                                             \
-                const type *x = row;                                                                         \
-                type largest = (least), smallest = (most);                                                   \
-                for (int64_t from = 0, end; (end = work_end(work, from, n, 1)) > from; from = end) {         \
-                        for (int64_t i = from; i < end; i++)                                                 \
-                                largest = MAX(largest, x[i]);                                                \
-                        for (int64_t i = from; i < end; i++)                                                 \
-                                smallest = MIN(smallest, x[i]);                                              \
-                }                                                                                            \
-                const type found = task->kind == REDUCE_MAX ? largest : smallest;                            \
-                ((int64_t *)task->out)[index] = task->stored == DTYPE_BOOL ? found != 0 : found;             \
+// Extremes of narrow integers, as int64. Rows have elements.
+static void extreme_u8(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+{
+        const Reduction *task = context;
+        const uint8_t *x = row;
+        uint8_t best = x[0];
+        for (int64_t from = 0, end; (end = work_end(work, from, n, 1)) > from; from = end) {
+                if (task->kind == REDUCE_MAX)
+                        for (int64_t i = from; i < end; i++)
+                                best = MAX(best, x[i]);
+                else
+                        for (int64_t i = from; i < end; i++)
+                                best = MIN(best, x[i]);
         }
-DEFINE_EXTREME(extreme_u8, uint8_t, 0, UINT8_MAX)
-DEFINE_EXTREME(extreme_i32, int32_t, INT32_MIN, INT32_MAX)
+        ((int64_t *)task->out)[index] = task->stored == DTYPE_BOOL ? best != 0 : best;
+}
+
+static void extreme_i32(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+{
+        const Reduction *task = context;
+        const ReduceSteps *steps = kernel_variant(&reduce_family, DTYPE_I32);
+        const bool most = task->kind == REDUCE_MAX;
+        const ReduceStep step = most ? steps->larger_lanes : steps->smaller_lanes;
+        const int32_t *x = row;
+        int32_t lane[LANES], best = x[0];
+        for (int i = 0; i < LANES; i++)
+                lane[i] = best;
+        int64_t at = 0, whole = n - n % LANES;
+        for (int64_t end; (end = work_end(work, at, whole, 1)) > at; at = end)
+                step(lane, x + at, end - at);
+        for (; at < n && !work->stops; at++)
+                best = most ? MAX(best, x[at]) : MIN(best, x[at]);
+        for (int i = 0; i < LANES; i++)
+                best = most ? MAX(best, lane[i]) : MIN(best, lane[i]);
+        ((int64_t *)task->out)[index] = best;
+}
 
 // As logsumexp_f32, with softmax's exponentials where it can: several at once.
 static void logsumexp_fast_f32(const void *context, Work *work, int64_t index, int64_t n, const void *row)

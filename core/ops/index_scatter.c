@@ -405,12 +405,15 @@ static Status is_rounded_once(const OpRun *run, ScatterKind kind, int dim, bool 
 static Status scatter_wide(const OpRun *run, const IndexWalk *walk, ScatterKind kind, bool include_self,
                            const void *src, const TensorMeta *src_meta)
 {
-        const TensorMeta *out = run->out_meta[0];
-        _cleanup_(dense_deinit) Dense sums = { 0 }, terms = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut sums = { 0 };
+        _cleanup_(dense_deinit) Dense terms = { 0 };
         IndexWalk wide = *walk;
-        wide.dtype = DTYPE_F32;
+        TensorMeta sums_meta = *run->out_meta[0];
+        wide.dtype = sums_meta.dtype = DTYPE_F32;
         float element;
-        TRY(dense_init(&sums, run->ctx, run->in[0], run->in_meta[0], DTYPE_F32));
+        TRY(dense_out_init(&sums, run->ctx, run->out[0], run->out_meta[0], DTYPE_F32));
+        Region from = region_of(run->in_meta[0], run->in[0]), to = region_of(&sums_meta, sums.data);
+        TRY(copy_region(run->ctx, &from, &to));
         if (src_meta == NULL) {
                 element = (float)element_as_f64(walk->dtype, src);
                 src = &element;
@@ -422,14 +425,9 @@ static Status scatter_wide(const OpRun *run, const IndexWalk *walk, ScatterKind 
                 memcpy(wide.plain_stride, contiguous.stride, sizeof(wide.plain_stride));
         }
         if (!include_self)
-                TRY(forget_self(run, &wide, kind, sums.scratch.data));
-        TRY(index_scatter(run->ctx, &wide, kind, sums.scratch.data, src));
-        Work work = { .ctx = run->ctx };
-        const int64_t n = meta_numel(out), bytes = dtype_info[out->dtype].bytes;
-        for (int64_t at = 0, end; (end = work_end(&work, at, n, 1)) > at; at = end)
-                tile_storers[TILE_F32][out->dtype]((const float *)sums.data + at, (size_t)(end - at),
-                                                   (char *)run->out[0] + at * bytes, bytes);
-        return work.stops ? run_poll(run->ctx) : STATUS_OK;
+                TRY(forget_self(run, &wide, kind, sums.data));
+        TRY(index_scatter(run->ctx, &wide, kind, sums.data, src));
+        return dense_out_store(&sums);
 }
 
 static Status scatter_run(const OpRun *run)

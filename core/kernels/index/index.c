@@ -454,17 +454,20 @@ static inline __attribute__((always_inline)) int64_t scatter_elements(const Walk
 }
 
 // Elements are moved as those of any dtype of their size.
-static int64_t copy_part(const WalkTask *task, Dtype as, const WalkPlace *line, int64_t begin, int64_t end)
+static int64_t copy_part(const WalkTask *task, const WalkPlace *line, int64_t begin, int64_t end)
 {
-        switch (as) {
-        case DTYPE_U8:
+        const Dtype dtype = task->walk->dtype;
+        switch (dtype_info[dtype].bytes) {
+        case 1:
                 return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_U8);
-        case DTYPE_F16:
+        case 2:
                 return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_F16);
-        case DTYPE_F32:
+        case 4:
                 return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_F32);
-        default:
+        case 8:
                 return scatter_elements(task, line, begin, end, SCATTER_COPY, DTYPE_I64);
+        default:
+                return scatter_elements(task, line, begin, end, SCATTER_COPY, dtype);
         }
 }
 
@@ -472,10 +475,8 @@ static int64_t scatter_part(const WalkTask *task, ScatterKind kind, const WalkPl
                             int64_t end)
 {
         Dtype dtype = task->walk->dtype;
-        static const Dtype of_size[] = { [1] = DTYPE_U8, [2] = DTYPE_F16, [4] = DTYPE_F32, [8] = DTYPE_I64 };
-        const int bytes = dtype_info[dtype].bytes;
-        if (kind == SCATTER_COPY && bytes <= 8)
-                return copy_part(task, of_size[bytes], line, begin, end);
+        if (kind == SCATTER_COPY)
+                return copy_part(task, line, begin, end);
         if (kind != SCATTER_ADD)
                 return scatter_elements(task, line, begin, end, kind, dtype);
         switch (dtype) {

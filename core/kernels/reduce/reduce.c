@@ -17,7 +17,8 @@ enum {
         GATHER_BYTES = 262144,
         GATHER_ROWS = 16,
         ROW_STEPS = 16,
-        LOADED = 256
+        LOADED = 256,
+        N_LEVELS = 48
 };
 
 // ---- plans ----

@@ -197,9 +197,8 @@ void packed_product_deinit(PackedProduct *product)
 }
 
 // ---- products of matrices ----
-// The library's rows have the same bits in every batch only where it has kernels for AVX-512. CPUs
-// without AVX512_BF16 are the older ones: a Xeon of the second generation reaches three quarters of
-// what its multipliers can do there, and 85 % with packed products.
+// Packed products come before the library's: they are as fast or faster on all CPUs that were tried
+// (docs/figures.md), and a row has the same bits in every batch without AVX-512, too.
 Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const DirectClamp *clamp,
                           PackedProduct *out_product)
 {
@@ -213,8 +212,7 @@ Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const D
                                                 narrow_matmul_scratch(narrow), 0 };
                 return STATUS_OK;
         }
-        if (isa_level() < ISA_AVX512_BF16)
-                TRY(packed_matmul_new(matmul, clamp, &packed));
+        TRY(packed_matmul_new(matmul, clamp, &packed));
         if (packed != NULL) {
                 *out_product = (PackedProduct){ &packed_product, packed, packed_matmul_name(packed),
                                                 packed_matmul_scratch(packed), 0 };
@@ -317,8 +315,7 @@ static bool takes_pointwise(const DnnlConv *conv)
 {
         int64_t n_bytes = meta_numel(&conv->input) * (int64_t)sizeof(float);
         const DirectIsa *isa = direct_isa();
-        return isa_level() < ISA_AVX512_BF16 && isa != NULL && isa->dense_rows != NULL &&
-               conv->weight.size[1] >= isa->dense_from &&
+        return isa != NULL && isa->dense_rows != NULL && conv->weight.size[1] >= isa->dense_from &&
                meta_numel(&conv->weight) * (int64_t)sizeof(float) > POINTWISE_WEIGHTS &&
                (conv->n_threads == 1 || n_bytes <= POINTWISE_ROWS);
 }

@@ -120,6 +120,7 @@ typedef enum OpRole {
         ROLE_MATMUL,          // (self, other): matrices or batches of them
         ROLE_SOFTMAX,         // (self, dim, dtype or half_to_float)
         ROLE_INDEX,           // (self, indices): by tensors or None
+        ROLE_RESAMPLE,        // (self, ...): images to another size, each channel by itself
 } OpRole;
 
 // How argument 1 of a row operator that may end a pointwise group gives the dimensions.

@@ -335,7 +335,7 @@ enum { ANTIALIASED_DTYPES = 1u << DTYPE_F32 | 1u << DTYPE_F64 | 1u << DTYPE_U8 }
 #define RESAMPLE(schema, dtypes, row_, traits_)                                                              \
         {                                                                                                    \
                 schema, dtypes, .infer = resample_infer, .run = resample_op_run, .cost = resample_cost,      \
-                                .row = &(row_), .traits = TRAIT_FRESH | (traits_)                            \
+                                .row = &(row_), .traits = TRAIT_FRESH | (traits_), .role = ROLE_RESAMPLE     \
         }
 #define ANTIALIASED(name, row_)                                                                              \
         {                                                                                                    \

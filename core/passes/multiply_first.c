@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // multiply_first.c. Match: a linear layer with a constant weight that reads rows picked by an
 // index, or a convolution of one tap that reads a resized image, or either of them on the
-// concatenation of such inputs and others: layers that send messages along a graph's edges, heads
-// that put images of several sizes together. Rewrite: the layer on what is picked from or resized, then picked or
-// resized; of a concatenation, the sum of the parts' products. Taken where at most half the
-// multiplications are left.
+// concatenation of such inputs and others, as in layers that send messages along a graph's edges
+// and heads that put images of several sizes together. Rewrite: the layer on what is picked from
+// or resized, then picked or resized; of a concatenation, the sum of the parts' products. Taken
+// where at most half the multiplications are left.
 #include "core/passes/passes.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"

@@ -117,6 +117,9 @@ typedef struct RecurrentRun {
         void *rows;         // scratch: panels of rows of the state
         void *product;      // scratch: [batch][G H]
         void *raw;          // scratch: [batch][H], before the projection
+        // this step goes through the panels from the last to the first, the next one back: it begins
+        // with those that are still in the cache
+        bool turns;
 } RecurrentRun;
 
 typedef struct Step {
@@ -154,9 +157,8 @@ static void packed_pieces(void *argument, int64_t begin, int64_t end)
                 const char *from = packed->state + (size_t)(i * k) * run->bytes,
                            *laid = (const char *)run->rows + (size_t)(i * k) * run->bytes;
                 int n_rows = (int)MIN(batch - i, packed->rows);
-                for (int64_t j = begin * packed->step; j < MIN(end * packed->step, run->n) &&
-                                                       !work_stops(&work, k * packed->step * n_rows / 16);
-                     j += packed->step) {
+                for (int64_t p = begin; p < end && !work_stops(&work, k * packed->step * n_rows / 16); p++) {
+                        int64_t j = (run->turns ? begin + end - 1 - p : p) * packed->step;
                         int64_t width = MIN(run->n - j, packed->step);
                         const char *panels = (const char *)run->weight + (size_t)(j * k) * run->bytes;
                         if (packed->rows > 1)
@@ -302,6 +304,7 @@ Status recurrent_run(const RunContext *ctx, const Recurrent *task)
                 step.out = (char *)task->out + (size_t)step.at * size;
                 TRY(run_step(&run, &step));
                 step.state = step.out;
+                run.turns = !run.turns;
         }
         if (size > 0)
                 memcpy(task->last_hidden, step.state, size);

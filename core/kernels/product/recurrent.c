@@ -117,8 +117,8 @@ typedef struct RecurrentRun {
         void *rows;         // scratch: panels of rows of the state
         void *product;      // scratch: [batch][G H]
         void *raw;          // scratch: [batch][H], before the projection
-        // this step goes through the panels from the last to the first, the next one back: it begins
-        // with those that are still in the cache
+        // this step begins with the last panel and the next one with the first: with those that are
+        // still in the cache
         bool turns;
 } RecurrentRun;
 

@@ -106,6 +106,41 @@ static bool is_worth_it(const Match *match)
         return after <= before / 2 && match->n_parts * out->size[1] <= 2 * match->weight->tensor.meta.size[1];
 }
 
+// The bias goes where nothing is resized, if there is such a part: resizing rounds.
+static int part_of_bias(const Match *match)
+{
+        for (int i = 0; i < match->n_parts; i++)
+                if (match->parts[i].spread == NULL)
+                        return i;
+        return 0;
+}
+
+static bool is_finite(const Recorded *value)
+{
+        const TensorMeta *meta = &value->tensor.meta;
+        return recorded_is_constant(value) && value->tensor.storage->data != NULL && is_packed_type(meta) &&
+               meta_is_contiguous(meta) && floats_are_finite(tensor_data(&value->tensor), meta);
+}
+
+// Whether results have the same infinities and NaNs. Resizing multiplies by zero and subtracts:
+// what is infinite before it may be NaN behind it. Inputs meet that in both orders.
+static bool keeps_infinities(const Match *match)
+{
+        const Recorded *bias = rewrite_arg(match->layer, LINEAR_BIAS);
+        bool spread_bias = bias != NULL && match->parts[part_of_bias(match)].spread != NULL;
+        return match->rank == 2 || (is_finite(match->weight) && (!spread_bias || is_finite(bias)));
+}
+
+// Whether a row has the same bits in every batch. Sums of parts have others than one product, and
+// rows that are picked from a constant may become worth it with their number.
+static bool keeps_bits(const Match *match)
+{
+        for (int i = 0; i < match->n_parts && match->cat != NULL; i++)
+                if (match->parts[i].spread != NULL && recorded_is_constant(match->parts[i].from))
+                        return false;
+        return true;
+}
+
 // A linear layer, or a convolution whose results are those of one pixel each.
 static bool is_layer(const RecordedCall *call, int rank)
 {
@@ -131,7 +166,8 @@ static bool find(PassContext *context, const Uses *uses, RecordedCall *layer, Ma
             !recorded_is_constant(match.weight) || match.weight->tensor.storage->data == NULL ||
             !is_layer(layer, match.rank) || (match.rank == 2 && match.weight->tensor.meta.stride[1] != 1) ||
             !call_is_movable(layer) || meta_numel(&layer->outs[0]->tensor.meta) == 0 ||
-            !add_parts(&match, uses, input) || !is_worth_it(&match))
+            !add_parts(&match, uses, input) || !is_worth_it(&match) || !keeps_infinities(&match) ||
+            !keeps_bits(&match))
                 return false;
         *out = match;
         return true;
@@ -220,15 +256,6 @@ static void drop_spreads(const Uses *uses, const Match *match)
                     uses_only_reader(uses, call->outs[0]) == (match->cat == NULL ? match->layer : match->cat))
                         call->removed = true;
         }
-}
-
-// The bias goes where nothing is resized, if there is such a part: resizing rounds.
-static int part_of_bias(const Match *match)
-{
-        for (int i = 0; i < match->n_parts; i++)
-                if (match->parts[i].spread == NULL)
-                        return i;
-        return 0;
 }
 
 // Calls that are left over when one is declined are read by nobody.

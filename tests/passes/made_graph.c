@@ -2,6 +2,7 @@
 // made_graph.c: see made_graph.h.
 #include "tests/passes/made_graph.h"
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "api/readers/upload.h"
@@ -47,7 +48,8 @@ static void add_number(Text *data, const char *name, float value)
                 text_add_n(data, (const char *)&value, 4);
 }
 
-// Names that end in "var" are positive, those that begin with "levels" int8.
+// Names that end in "var" are positive, those that begin with "levels" int8; those that begin with
+// "inf" have one infinite number.
 static Storage *make_weights(const char *const *states)
 {
         Text header = { 0 }, data = { 0 };
@@ -70,6 +72,8 @@ static Storage *make_weights(const char *const *states)
                         float value = strstr(name, "var") != NULL ? 1.2f + noise_next()
                                       : levels                    ? noise_next()
                                                                   : noise_next() * 0.3f;
+                        if (i == 1 && strncmp(name, "inf", 3) == 0)
+                                value = -INFINITY;
                         add_number(&data, name, value);
                 }
         }

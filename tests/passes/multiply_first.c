@@ -50,7 +50,8 @@ static void try_made(const char *what, Made made, int64_t want)
 static void try_graph(const char *what, const char *nodes, int64_t want)
 {
         try_made(what,
-                 made_graph(LIST("6,8", "40", "40", "40,5"), LIST("w:7,16", "b:7", "v:7,21", "u:7,8"), nodes),
+                 made_graph(LIST("6,8", "40", "40", "40,5"),
+                            LIST("w:7,16", "b:7", "v:7,21", "u:7,8", "table:6,8", "m:7,13"), nodes),
                  want);
 }
 
@@ -59,7 +60,9 @@ static void try_images(const char *what, const char *nodes, int64_t want)
 {
         try_made(what,
                  made_graph(LIST("2,4,12,12", "2,5,6,6", "2,6,3,3", "2,6,3,12"),
-                            LIST("w:5,15,1,1", "b:5", "v:5,6,1,1", "u:3,15,3,3", "g:15,1,1,1"), nodes),
+                            LIST("w:5,15,1,1", "b:5", "v:5,6,1,1", "u:3,15,3,3", "g:15,1,1,1", "inf_b:5",
+                                 "inf_v:5,6,1,1"),
+                            nodes),
                  want);
 }
 
@@ -86,6 +89,21 @@ Test(multiply_first, images_are_multiplied_before_they_are_resized)
         try_images("only one side grows",
                    NEAREST("p", "x3") CALL("l", "conv2d.default", "\"%p\", \"%v\", \"%b\"") OUTPUT("\"%l\""),
                    432);
+}
+
+// Zero times infinity is NaN; so is the difference of infinities that bicubic takes.
+Test(multiply_first, images_are_resized_first_where_constants_are_infinite)
+{
+        try_images("an infinite bias",
+                   BILINEAR("p", "x2") CALL("l", "conv2d.default", "\"%p\", \"%v\", \"%inf_b\"")
+                           OUTPUT("\"%l\""),
+                   1728);
+        try_images("an infinite weight",
+                   CALL("z", "relu.default", "\"%x2\"") BILINEAR("p", "z")
+                           CALL("l", "conv2d.default", "\"%p\", \"%inf_v\", \"%b\"") OUTPUT("\"%l\""),
+                   1728);
+        try_images("an infinite bias of a part that is not resized",
+                   HEAD CALL("l", "conv2d.default", "\"%c\", \"%w\", \"%inf_b\"") OUTPUT("\"%l\""), 1620);
 }
 
 Test(multiply_first, images_are_resized_first_where_that_is_less_or_necessary)
@@ -145,4 +163,10 @@ Test(multiply_first, rows_are_multiplied_before_they_are_picked)
                           CALL("s", "slice.Tensor", "\"%t\", 1, 0, 8")
                                   CALL("l", "linear.default", "\"%s\", \"%u\"") OUTPUT("\"%l\""),
                   48);
+        // their number is not the constant's: a row would have other bits beside many than alone
+        try_graph("rows of a constant",
+                  INDICES CALL("p", "index.Tensor", "\"%table\", [\"%i\"]")
+                          CALL("c", "cat.default", "[\"%p\", \"%x3\"], 1")
+                                  CALL("l", "linear.default", "\"%c\", \"%m\", \"%b\"") OUTPUT("\"%l\""),
+                  520);
 }

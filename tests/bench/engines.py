@@ -67,13 +67,13 @@ def arguments():
     return parser.parse_intermixed_args()
 
 
+SPIN_SECONDS = 0.03  # threads of OpenMP that wait for work use their cores for no longer
 ARGS = arguments()
 # before any engine counts cores: OpenVINO pins its threads to what it sees when it is loaded
 CORES = sorted(os.sched_getaffinity(0))
 FIRST = len(CORES) - ARGS.threads if ARGS.core is None else CORES.index(ARGS.core)
 os.sched_setaffinity(0, set(CORES[max(FIRST, 0):][:ARGS.threads]))
 os.environ["OMP_NUM_THREADS"] = os.environ["THREADS"] = str(ARGS.threads)
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait leave the cores to the next engine
 
 import numpy
 import torch
@@ -441,8 +441,11 @@ def turns(engines):
         n_runs[engine] = max(1, min(4000, int(ARGS.seconds / max(once, 1e-7))))
     rounds = []
     for number in range(ARGS.rounds):
-        order = engines[number % len(engines):] + engines[:number % len(engines)]
-        rounds.append({engine.name: engine.turn(n_runs[engine]) for engine in order})
+        rounds.append({})
+        for engine in engines[number % len(engines):] + engines[:number % len(engines)]:
+            if ARGS.threads > 1:
+                time.sleep(SPIN_SECONDS)
+            rounds[-1][engine.name] = engine.turn(n_runs[engine])
     return rounds
 
 

@@ -3,20 +3,10 @@
 // call that nobody else reads. Rewrite: a convolution that pads, on each side by its own number.
 #include "core/passes/passes.h"
 #include <string.h>
-#include "core/kernels/dense.h"
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/passes/rewrite.h"
-
-// Zero times an infinite weight is NaN where zeros are stored, and nothing where they are not.
-static bool is_known_finite(const Recorded *weight)
-{
-        const TensorMeta *meta = &weight->tensor.meta;
-        if (weight->tensor.storage->data == NULL || !is_packed_type(meta) || !meta_is_contiguous(meta))
-                return false;
-        return floats_are_finite(tensor_data(&weight->tensor), meta);
-}
 
 // Adds the widths of `pad` to the padding of the convolution; false: they do not fit.
 static bool add_widths(const RecordedCall *pad, ConvArgs *args)
@@ -80,7 +70,7 @@ static Status try_conv(Recording *recording, const Uses *uses, RecordedCall *con
         ConvArgs args;
         if (op_role(&pad->call) != ROLE_PAD || pad->removed || !call_is_movable(pad) ||
             conv_args(&conv->call, &args) != STATUS_OK || args.transposed || !args.batched ||
-            !add_widths(pad, &args) || !windows_meet_input(weight, &args) || !is_known_finite(weight))
+            !add_widths(pad, &args) || !windows_meet_input(weight, &args) || !rewrite_is_finite(weight))
                 return STATUS_OK;
         const Overload *overload = op_for(ROLE_FUSED_CONV);
         Value values[SCHEMA_MAX_ARGS] = { 0 };

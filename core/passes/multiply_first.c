@@ -115,20 +115,14 @@ static int part_of_bias(const Match *match)
         return 0;
 }
 
-static bool is_finite(const Recorded *value)
-{
-        const TensorMeta *meta = &value->tensor.meta;
-        return recorded_is_constant(value) && value->tensor.storage->data != NULL && is_packed_type(meta) &&
-               meta_is_contiguous(meta) && floats_are_finite(tensor_data(&value->tensor), meta);
-}
-
 // Whether results have the same infinities and NaNs. Resizing multiplies by zero and subtracts:
 // what is infinite before it may be NaN behind it. Inputs meet that in both orders.
 static bool keeps_infinities(const Match *match)
 {
         const Recorded *bias = rewrite_arg(match->layer, LINEAR_BIAS);
         bool spread_bias = bias != NULL && match->parts[part_of_bias(match)].spread != NULL;
-        return match->rank == 2 || (is_finite(match->weight) && (!spread_bias || is_finite(bias)));
+        return match->rank == 2 ||
+               (rewrite_is_finite(match->weight) && (!spread_bias || rewrite_is_finite(bias)));
 }
 
 // Whether a row has the same bits in every batch. Sums of parts have others than one product, and
@@ -262,8 +256,9 @@ static void drop_spreads(const Uses *uses, const Match *match)
 static Status rewrite(Recording *recording, const Uses *uses, const Match *match)
 {
         Recorded *sum = NULL, *part;
+        int with_bias = part_of_bias(match);
         for (int i = 0; i < match->n_parts; i++) {
-                TRY(multiply(recording, match, &match->parts[i], i == part_of_bias(match), &part));
+                TRY(multiply(recording, match, &match->parts[i], i == with_bias, &part));
                 if (part != NULL && match->parts[i].spread != NULL)
                         TRY(spread(recording, match, match->parts[i].spread, &part));
                 if (part != NULL && i > 0)

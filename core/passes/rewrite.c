@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // rewrite.c: who reads what, and constants that passes make.
 #include "core/passes/rewrite.h"
+#include "core/kernels/dense.h"
+#include "core/kernels/numeric_policy.h"
 
 // ---- who reads what ----
 typedef struct Counting {
@@ -92,4 +94,11 @@ Status rewrite_constant(Recording *recording, const TensorMeta *meta, Recorded *
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TRY(storage_new((size_t)meta_numel(meta) * dtype_info[meta->dtype].bytes, false, NULL, &storage));
         return recording_add_value(recording, FROM_LITERAL, storage, meta, 0, out_value);
+}
+
+bool rewrite_is_finite(const Recorded *value)
+{
+        const TensorMeta *meta = &value->tensor.meta;
+        return recorded_is_constant(value) && value->tensor.storage->data != NULL && is_packed_type(meta) &&
+               meta_is_contiguous(meta) && floats_are_finite(tensor_data(&value->tensor), meta);
 }

@@ -27,6 +27,10 @@ void uses_moved(Uses *uses, RecordedCall *call);
 // A new constant of `meta` (contiguous), uninitialised.
 Status rewrite_constant(Recording *recording, const TensorMeta *meta, Recorded **out_value);
 
+// Whether the value is a contiguous float32 constant whose bytes are there, without NaN and
+// infinities: zero times those is NaN, where zeros are stored, and nothing where they are not.
+bool rewrite_is_finite(const Recorded *value);
+
 // Argument `index`; NULL: no tensor.
 static inline Recorded *rewrite_arg(const RecordedCall *call, int index)
 {

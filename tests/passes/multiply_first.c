@@ -163,7 +163,7 @@ Test(multiply_first, rows_are_multiplied_before_they_are_picked)
                           CALL("s", "slice.Tensor", "\"%t\", 1, 0, 8")
                                   CALL("l", "linear.default", "\"%s\", \"%u\"") OUTPUT("\"%l\""),
                   48);
-        // their number is not the constant's: a row would have other bits beside many than alone
+        // a row would have other bits beside many others than alone
         try_graph("rows of a constant",
                   INDICES CALL("p", "index.Tensor", "\"%table\", [\"%i\"]")
                           CALL("c", "cat.default", "[\"%p\", \"%x3\"], 1")

@@ -11,9 +11,9 @@
 // By itself the C library gives the end of its heap back as soon as a few hundred kilobytes there
 // are free, so that every body, result and reply of that size is made of new pages, which the
 // kernel has to find, clear and map: a third of a request with 600 kB. Here freed memory stays
-// while requests follow each other, and the last thread that finds nothing to do gives it back.
+// while requests follow each other, and the last thread that finds nothing to do gives it back. It
+// wakes the others: only a thread itself can give back the end of its heap.
 #include "server/workers.h"
-#include <malloc.h>
 #include <pthread.h>
 #include "core/base/limits.h"
 #include "server/fair.h"
@@ -40,7 +40,7 @@ struct Workers {
         uint64_t n_taken, n_taken_then; // tasks, now and when memory was given back last
         int64_t trimmed_ns;             // when that was
         int n_trims_wanted;             // workers_give_back
-        uint64_t n_shrinks;             // workers_shrink
+        uint64_t n_shrinks, n_trims;    // workers_shrink; how often memory was given back
         bool stopping, idle_running;
         int64_t overdue_from_ns;           // no idle task goes before others until then
         int n_workers, n_threads, n_ended; // n_threads: with the express thread, which is the last
@@ -163,15 +163,20 @@ static int64_t trim_due(const Workers *workers)
         return MAX(clock_ns() + QUIET_NS, workers->trimmed_ns + TRIM_EVERY_NS);
 }
 
+static void wake_all(Workers *workers)
+{
+        pthread_cond_broadcast(&workers->filled);
+        pthread_cond_signal(&workers->express);
+}
+
 static void trim_memory(Workers *workers)
 {
         workers->n_taken_then = workers->n_taken;
         workers->trimmed_ns = clock_ns();
+        workers->n_trims++;
+        wake_all(workers);
         pthread_mutex_unlock(&workers->mutex);
-// they bring a heap of their own, and libc's is not set up then
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        malloc_trim(0);
-#endif
+        memory_trim();
         pthread_mutex_lock(&workers->mutex);
 }
 
@@ -186,8 +191,7 @@ void workers_shrink(Workers *workers)
 {
         pthread_mutex_lock(&workers->mutex);
         workers->n_shrinks++;
-        pthread_cond_broadcast(&workers->filled);
-        pthread_cond_signal(&workers->express);
+        wake_all(workers);
         pthread_mutex_unlock(&workers->mutex);
 }
 
@@ -196,6 +200,14 @@ static void shrink(Workers *workers, Worker *worker)
         worker->n_shrunk = workers->n_shrinks;
         pthread_mutex_unlock(&workers->mutex);
         frame_trim(&worker->frame, 0);
+        pthread_mutex_lock(&workers->mutex);
+}
+
+static void trim_heap_end(Workers *workers, Worker *worker)
+{
+        worker->n_trimmed = workers->n_trims;
+        pthread_mutex_unlock(&workers->mutex);
+        memory_trim_heap_end();
         pthread_mutex_lock(&workers->mutex);
 }
 
@@ -357,6 +369,8 @@ static void *work(void *argument)
         while (!workers->stopping) {
                 if (worker->n_shrunk != workers->n_shrinks)
                         shrink(workers, worker);
+                if (worker->n_trimmed != workers->n_trims)
+                        trim_heap_end(workers, worker);
                 if (worker->is_express)
                         express_or_sleep(workers, worker);
                 else

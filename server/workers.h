@@ -18,7 +18,8 @@ typedef struct Worker {
         _Atomic int *stop;       // worker_stoppable; guarded by the pool
         bool is_idle_task;       // the current task is an idle task
         _Atomic int64_t beat_ns; // the current run's last poll; 0: no run
-        uint64_t n_shrunk;       // of the pool's
+        uint64_t n_shrunk;       // of the pool's n_shrinks
+        uint64_t n_trimmed;      // of its n_trims
         uint32_t n_taken;        // tasks that are done with the current one, itself included
         bool is_express;         // it is the express thread (workers.c)
         bool runs_request;       // now, of this kind

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-        HEAP_KEPT_BYTES = 32 << 20,  // free at a heap's end before it shrinks at once
+        HEAP_KEPT_BYTES = 31 << 20,  // free at a heap's end before it shrinks at once
         MAPPED_FROM_BYTES = 32 << 20 // larger blocks are mapped and unmapped one by one
 };
 
@@ -36,6 +36,29 @@ void memory_keep_heap(void)
         mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
         mallopt(M_MMAP_THRESHOLD, MAPPED_FROM_BYTES);
 }
+
+// A sanitizer brings a heap of its own, and the C library's is not set up then.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+void memory_trim(void)
+{
+}
+
+void memory_trim_heap_end(void)
+{
+}
+#else
+void memory_trim(void)
+{
+        malloc_trim(0);
+}
+
+// With a free block of HEAP_KEPT_BYTES at its end the heap shrinks. None of its pages is touched.
+void memory_trim_heap_end(void)
+{
+        void *volatile block = malloc(HEAP_KEPT_BYTES);
+        free(block);
+}
+#endif
 
 void memory_prefer_huge(void *data, size_t n_bytes)
 {

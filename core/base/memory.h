@@ -30,6 +30,11 @@ void memory_prefer_huge(void *data, size_t n_bytes);
 // Tells malloc, once for the process, that runs take and free large blocks again and again: they
 // stay in the heap, which would otherwise ask the system for zeroed pages each time.
 void memory_keep_heap(void);
+// Gives the system back what is free in the heaps of all threads, but for the ends of the heaps of
+// threads other than the first.
+void memory_trim(void);
+// Gives back the end of the calling thread's heap. After memory_keep_heap.
+void memory_trim_heap_end(void);
 
 static inline void freep(void *pointer)
 {

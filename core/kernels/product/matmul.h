@@ -21,7 +21,7 @@ typedef void (*GemmPackInput)(const void *context, const GemmBlock *block, int w
 
 // c[m, n] = alpha * a[m, k] b[k, n] + beta * add[m, n] for every item of the batch. `add` may have
 // strides 0 (a bias); add.data NULL: none, and so is beta == 0 (then NaN in add does not matter).
-// dtype: DTYPE_F32, DTYPE_F64 or DTYPE_I64 (wrapping; alpha and beta are cut to integers).
+// dtype: DTYPE_F32, F64, I32 or I64 (integers wrap; alpha and beta are cut to integers).
 typedef struct Gemm {
         Dtype dtype;
         int64_t m, n, k;

@@ -118,7 +118,9 @@ static Status multiply(const RunContext *ctx, Factors *factors, double alpha, do
 
 Status matmul_tensors(const RunContext *ctx, const MatmulTensors *task, void *out, const TensorMeta *out_meta)
 {
-        Dtype as = dtype_compute(out_meta->dtype);
+        // sums that wrap have the low bits of sums that do not
+        bool narrow = dtype_is_int(out_meta->dtype) && dtype_info[out_meta->dtype].bytes <= 4;
+        Dtype as = narrow ? DTYPE_I32 : dtype_compute(out_meta->dtype);
         _cleanup_(factors_deinit) Factors factors = { 0 };
         _cleanup_(dense_out_deinit) DenseOut result = { 0 };
         TRY(read_init(&factors.a, ctx, task->a, as));

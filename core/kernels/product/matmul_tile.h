@@ -49,5 +49,5 @@ typedef struct GemmTile {
 
 enum { GEMM_MAX_TILE = 16 * 64 }; // elements of the largest tile
 
-// Variants are GemmTiles; there is one for DTYPE_F32, DTYPE_F64 and DTYPE_I64 in any set.
+// Variants are GemmTiles; there is one for DTYPE_F32, F64, I32 and I64 in any set.
 extern const KernelFamily gemm_family;

@@ -15,7 +15,8 @@ typedef struct ComplexF64 {
 typedef enum TileClass {
         TILE_F32,
         TILE_F64,
-        TILE_I32, // for integers of up to 32 bits, unsigned ones up to 16
+        TILE_U8,
+        TILE_I32, // for other integers of up to 32 bits, unsigned ones up to 16
         TILE_I64,
         TILE_U64,  // as TILE_I64, but read as unsigned when stored to floats
         TILE_C64,  // ComplexF32
@@ -30,7 +31,10 @@ typedef void (*TileLoad)(const void *from, int64_t stride, size_t n, void *tile)
 // The inverse. `to` and `tile` must not overlap.
 typedef void (*TileStore)(const void *tile, size_t n, void *to, int64_t stride);
 
-extern const TileLoad tile_loaders[TILE_CLASS_COUNT][DTYPE_COUNT];
-extern const TileStore tile_storers[TILE_CLASS_COUNT][DTYPE_COUNT];
+// By isa_level(), which results do not depend on.
+TileLoad tile_loader(TileClass class, Dtype dtype);
+TileStore tile_storer(TileClass class, Dtype dtype);
 // Bytes of one tile element.
 extern const uint8_t tile_bytes[TILE_CLASS_COUNT];
+// The dtype whose elements a tile holds as they are stored.
+extern const Dtype tile_dtype[TILE_CLASS_COUNT];

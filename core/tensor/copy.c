@@ -169,6 +169,7 @@ static TileClass copy_class(Dtype from, Dtype to)
                         return to == DTYPE_F64 ? TILE_F64 : TILE_F32;
                 return from == DTYPE_U64                        ? TILE_U64
                        : from == DTYPE_I64 || from == DTYPE_U32 ? TILE_I64
+                       : from == DTYPE_U8                       ? TILE_U8
                                                                 : TILE_I32;
         case DTYPE_KIND_FLOAT:
                 return from == DTYPE_F64 ? TILE_F64 : TILE_F32;
@@ -250,8 +251,8 @@ void tensor_copy_data(const Tensor *from, Tensor *to)
         RowCopy row = { .n_bytes = dtype_info[to_dtype].bytes };
         if (from_dtype != to_dtype) {
                 TileClass class = copy_class(from_dtype, to_dtype);
-                row.load = tile_loaders[class][from_dtype];
-                row.store = tile_storers[class][to_dtype];
+                row.load = tile_loader(class, from_dtype);
+                row.store = tile_storer(class, to_dtype);
                 row.clears_nans = nan_is_zero(from_dtype, to_dtype);
         }
         const char *source = tensor_data(from);

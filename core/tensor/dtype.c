@@ -165,23 +165,23 @@ double element_as_f64(Dtype dtype, const void *element)
                 memcpy(&bits, element, sizeof(bits));
                 return (double)bits;
         }
-        tile_loaders[class][dtype](element, 0, 1, &value);
+        tile_loader(class, dtype)(element, 0, 1, &value);
         return value;
 }
 
 int64_t element_as_i64(Dtype dtype, const void *element)
 {
         int64_t value;
-        tile_loaders[TILE_I64][dtype](element, 0, 1, &value);
+        tile_loader(TILE_I64, dtype)(element, 0, 1, &value);
         return value;
 }
 
 void element_from_f64(Dtype dtype, void *element, double value)
 {
-        tile_storers[TILE_F64][dtype](&value, 1, element, 0);
+        tile_storer(TILE_F64, dtype)(&value, 1, element, 0);
 }
 
 void element_from_i64(Dtype dtype, void *element, int64_t value)
 {
-        tile_storers[TILE_I64][dtype](&value, 1, element, 0);
+        tile_storer(TILE_I64, dtype)(&value, 1, element, 0);
 }

@@ -202,7 +202,7 @@ static void check_converted(Sample *sample, Dtype stored, ReduceKind kind)
         wide.meta.dtype = dtype;
         wide.data = guarded_new(wide.n_bytes);
         TileClass class = dtype == DTYPE_F32 ? TILE_F32 : dtype == DTYPE_F64 ? TILE_F64 : TILE_I64;
-        tile_loaders[class][stored](in.data, dtype_info[stored].bytes, (size_t)n, wide.data);
+        tile_loader(class, stored)(in.data, dtype_info[stored].bytes, (size_t)n, wide.data);
         size_t bytes = (size_t)n_rows * (reduce_counts(kind) ? 8 : dtype_info[dtype].bytes);
         void *got = guarded_new(bytes), *want = guarded_new(bytes);
         reduce_into(&in, dtype, mask, kind, got);

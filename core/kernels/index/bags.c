@@ -13,8 +13,8 @@ static void round_tile(const Bags *bags, TileClass class, void *tile, size_t n)
         Dtype dtype = bags->matrix->dtype;
         if (dtype != DTYPE_F16 && dtype != DTYPE_BF16)
                 return;
-        tile_storers[class][dtype](tile, n, rounded, sizeof(uint16_t));
-        tile_loaders[class][dtype](rounded, sizeof(uint16_t), n, tile);
+        tile_storer(class, dtype)(tile, n, rounded, sizeof(uint16_t));
+        tile_loader(class, dtype)(rounded, sizeof(uint16_t), n, tile);
 }
 
 // One index: columns `at` to at + n of its row, in `tile`, go into the bag's result.
@@ -63,8 +63,8 @@ static void round_tile(const Bags *bags, TileClass class, void *tile, size_t n)
                                 continue;                                                                    \
                         const char *row =                                                                    \
                                 (const char *)bags->data + bags->indices[i] * matrix->stride[0] * bytes;     \
-                        tile_loaders[class][matrix->dtype](row + at * matrix->stride[1] * bytes,             \
-                                                           matrix->stride[1] * bytes, n, tile);              \
+                        tile_loader(class, matrix->dtype)(row + at * matrix->stride[1] * bytes,              \
+                                                          matrix->stride[1] * bytes, n, tile);               \
                         bag_step_##T(bags, i, count++ == 0, tile, out, argmax, n);                           \
                 }                                                                                            \
                 if (bags->mode == BAG_MEAN)                                                                  \

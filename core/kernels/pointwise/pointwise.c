@@ -21,10 +21,10 @@ const int32_t vm_largest = 0x7f7fffff;
 typedef struct Operand {
         char *data;
         Dtype dtype;
+        TileClass class;          // what the loop reads or writes
         int64_t stride[MAX_RANK]; // bytes, in plan order
-        bool is_mask;
-        bool in_place;  // storage is what the loop reads or writes
-        bool uniform;   // inputs: the loop takes one element for all of a row
+        bool in_place;            // storage is what the loop reads or writes
+        bool uniform;             // inputs: the loop takes one element for all of a row
         Dtype round_to; // inputs: rounded to this dtype after loading, DTYPE_NONE if there is no need
 } Operand;
 
@@ -33,8 +33,7 @@ typedef struct Plan {
         int64_t size[MAX_RANK];
         Operand operands[N_OPERANDS];
         PointLoop *loop;
-        TileClass class, out_class; // of x operands and of the result; masks are uint8_t
-        int64_t tile;               // elements at a time
+        int64_t tile; // elements at a time
         const PointParams *params;
         atomic_bool *zero_divisor;
 } Plan;
@@ -50,12 +49,29 @@ PointClass point_class(Dtype common)
 {
         if (common == DTYPE_BOOL)
                 return POINT_BOOL;
+        if (common == DTYPE_U8)
+                return POINT_U8;
         if (dtype_is_int(common))
                 return common == DTYPE_I64 || common == DTYPE_U32 || common == DTYPE_U64 ? POINT_I64
                                                                                          : POINT_I32;
         if (dtype_info[common].kind == DTYPE_KIND_COMPLEX)
                 return common == DTYPE_C64 ? POINT_C64 : POINT_C128;
         return common == DTYPE_F64 ? POINT_F64 : POINT_F32;
+}
+
+TileClass point_tile_class(PointClass class)
+{
+        static const TileClass tiles[POINT_CLASS_COUNT] = {
+                [POINT_F32] = TILE_F32, [POINT_F64] = TILE_F64,   [POINT_U8] = TILE_U8,
+                [POINT_I32] = TILE_I32, [POINT_I64] = TILE_I64,   [POINT_BOOL] = TILE_MASK,
+                [POINT_C64] = TILE_C64, [POINT_C128] = TILE_C128,
+        };
+        return tiles[class];
+}
+
+bool point_must_round(Dtype from, Dtype common)
+{
+        return from != common && tile_dtype[point_tile_class(point_class(common))] != common;
 }
 
 Dtype point_out_dtype(const PointKernel *kernel, Dtype common)
@@ -170,45 +186,24 @@ static void plan_dims(Plan *plan, const PointOperand *in, const TensorMeta *out_
         plan->operands[OUT].stride[0] = dtype_info[out_meta->dtype].bytes;
 }
 
-// Small types have values that their class does not distinguish from others, so a conversion to
-// one must round.
-static bool must_round(Dtype from, Dtype common)
+static bool reads_in_place(const Operand *operand)
 {
-        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I32 &&
-               common != DTYPE_I64 && common != DTYPE_BOOL && dtype_info[common].kind != DTYPE_KIND_COMPLEX;
-}
-
-static bool reads_in_place(const Operand *operand, TileClass class)
-{
-        static const Dtype same[] = {
-                [TILE_F32] = DTYPE_F32, [TILE_F64] = DTYPE_F64, [TILE_I32] = DTYPE_I32,
-                [TILE_I64] = DTYPE_I64, [TILE_C64] = DTYPE_C64, [TILE_C128] = DTYPE_C128,
-        };
-        int64_t bytes = dtype_info[operand->dtype].bytes;
-        return operand->dtype == (operand->is_mask ? DTYPE_BOOL : same[class]) && operand->stride[0] == bytes;
-}
-
-static TileClass tile_class(PointClass class)
-{
-        static const TileClass tiles[POINT_CLASS_COUNT] = {
-                [POINT_F32] = TILE_F32,   [POINT_F64] = TILE_F64,  [POINT_I32] = TILE_I32,
-                [POINT_I64] = TILE_I64,   [POINT_BOOL] = TILE_I64, [POINT_C64] = TILE_C64,
-                [POINT_C128] = TILE_C128,
-        };
-        return tiles[class];
+        return operand->dtype == tile_dtype[operand->class] &&
+               operand->stride[0] == dtype_info[operand->dtype].bytes;
 }
 
 static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, const PointOperand *in,
                           const TensorMeta *out_meta)
 {
-        bool all_masks = point_class(common) == POINT_BOOL;
+        const TileClass class = point_tile_class(point_class(common));
         for (int k = 0; k < plan->n_in; k++) {
                 Operand *operand = &plan->operands[k];
                 operand->dtype = in[k].meta->dtype;
-                operand->is_mask = kernel->in[k] == 'm' || all_masks;
-                bool round = !operand->is_mask && !in[k].exact && must_round(operand->dtype, common);
+                operand->class = kernel->in[k] == 'm' ? TILE_MASK : class;
+                bool round = operand->class != TILE_MASK && !in[k].exact &&
+                             point_must_round(operand->dtype, common);
                 operand->round_to = round ? common : DTYPE_NONE;
-                operand->in_place = !round && reads_in_place(operand, plan->class);
+                operand->in_place = !round && reads_in_place(operand);
                 // A tile has room for TILE elements of 8 bytes.
                 if (dtype_info[operand->dtype].kind == DTYPE_KIND_COMPLEX)
                         plan->tile = TILE / 2;
@@ -222,8 +217,8 @@ static void plan_operands(Plan *plan, const PointKernel *kernel, Dtype common, c
         }
         Operand *out = &plan->operands[OUT];
         out->dtype = out_meta->dtype;
-        out->is_mask = kernel->mask_out || all_masks;
-        out->in_place = reads_in_place(out, plan->out_class);
+        out->class = point_tile_class(point_class(point_out_dtype(kernel, common)));
+        out->in_place = reads_in_place(out);
 }
 
 // ---- tiles ----
@@ -234,16 +229,11 @@ static const void *load_tile(const Plan *plan, int k, const char *data, size_t n
                 return data;
         if (operand->stride[0] == 0 && tiles->filled[k] == data && tiles->n_filled[k] >= n)
                 return tiles->bytes[k];
-        if (operand->is_mask) {
-                tile_loaders[TILE_MASK][operand->dtype](data, operand->stride[0], n, tiles->bytes[k]);
-        } else {
-                tile_loaders[plan->class][operand->dtype](data, operand->stride[0], n, tiles->bytes[k]);
-                if (operand->round_to != DTYPE_NONE) {
-                        tile_storers[plan->class][operand->round_to](tiles->bytes[k], n, tiles->scratch,
-                                                                     dtype_info[operand->round_to].bytes);
-                        tile_loaders[plan->class][operand->round_to](
-                                tiles->scratch, dtype_info[operand->round_to].bytes, n, tiles->bytes[k]);
-                }
+        tile_loader(operand->class, operand->dtype)(data, operand->stride[0], n, tiles->bytes[k]);
+        if (operand->round_to != DTYPE_NONE) {
+                const int bytes = dtype_info[operand->round_to].bytes;
+                tile_storer(operand->class, operand->round_to)(tiles->bytes[k], n, tiles->scratch, bytes);
+                tile_loader(operand->class, operand->round_to)(tiles->scratch, bytes, n, tiles->bytes[k]);
         }
         tiles->filled[k] = data;
         tiles->n_filled[k] = n;
@@ -253,8 +243,7 @@ static const void *load_tile(const Plan *plan, int k, const char *data, size_t n
 static void store_tile(const Plan *plan, char *data, size_t n, Tiles *tiles)
 {
         const Operand *out = &plan->operands[OUT];
-        TileClass class = out->is_mask ? TILE_MASK : plan->out_class;
-        tile_storers[class][out->dtype](tiles->bytes[OUT], n, data, out->stride[0]);
+        tile_storer(out->class, out->dtype)(tiles->bytes[OUT], n, data, out->stride[0]);
 }
 
 static void run_row(const Plan *plan, char *const *data, int64_t n, Tiles *tiles)
@@ -340,8 +329,6 @@ Status pointwise_run(const RunContext *ctx, const PointCall *call, void *out, co
         atomic_bool zero_divisor = false;
         Plan plan = { .n_in = (int)strlen(kernel->in),
                       .loop = point_loop(kernel, class),
-                      .class = tile_class(class),
-                      .out_class = tile_class(point_class(point_out_dtype(kernel, call->common))),
                       .tile = dtype_info[point_out_dtype(kernel, call->common)].bytes > 8 ? TILE / 2 : TILE,
                       .params = &sized,
                       .zero_divisor = &zero_divisor };

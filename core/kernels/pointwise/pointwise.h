@@ -2,7 +2,7 @@
 // Pointwise kernels. A row (pointwise_*.def) has a formula per compute class; the engine in
 // pointwise.c walks broadcast, strided operands in tiles and converts between storage dtypes and
 // the class, so that no row knows about either. f16 and bf16 are computed as f32 and rounded when
-// stored; integers are computed in 32 or 64 bits and wrap when stored. Complex classes have rows of
+// stored; integers are computed in 8, 32 or 64 bits and wrap when stored. Complex classes have rows of
 // their own (pointwise_complex.def).
 #pragma once
 #include <stdatomic.h>
@@ -14,7 +14,8 @@
 typedef enum PointClass {
         POINT_F32,
         POINT_F64,
-        POINT_I32, // integers of up to 32 bits, unsigned ones up to 16
+        POINT_U8,
+        POINT_I32, // other integers of up to 32 bits, unsigned ones up to 16
         POINT_I64,
         POINT_BOOL,
         POINT_C64,
@@ -26,7 +27,7 @@ enum { POINT_MAX_INPUTS = 3, POINT_PARAMS = 4 };
 
 typedef union PointParam {
         double f;     // classes F32, F64
-        int64_t i;    // classes I32, I64, BOOL
+        int64_t i;    // classes U8, I32, I64, BOOL
         ComplexF64 c; // classes C64, C128
 } PointParam;
 
@@ -115,6 +116,11 @@ typedef struct PointCall {
 } PointCall;
 
 PointClass point_class(Dtype common);
+// What tiles of the class's operands hold; masks are TILE_MASK in every class.
+TileClass point_tile_class(PointClass class);
+// Whether a tile of the class of `common` may hold values that `common` lacks, when its elements are
+// converted from `from`.
+bool point_must_round(Dtype from, Dtype common);
 // The dtype of a row's results when it computes in `common`.
 Dtype point_out_dtype(const PointKernel *kernel, Dtype common);
 // The row that computes the same of complex numbers; NULL: there is none.

@@ -137,8 +137,8 @@ DEFINE_FLOAT_DIVISION(f64, double, (fmod), (floor), (copysign))
 // ---- masks ----
 #define EVERY_CLASS(name)                                                                                    \
         {                                                                                                    \
-                [POINT_F32] = name, [POINT_F64] = name, [POINT_I32] = name, [POINT_I64] = name,              \
-                [POINT_BOOL] = name                                                                          \
+                [POINT_F32] = name, [POINT_F64] = name, [POINT_U8] = name, [POINT_I32] = name,               \
+                [POINT_I64] = name, [POINT_BOOL] = name                                                      \
         }
 #define MASK_LOOP(name, formula)                                                                             \
         static void name(const PointTile *tile)                                                              \
@@ -191,6 +191,7 @@ const PointKernel POINT_NAME(logical_not) = { .label = "logical_not",
 #define CHOOSE_LOOPS(name, at_mask, at_yes, at_no)                                                           \
         CHOOSE_LOOP(name, F32, float, at_mask, at_yes, at_no)                                                \
         CHOOSE_LOOP(name, F64, double, at_mask, at_yes, at_no)                                               \
+        CHOOSE_LOOP(name, U8, uint8_t, at_mask, at_yes, at_no)                                               \
         CHOOSE_LOOP(name, I32, int32_t, at_mask, at_yes, at_no)                                              \
         CHOOSE_LOOP(name, I64, int64_t, at_mask, at_yes, at_no)                                              \
         CHOOSE_LOOP(name, BOOL, uint8_t, at_mask, at_yes, at_no)

@@ -76,6 +76,9 @@ static inline double gelu(double x)
 #endif
 #endif
 
+// Formulas of integers ask whether uint8 elements are below 0, too.
+#pragma GCC diagnostic ignored "-Wtype-limits"
+
 enum { F = 1, I = 2, B = 4 };
 
 #define K(value)            ((T)(value))
@@ -100,6 +103,7 @@ static inline double round_f64(double x, Dtype half)
 
 #define PARAM_F32(k)  ((float)tile->params->of[k].f)
 #define PARAM_F64(k)  (tile->params->of[k].f)
+#define PARAM_U8(k)   ((uint8_t)tile->params->of[k].i)
 #define PARAM_I32(k)  ((int32_t)tile->params->of[k].i)
 #define PARAM_I64(k)  (tile->params->of[k].i)
 #define PARAM_BOOL(k) (tile->params->of[k].i)
@@ -208,6 +212,7 @@ static inline double round_f64(double x, Dtype half)
                 .mask_out = is_mask,                                                                         \
                 .loop = { [POINT_F32] = (classes)&F ? name_##_F32 : NULL,                                    \
                           [POINT_F64] = (classes)&F ? name_##_F64 : NULL,                                    \
+                          [POINT_U8] = (classes)&I ? name_##_U8 : NULL,                                      \
                           [POINT_I32] = (classes)&I ? name_##_I32 : NULL,                                    \
                           [POINT_I64] = (classes)&I ? name_##_I64 : NULL,                                    \
                           [POINT_BOOL] = (classes)&B ? name_##_BOOL : NULL },                                \
@@ -219,15 +224,17 @@ static inline double round_f64(double x, Dtype half)
                 POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)
 #define POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)                                     \
         LOOP(name, F64, double, T, float_formula)                                                            \
+        LOOP(name, U8, uint8_t, T, int_formula)                                                              \
         LOOP(name, I32, int32_t, T, int_formula)                                                             \
         LOOP(name, I64, int64_t, T, int_formula)                                                             \
         LOOP(name, BOOL, uint8_t, T, bool_formula)
 #define POINT_MASK_LOOPS(LOOP, name, float_formula, int_formula, bool_formula)                               \
         LOOP##_SPLIT(name, F32, float, uint8_t, float_formula)                                               \
                 LOOP(name, F64, double, uint8_t, float_formula)                                              \
-                        LOOP(name, I32, int32_t, uint8_t, int_formula)                                       \
-                                LOOP(name, I64, int64_t, uint8_t, int_formula)                               \
-                                        LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
+                        LOOP(name, U8, uint8_t, uint8_t, int_formula)                                        \
+                                LOOP(name, I32, int32_t, uint8_t, int_formula)                               \
+                                        LOOP(name, I64, int64_t, uint8_t, int_formula)                       \
+                                                LOOP(name, BOOL, uint8_t, uint8_t, bool_formula)
 
 #define POINT1(name, label, classes, float_formula, int_formula, bool_formula)                               \
         POINT_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                            \

@@ -39,15 +39,6 @@ const char *tile_name(void)
 }
 
 // ---- values and steps ----
-static TileClass class_of(PointClass class)
-{
-        return class == POINT_F32    ? TILE_F32
-               : class == POINT_F64  ? TILE_F64
-               : class == POINT_BOOL ? TILE_MASK
-               : class == POINT_I32  ? TILE_I32
-                                     : TILE_I64;
-}
-
 static Status add_value(TileProgram *program, TileKind kind, Dtype dtype, TileValueId *out_value)
 {
         if (program->n_values == TILE_MAX_VALUES)
@@ -56,7 +47,7 @@ static Status add_value(TileProgram *program, TileKind kind, Dtype dtype, TileVa
                           sizeof(TileValue)));
         TileValue *value = &program->values[program->n_values];
         *value = (TileValue){ .kind = kind, .dtype = dtype, .reg = NO_REGISTER, .round_to = DTYPE_NONE };
-        value->class = class_of(point_class(dtype));
+        value->class = point_tile_class(point_class(dtype));
         *out_value = program->n_values++;
         return STATUS_OK;
 }
@@ -93,12 +84,6 @@ Status tile_add_number(TileProgram *program, Dtype dtype, PointParam number, Til
 }
 
 // ---- operands ----
-static bool must_round(Dtype from, Dtype common)
-{
-        return from != common && common != DTYPE_F32 && common != DTYPE_F64 && common != DTYPE_I32 &&
-               common != DTYPE_I64 && common != DTYPE_BOOL;
-}
-
 // A number is converted while building.
 static Status convert_number(TileProgram *program, TileValueId from, TileClass class, Dtype round_to,
                              TileValueId *out_value)
@@ -111,7 +96,7 @@ static Status convert_number(TileProgram *program, TileValueId from, TileClass c
                 bool set = number.dtype == DTYPE_F64 ? number.number.f != 0 : number.number.i != 0;
                 memcpy(&element, &set, 1);
         } else {
-                tile_loaders[class][number.dtype](&number.number, 0, 1, &element);
+                tile_loader(class, number.dtype)(&number.number, 0, 1, &element);
                 if (round_to != DTYPE_NONE)
                         tile_round(class, round_to, &element, 1, &scratch, &element);
         }
@@ -185,8 +170,9 @@ static Status add_operand(TileProgram *program, const TileOp *op, int k, TileSte
 {
         PointClass class = point_class(op->common);
         bool to_mask = op->kernel->in[k] == 'm' || class == POINT_BOOL;
-        bool round = !to_mask && !op->exact[k] && must_round(program->values[op->in[k]].dtype, op->common);
-        return convert(program, op->in[k], to_mask ? TILE_MASK : class_of(class),
+        bool round =
+                !to_mask && !op->exact[k] && point_must_round(program->values[op->in[k]].dtype, op->common);
+        return convert(program, op->in[k], to_mask ? TILE_MASK : point_tile_class(class),
                        round ? op->common : DTYPE_NONE, &step->in[k]);
 }
 
@@ -228,11 +214,11 @@ Status tile_add_op(TileProgram *program, const TileOp *op, TileValueId *out_valu
         TRY(add_step(program, &step));
         *out_value = step.out;
         TileValue *value = &program->values[step.out];
-        value->class = op->kernel->mask_out ? TILE_MASK : class_of(class);
-        if (value->class == TILE_MASK || !must_round(DTYPE_NONE, op->out))
+        value->class = op->kernel->mask_out ? TILE_MASK : point_tile_class(class);
+        if (value->class == TILE_MASK || !point_must_round(DTYPE_NONE, op->out))
                 return STATUS_OK;
         TRY(add_value(program, TILE_MADE, op->out, out_value));
-        program->values[*out_value].class = class_of(class);
+        program->values[*out_value].class = point_tile_class(class);
         return add_step(program, &(TileStep){ .kind = STEP_ROUND,
                                               .n_in = 1,
                                               .in = { step.out },
@@ -361,14 +347,9 @@ static void plan_dims(TileProgram *program)
 
 static bool is_dense(const TileProgram *program, const TileOperand *operand)
 {
-        static const Dtype same[] = { [TILE_F32] = DTYPE_F32,
-                                      [TILE_F64] = DTYPE_F64,
-                                      [TILE_I32] = DTYPE_I32,
-                                      [TILE_I64] = DTYPE_I64,
-                                      [TILE_MASK] = DTYPE_BOOL };
         const TileValue *value = &program->values[operand->value];
         int64_t expected = dtype_info[operand->meta.dtype].bytes;
-        if (operand->meta.dtype != same[value->class])
+        if (operand->meta.dtype != tile_dtype[value->class])
                 return false;
         for (int d = 0; d < program->rank; d++) {
                 if (operand->stride[d] != expected)
@@ -497,7 +478,8 @@ Status tile_finish(TileProgram *program)
                 const TileValue *value = &program->values[i];
                 widest = MAX(widest, (size_t)tile_bytes[value->class]);
                 // what is in the padding could divide by zero
-                program->padded &= value->class != TILE_I32 && value->class != TILE_I64;
+                program->padded &=
+                        value->class == TILE_F32 || value->class == TILE_F64 || value->class == TILE_MASK;
         }
         program->tile = (uint32_t)(TILE_BYTES / MAX(widest, sizeof(float)));
         find_last_uses(program);

@@ -67,6 +67,6 @@ struct TileProgram {
 // `n` elements of a class rounded to the values of a dtype; `scratch` holds them in between.
 static inline void tile_round(TileClass class, Dtype to, const void *from, size_t n, void *scratch, void *out)
 {
-        tile_storers[class][to](from, n, scratch, dtype_info[to].bytes);
-        tile_loaders[class][to](scratch, dtype_info[to].bytes, n, out);
+        tile_storer(class, to)(from, n, scratch, dtype_info[to].bytes);
+        tile_loader(class, to)(scratch, dtype_info[to].bytes, n, out);
 }

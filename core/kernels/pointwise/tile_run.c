@@ -74,7 +74,7 @@ static void repeat_element(size_t bytes, size_t n, char *elements)
 
 static void load_elements(const TileValue *value, const char *from, int64_t stride, size_t n, void *to)
 {
-        tile_loaders[value->class][value->dtype](from, stride, stride == 0 ? 1 : n, to);
+        tile_loader(value->class, value->dtype)(from, stride, stride == 0 ? 1 : n, to);
         if (stride == 0)
                 repeat_element(tile_bytes[value->class], n, to);
 }
@@ -128,8 +128,8 @@ static void run_store(const Run *run, const TileStep *step, Frame *frame)
         walk_start(program, operand, frame->begin, &walk);
         for (size_t done = 0; done < frame->n;) {
                 size_t count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
-                tile_storers[value->class][value->dtype](from + done * bytes, count, data + walk.offset,
-                                                         operand->stride[0]);
+                tile_storer(value->class, value->dtype)(from + done * bytes, count, data + walk.offset,
+                                                        operand->stride[0]);
                 walk_on(program, operand, (int64_t)count, &walk);
                 done += count;
         }
@@ -157,14 +157,14 @@ static void run_convert(const TileProgram *program, const TileStep *step, Frame 
         void *out = frame->at[step->out];
         size_t n = frame->n_run;
         if (source->class == TILE_MASK) {
-                tile_loaders[value->class][DTYPE_BOOL](from, 1, n, out);
+                tile_loader(value->class, DTYPE_BOOL)(from, 1, n, out);
         } else if (source->class == value->class) {
                 memcpy(out, from, n * tile_bytes[value->class]);
         } else {
-                tile_storers[source->class][source->dtype](from, n, frame->scratch,
-                                                           dtype_info[source->dtype].bytes);
-                tile_loaders[value->class][source->dtype](frame->scratch, dtype_info[source->dtype].bytes, n,
-                                                          out);
+                tile_storer(source->class, source->dtype)(from, n, frame->scratch,
+                                                          dtype_info[source->dtype].bytes);
+                tile_loader(value->class, source->dtype)(frame->scratch, dtype_info[source->dtype].bytes, n,
+                                                         out);
         }
         if (step->round_to != DTYPE_NONE)
                 tile_round(value->class, step->round_to, out, n, frame->scratch, out);
@@ -177,19 +177,21 @@ static void run_cast(const TileProgram *program, const TileStep *step, Frame *fr
         const void *from = frame->at[step->in[0]];
         void *out = frame->at[step->out];
         if (value->class == TILE_MASK) {
-                tile_storers[source->class][DTYPE_BOOL](from, frame->n_run, out, 1);
+                tile_storer(source->class, DTYPE_BOOL)(from, frame->n_run, out, 1);
                 return;
         }
-        if (source->class == TILE_I32 && dtype_is_float(value->dtype)) { // without 64 bits in between
-                tile_loaders[value->class][DTYPE_I32](from, sizeof(int32_t), frame->n_run, out);
+        if ((source->class == TILE_U8 || source->class == TILE_I32) && dtype_is_float(value->dtype)) {
+                // without 64 bits in between
+                tile_loader(value->class, tile_dtype[source->class])(from, tile_bytes[source->class],
+                                                                     frame->n_run, out);
                 if (value->dtype != DTYPE_F32 && value->dtype != DTYPE_F64)
                         tile_round(value->class, value->dtype, out, frame->n_run, frame->scratch, out);
                 return;
         }
-        tile_storers[source->class][value->dtype](from, frame->n_run, frame->stored,
-                                                  dtype_info[value->dtype].bytes);
-        tile_loaders[value->class][value->dtype](frame->stored, dtype_info[value->dtype].bytes, frame->n_run,
-                                                 out);
+        tile_storer(source->class, value->dtype)(from, frame->n_run, frame->stored,
+                                                 dtype_info[value->dtype].bytes);
+        tile_loader(value->class, value->dtype)(frame->stored, dtype_info[value->dtype].bytes, frame->n_run,
+                                                out);
 }
 
 // A result is written straight to its output when that is dense, without a store step.
@@ -222,8 +224,8 @@ static void run_step(Run *run, const TileStep *step, Frame *frame)
                 run_convert(program, step, frame);
                 return;
         case STEP_TO_MASK:
-                tile_storers[program->values[step->in[0]].class][DTYPE_BOOL](
-                        frame->at[step->in[0]], frame->n_run, frame->at[step->out], 1);
+                tile_storer(program->values[step->in[0]].class,
+                            DTYPE_BOOL)(frame->at[step->in[0]], frame->n_run, frame->at[step->out], 1);
                 return;
         case STEP_ROUND:
                 tile_round(program->values[step->out].class, step->round_to, frame->at[step->in[0]],

@@ -150,7 +150,7 @@ static Status fill_uniform(const Filler *filler, char *out, const char *in, int6
         (void)in;
         for (int64_t i = 0; i < n; i++)
                 tile[i] = (double)fmaf(generator_uniform_f32(filler->generator), width, from);
-        tile_storers[TILE_F64][filler->dtype](tile, (size_t)n, out, filler->order.stride[0][0]);
+        tile_storer(TILE_F64, filler->dtype)(tile, (size_t)n, out, filler->order.stride[0][0]);
         return STATUS_OK;
 }
 
@@ -161,7 +161,7 @@ static Status fill_uniform_unit(const Filler *filler, char *out, const char *in,
         (void)in;
         for (int64_t i = 0; i < n; i++)
                 tile[i] = generator_uniform_f32(filler->generator);
-        tile_storers[TILE_F32][filler->dtype](tile, (size_t)n, out, filler->order.stride[0][0]);
+        tile_storer(TILE_F32, filler->dtype)(tile, (size_t)n, out, filler->order.stride[0][0]);
         return STATUS_OK;
 }
 
@@ -172,14 +172,14 @@ static Status fill_uniform_half(const Filler *filler, char *out, const char *in,
         int64_t stride = filler->order.stride[0][0];
         uint64_t element;
         TRY(fill_uniform(filler, out, in, n));
-        tile_storers[TILE_F64][filler->dtype](&filler->draw->a, 1, &element, 0);
-        tile_loaders[TILE_F64][filler->dtype](&element, 0, 1, &from);
-        tile_storers[TILE_F64][filler->dtype](&filler->draw->b, 1, &element, 0);
-        tile_loaders[TILE_F64][filler->dtype](&element, 0, 1, &to);
-        tile_loaders[TILE_F64][filler->dtype](out, stride, (size_t)n, tile);
+        tile_storer(TILE_F64, filler->dtype)(&filler->draw->a, 1, &element, 0);
+        tile_loader(TILE_F64, filler->dtype)(&element, 0, 1, &from);
+        tile_storer(TILE_F64, filler->dtype)(&filler->draw->b, 1, &element, 0);
+        tile_loader(TILE_F64, filler->dtype)(&element, 0, 1, &to);
+        tile_loader(TILE_F64, filler->dtype)(out, stride, (size_t)n, tile);
         for (int64_t i = 0; i < n; i++)
                 tile[i] = tile[i] == to ? from : tile[i];
-        tile_storers[TILE_F64][filler->dtype](tile, (size_t)n, out, stride);
+        tile_storer(TILE_F64, filler->dtype)(tile, (size_t)n, out, stride);
         return STATUS_OK;
 }
 
@@ -211,7 +211,7 @@ static Status fill_f64(const Filler *filler, char *out, const char *in, int64_t 
         (void)in;
         for (int64_t i = 0; i < n; i++)
                 tile[i] = draw_f64(filler->generator, filler->draw);
-        tile_storers[TILE_F64][filler->dtype](tile, (size_t)n, out, filler->order.stride[0][0]);
+        tile_storer(TILE_F64, filler->dtype)(tile, (size_t)n, out, filler->order.stride[0][0]);
         return STATUS_OK;
 }
 
@@ -252,7 +252,7 @@ static Status fill_integers(const Filler *filler, char *out, const char *in, int
                         wide ? generator_next64(filler->generator) : generator_next32(filler->generator);
                 tile[i] = (int64_t)(whole ? bits : bits % range + base);
         }
-        tile_storers[TILE_I64][filler->dtype](tile, (size_t)n, out, filler->order.stride[0][0]);
+        tile_storer(TILE_I64, filler->dtype)(tile, (size_t)n, out, filler->order.stride[0][0]);
         return STATUS_OK;
 }
 
@@ -260,7 +260,7 @@ static Status fill_bernoulli(const Filler *filler, char *out, const char *in, in
 {
         double tile[TILE];
         bool wide = filler->in_dtype == DTYPE_F64;
-        tile_loaders[TILE_F64][filler->in_dtype](in, filler->order.stride[1][0], (size_t)n, tile);
+        tile_loader(TILE_F64, filler->in_dtype)(in, filler->order.stride[1][0], (size_t)n, tile);
         for (int64_t i = 0; i < n; i++) {
                 if (!(tile[i] >= 0 && tile[i] <= 1))
                         return fail(STATUS_VALUE,
@@ -269,7 +269,7 @@ static Status fill_bernoulli(const Filler *filler, char *out, const char *in, in
                                     : (double)generator_uniform_f32(filler->generator);
                 tile[i] = drawn < tile[i] ? 1 : 0;
         }
-        tile_storers[TILE_F64][filler->dtype](tile, (size_t)n, out, filler->order.stride[0][0]);
+        tile_storer(TILE_F64, filler->dtype)(tile, (size_t)n, out, filler->order.stride[0][0]);
         return STATUS_OK;
 }
 

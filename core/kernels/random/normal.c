@@ -98,8 +98,8 @@ static void draw_block(const Normal *normal, int64_t at)
                         block.f32[i] = generator_uniform_f32(normal->generator);
                 block_f32(block.f32, (float)normal->mean, (float)normal->deviation);
         }
-        tile_storers[wide ? TILE_F64 : TILE_F32][normal->dtype](&block, NORMAL_BLOCK, out,
-                                                                dtype_info[normal->dtype].bytes);
+        tile_storer(wide ? TILE_F64 : TILE_F32, normal->dtype)(&block, NORMAL_BLOCK, out,
+                                                               dtype_info[normal->dtype].bytes);
 }
 
 Status normal_blocks(const RunContext *ctx, double mean, double deviation, const TensorMeta *meta, void *data)

@@ -42,7 +42,7 @@ Status permutation_draw(const RunContext *ctx, Dtype dtype, int64_t n, void *out
                         return run_poll(ctx);
                 for (int64_t i = at; i < end; i++)
                         tile[i - at] = i;
-                tile_storers[TILE_I64][dtype](tile, (size_t)(end - at), (char *)out + at * bytes, bytes);
+                tile_storer(TILE_I64, dtype)(tile, (size_t)(end - at), (char *)out + at * bytes, bytes);
         }
         return bytes == 1   ? shuffle_uint8_t(ctx, n, out)
                : bytes == 2 ? shuffle_uint16_t(ctx, n, out)
@@ -81,8 +81,8 @@ static Status check_row(const Rows *rows, Work *work, int64_t row, bool *out_som
                 int64_t n = MIN(rows->length - at, TILE);
                 if (work_stops(work, n))
                         return run_poll(work->ctx);
-                tile_loaders[TILE_F64][rows->dtype](rows->data + row * rows->row_stride + at * rows->stride,
-                                                    rows->stride, (size_t)n, tile);
+                tile_loader(TILE_F64, rows->dtype)(rows->data + row * rows->row_stride + at * rows->stride,
+                                                   rows->stride, (size_t)n, tile);
                 for (int64_t i = 0; i < n; i++) {
                         if (!(tile[i] >= 0 && tile[i] < INFINITY))
                                 return fail(STATUS_VALUE,
@@ -113,7 +113,7 @@ static Status sum_row(const Rows *rows, Work *work, int64_t row, double *sums)
         bool wide = rows->dtype == DTYPE_F64;
         double sum = 0;
         const char *data = rows->data + row * rows->row_stride;
-        tile_loaders[TILE_F64][rows->dtype](data, rows->stride, (size_t)rows->length, sums);
+        tile_loader(TILE_F64, rows->dtype)(data, rows->stride, (size_t)rows->length, sums);
         for (int64_t i = 0; i < rows->length; i++) {
                 if (work_stops(work, 8))
                         return run_poll(work->ctx);
@@ -194,7 +194,7 @@ Status slopes_draw(const RunContext *ctx, const Slopes *slopes)
                 int64_t n = MIN(slopes->n - at, TILE);
                 if (work_stops(&work, n * 16))
                         return run_poll(ctx);
-                tile_loaders[TILE_F64][dtype]((const char *)slopes->in + at * bytes, bytes, (size_t)n, tile);
+                tile_loader(TILE_F64, dtype)((const char *)slopes->in + at * bytes, bytes, (size_t)n, tile);
                 for (int64_t i = 0; i < n && !started; i++)
                         started = tile[i] <= 0;
                 if (started)
@@ -205,8 +205,8 @@ Status slopes_draw(const RunContext *ctx, const Slopes *slopes)
                         tile[i] *= noise[i];
                         tile[i] = dtype == DTYPE_F64 ? tile[i] : (double)(float)tile[i];
                 }
-                tile_storers[TILE_F64][dtype](tile, (size_t)n, (char *)slopes->out + at * bytes, bytes);
-                tile_storers[TILE_F64][dtype](noise, (size_t)n, (char *)slopes->noise + at * bytes, bytes);
+                tile_storer(TILE_F64, dtype)(tile, (size_t)n, (char *)slopes->out + at * bytes, bytes);
+                tile_storer(TILE_F64, dtype)(noise, (size_t)n, (char *)slopes->noise + at * bytes, bytes);
         }
         return STATUS_OK;
 }

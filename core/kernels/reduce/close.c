@@ -198,7 +198,7 @@ static void load_part(const Tensor *tensor, int64_t offset, size_t n, Tile *out)
         int64_t width = dtype_info[meta->dtype].bytes;
         int64_t stride = meta->rank == 0 ? 0 : meta->stride[meta->rank - 1];
         const char *from = (const char *)tensor_data(tensor) + offset * width;
-        tile_loaders[class_of(meta->dtype)][meta->dtype](from, stride * width, n, out);
+        tile_loader(class_of(meta->dtype), meta->dtype)(from, stride * width, n, out);
 }
 
 static Status add_all(const Elements *of, const Tensor *a, const Tensor *b, const RunContext *ctx,

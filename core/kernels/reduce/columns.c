@@ -97,7 +97,7 @@ static const void *row_of(const Tile *tile, int64_t i)
                 row = loaded;
         }
         if (wide)
-                tile_loaders[TILE_I64][DTYPE_BOOL](row, 1, (size_t)tile->n, strip(tile, LOADED));
+                tile_loader(TILE_I64, DTYPE_BOOL)(row, 1, (size_t)tile->n, strip(tile, LOADED));
         return strip(tile, LOADED);
 }
 
@@ -242,7 +242,7 @@ Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *
                                                              : kind,
                             .load = reduce_loader(reduction),
                             .widen = dtype == DTYPE_U8 || dtype == DTYPE_I32
-                                             ? tile_loaders[TILE_I64][truth ? DTYPE_BOOL : dtype]
+                                             ? tile_loader(TILE_I64, truth ? DTYPE_BOOL : dtype)
                                              : NULL,
                             .stored_bytes = dtype_info[reduction->stored].bytes,
                             .item_bytes = item_bytes,

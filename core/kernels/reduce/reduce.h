@@ -99,11 +99,11 @@ static inline TileLoad reduce_loader(const Reduction *reduction)
         if (reduce_counts(reduction->kind))
                 return dtype_info[stored].bytes == 1 && dtype_info[stored].kind != DTYPE_KIND_FLOAT
                                ? NULL
-                               : tile_loaders[TILE_MASK][stored];
+                               : tile_loader(TILE_MASK, stored);
         if (item != reduction->dtype)
                 return NULL;
         const TileClass class = reduction->dtype == DTYPE_F32   ? TILE_F32
                                 : reduction->dtype == DTYPE_F64 ? TILE_F64
                                                                 : TILE_I64;
-        return stored == reduction->dtype ? NULL : tile_loaders[class][stored];
+        return stored == reduction->dtype ? NULL : tile_loader(class, stored);
 }

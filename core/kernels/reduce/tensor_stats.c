@@ -142,7 +142,7 @@ static bool counts_as_float(Dtype dtype)
 static Pass pass_of(const RunContext *ctx, const TensorMeta *meta, TensorStats *stats)
 {
         TileClass class = counts_as_float(meta->dtype) ? TILE_F64 : TILE_I64;
-        return (Pass){ .work = { .ctx = ctx }, .load = tile_loaders[class][meta->dtype], .stats = stats };
+        return (Pass){ .work = { .ctx = ctx }, .load = tile_loader(class, meta->dtype), .stats = stats };
 }
 
 static void take_range(TensorStats *stats, const Pass *pass)

@@ -243,9 +243,10 @@ static const struct {
         double (*exact)(double);
         double most; // relative
 } doubles[] = {
-        { "exp", &point_exp, exp, 3e-16 },
-        { "tanh", &point_tanh, tanh, 5e-16 },
-        { "erfinv", &point_erfinv, erfinv, 2e-15 },
+        { "exp", &point_exp, exp, 3e-16 },          { "tanh", &point_tanh, tanh, 5e-16 },
+        { "erfinv", &point_erfinv, erfinv, 2e-15 }, { "log", &point_log, log, 3e-16 },
+        { "log1p", &point_log1p, log1p, 3e-16 },    { "sin", &point_sin, sin, 3e-16 },
+        { "cos", &point_cos, cos, 3e-16 },
 };
 
 static void apply_double(const PointKernel *kernel, Isa isa, const double *x, size_t n, double *out)
@@ -292,6 +293,35 @@ Test(vector_math, doubles_are_those_of_libm)
                                         cr_assert(same, "%s(%a) is %a, expected %a, in set %d",
                                                   doubles[f].name, x[i], out[i], want, (int)isa);
                                 }
+                        }
+                }
+        }
+}
+
+Test(vector_math, rests_of_doubles_have_the_bits_of_libm)
+{
+        const PointKernel *const kernels[] = { &point_fmod, &point_remainder, &point_div_floor };
+        uint64_t state = 3;
+        double x[BLOCK], y[BLOCK], want[BLOCK], out[BLOCK];
+        PointParams params = { .bits = 64, .half = DTYPE_NONE };
+        for (int round = 0; round < 300; round++) {
+                for (int i = 0; i < BLOCK; i++) {
+                        x[i] = random_double(&state, (i * 7 + round) % BLOCK);
+                        y[i] = random_double(&state, i);
+                        if (i % 5 == 0) // a quotient at a whole number
+                                x[i] = y[i] * (double)((int)(state >> 50) - 8000);
+                }
+                for (size_t k = 0; k < ARRAY_LENGTH(kernels); k++) {
+                        PointTile tile = { .in = (const void *[]){ x, y }, .n = BLOCK, .params = &params };
+                        for (Isa isa = ISA_PORTABLE; isa <= widest(); isa++) {
+                                isa_use(isa);
+                                tile.out = isa == ISA_PORTABLE ? want : out;
+                                point_loop(kernels[k], POINT_F64)(&tile);
+                                for (int i = 0; i < BLOCK && isa != ISA_PORTABLE; i++)
+                                        cr_assert(memcmp(&out[i], &want[i], 8) == 0 ||
+                                                          (isnan(out[i]) && isnan(want[i])),
+                                                  "%s(%a, %a) is %a, by libm %a", kernels[k]->label, x[i],
+                                                  y[i], out[i], want[i]);
                         }
                 }
         }
@@ -364,13 +394,15 @@ typedef struct Named {
         const char *name;
         const PointKernel *kernel;
 } Named;
-#define POINT1(name, ...)  { #name, &point_##name },
-#define POINT1V(name, ...) { #name, &point_##name },
-#define POINT2V(name, ...) { #name, &point_##name },
-#define POINT1M(name, ...) { #name, &point_##name },
-#define POINT2(name, ...)  { #name, &point_##name },
-#define POINT2M(name, ...) { #name, &point_##name },
-#define POINT3(name, ...)  { #name, &point_##name },
+#define POINT1(name, ...)   { #name, &point_##name },
+#define POINT1V(name, ...)  { #name, &point_##name },
+#define POINT1VV(name, ...) { #name, &point_##name },
+#define POINT2V(name, ...)  { #name, &point_##name },
+#define POINT2VV(name, ...) { #name, &point_##name },
+#define POINT1M(name, ...)  { #name, &point_##name },
+#define POINT2(name, ...)   { #name, &point_##name },
+#define POINT2M(name, ...)  { #name, &point_##name },
+#define POINT3(name, ...)   { #name, &point_##name },
 static const Named all_rows[] = {
 #include "core/kernels/pointwise/pointwise_unary.def"
 #include "core/kernels/pointwise/pointwise_activation.def"
@@ -410,6 +442,87 @@ Test(vector_math, every_row_agrees_with_its_portable_form)
                 for (size_t i = 0; i < ARRAY_LENGTH(all_rows); i++) {
                         if (all_rows[i].kernel->loop[POINT_F32] != NULL)
                                 check_row(&all_rows[i], isa);
+                }
+        }
+}
+
+// ---- integers ----
+enum { PAIRS = 256 };
+
+// The row in a class of integers, of 256 pairs with one x: as elements of that class and of int64.
+static void apply_whole(const PointKernel *kernel, PointClass class, const int64_t *const in[3], int bits,
+                        int64_t *out)
+{
+        static const Dtype stored[] = {
+                [POINT_U8] = DTYPE_U8, [POINT_I32] = DTYPE_I32, [POINT_I64] = DTYPE_I64
+        };
+        const TileClass tiles = point_tile_class(class);
+        PointParams params = { .of = { { .i = 3 }, { .i = 7 }, { .i = 5 } },
+                               .bits = bits,
+                               .is_unsigned = bits == 8 };
+        _Alignas(64) int64_t of_class[4][PAIRS];
+        atomic_bool zero_divisor = false;
+        for (int k = 0; k < 3; k++)
+                tile_loader(tiles, DTYPE_I64)(in[k], sizeof(int64_t), PAIRS, of_class[k]);
+        PointTile tile = { .in = (const void *[]){ of_class[0], of_class[1], of_class[2] },
+                           .out = of_class[3],
+                           .n = PAIRS,
+                           .params = &params,
+                           .zero_divisor = &zero_divisor };
+        point_loop(kernel, class)(&tile);
+        if (kernel->mask_out)
+                tile_loader(TILE_I64, DTYPE_U8)(of_class[3], 1, PAIRS, out);
+        else
+                tile_loader(TILE_I64, stored[class])(of_class[3], dtype_info[stored[class]].bytes, PAIRS,
+                                                     out);
+}
+
+static void check_whole(const Named *row, PointClass class, Isa isa, const int64_t *const in[3])
+{
+        int64_t got[PAIRS], want[PAIRS];
+        const int bits = class == POINT_U8 ? 8 : 32;
+        isa_use(isa);
+        apply_whole(row->kernel, class, in, bits, got);
+        isa_use(ISA_PORTABLE);
+        apply_whole(row->kernel, POINT_I64, in, bits, want);
+        for (int i = 0; i < PAIRS; i++) {
+                const int64_t cut = class == POINT_U8 ? (uint8_t)want[i] : (int32_t)want[i];
+                cr_assert_eq(got[i], cut, "%s(%ld, %ld, %ld) in %d bits and set %d is %ld, expected %ld",
+                             row->name, (long)in[0][i], (long)in[1][i], (long)in[2][i], bits, (int)isa,
+                             (long)got[i], (long)cut);
+        }
+}
+
+Test(vector_math, narrow_integers_are_those_of_64_bits_cut)
+{
+        static const int64_t edges[] = { 0,  1,  -1,        2,         -2,           7, -7, 31,
+                                         32, 33, INT32_MIN, INT32_MAX, INT32_MIN + 1 };
+        int64_t x[PAIRS], y[PAIRS], z[PAIRS];
+        uint64_t state = 5;
+        for (size_t r = 0; r < ARRAY_LENGTH(all_rows); r++) {
+                if (all_rows[r].kernel->loop[POINT_U8] == NULL)
+                        continue;
+                for (Isa isa = ISA_PORTABLE; isa <= widest(); isa++) {
+                        for (int first = 0; first < 256; first++) {
+                                for (int i = 0; i < PAIRS; i++) {
+                                        x[i] = first;
+                                        y[i] = i;
+                                        z[i] = (first * 31 + i * 7) & 255;
+                                }
+                                check_whole(&all_rows[r], POINT_U8, isa, (const int64_t *[]){ x, y, z });
+                                for (int i = 0; i < PAIRS; i++) {
+                                        int64_t *const all[] = { x, y, z };
+                                        for (int k = 0; k < 3; k++) {
+                                                state = state * 6364136223846793005u + 1442695040888963407u;
+                                                const uint64_t drawn = state >> 33;
+                                                all[k][i] = drawn % 3 == 0
+                                                                    ? edges[drawn / 3 % ARRAY_LENGTH(edges)]
+                                                                    : (int32_t)(uint32_t)(state >> 32) >>
+                                                                              (drawn % 31);
+                                        }
+                                }
+                                check_whole(&all_rows[r], POINT_I32, isa, (const int64_t *[]){ x, y, z });
+                        }
                 }
         }
 }

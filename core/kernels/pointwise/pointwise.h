@@ -73,19 +73,23 @@ struct PointKernel {
         const PointKernel *wide[POINT_WIDEST];
 };
 
-#define POINT1(name, ...)  extern const PointKernel point_##name;
-#define POINT1V(name, ...) extern const PointKernel point_##name;
-#define POINT2V(name, ...) extern const PointKernel point_##name;
-#define POINT1M(name, ...) extern const PointKernel point_##name;
-#define POINT2(name, ...)  extern const PointKernel point_##name;
-#define POINT2M(name, ...) extern const PointKernel point_##name;
-#define POINT3(name, ...)  extern const PointKernel point_##name;
+#define POINT1(name, ...)   extern const PointKernel point_##name;
+#define POINT1VV(name, ...) extern const PointKernel point_##name;
+#define POINT1V(name, ...)  extern const PointKernel point_##name;
+#define POINT2V(name, ...)  extern const PointKernel point_##name;
+#define POINT2VV(name, ...) extern const PointKernel point_##name;
+#define POINT1M(name, ...)  extern const PointKernel point_##name;
+#define POINT2(name, ...)   extern const PointKernel point_##name;
+#define POINT2M(name, ...)  extern const PointKernel point_##name;
+#define POINT3(name, ...)   extern const PointKernel point_##name;
 #include "core/kernels/pointwise/pointwise_unary.def"
 #include "core/kernels/pointwise/pointwise_activation.def"
 #include "core/kernels/pointwise/pointwise_binary.def"
 #undef POINT1
 #undef POINT1V
+#undef POINT1VV
 #undef POINT2V
+#undef POINT2VV
 #undef POINT1M
 #undef POINT2
 #undef POINT2M

@@ -16,6 +16,19 @@ static inline int64_t int_mod(int64_t x, int64_t y)
         return y == -1 ? 0 : x % y;
 }
 
+// In double, for which there are vectors: a quotient of 32 bits is nearer to no other whole number
+// than its rounding error.
+static inline int32_t short_div(int32_t x, int32_t y)
+{
+        const double by = y == -1 ? 1 : y;
+        return y == -1 ? (int32_t)(0 - (uint32_t)x) : (int32_t)((double)x / by);
+}
+
+static inline int32_t short_mod(int32_t x, int32_t y)
+{
+        return (int32_t)((uint32_t)x - (uint32_t)short_div(x, y) * (uint32_t)y);
+}
+
 // By what is no count, the highest one. AVX2 has no arithmetic shift of 64 bits, so that the bits
 // of a negative number are turned before and after.
 static inline int64_t int_rshift(int64_t x, int64_t y, int top_shift)
@@ -24,6 +37,23 @@ static inline int64_t int_rshift(int64_t x, int64_t y, int top_shift)
         const int64_t sign = x >> 63;
         return (int64_t)((uint64_t)(x ^ sign) >> by) ^ sign;
 }
+
+static inline int32_t short_rshift(int32_t x, int32_t y, int top_shift)
+{
+        return x >> ((uint32_t)y > (uint32_t)top_shift ? (uint32_t)top_shift : (uint32_t)y);
+}
+
+static inline int64_t int_lshift(int64_t x, int64_t y, int bits)
+{
+        return y < 0 || y >= bits ? 0 : (int64_t)((uint64_t)x << y);
+}
+
+static inline int32_t short_lshift(int32_t x, int32_t y, int bits)
+{
+        return y < 0 || y >= bits ? 0 : (int32_t)((uint32_t)x << y);
+}
+
+#define INT_SHIFT(name, x, y, bits) _Generic((x), int64_t : int_##name, default : short_##name)(x, y, bits)
 
 #define NEXTAFTER(x, y) ((T) _Generic((x), float : nextafterf, default : nextafter)(x, y))
 
@@ -47,15 +77,30 @@ static inline double next_short(double x, double y, double digits, double least)
 
 static inline int64_t int_div_floor(int64_t x, int64_t y)
 {
-        int64_t quotient = int_div(x, y);
-        return int_mod(x, y) != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+        int64_t quotient = int_div(x, y), rest = ISUB(x, IMUL(quotient, y));
+        return quotient - ((rest != 0) & ((x ^ y) < 0));
+}
+
+static inline int32_t short_div_floor(int32_t x, int32_t y)
+{
+        int32_t quotient = short_div(x, y), rest = short_mod(x, y);
+        return quotient - ((rest != 0) & ((x ^ y) < 0));
 }
 
 static inline int64_t int_remainder(int64_t x, int64_t y)
 {
         int64_t rest = int_mod(x, y);
-        return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+        return (rest != 0) & ((rest < 0) != (y < 0)) ? rest + y : rest;
 }
+
+static inline int32_t short_remainder(int32_t x, int32_t y)
+{
+        int32_t rest = short_mod(x, y);
+        return (rest != 0) & ((rest < 0) != (y < 0)) ? rest + y : rest;
+}
+
+// `y` may be what NONZERO gives.
+#define INT_DIVISION(name, x, y) _Generic((x), int64_t : int_##name, default : short_##name)(x, (T)(y))
 
 // Negative exponents: 1 stays, -1 alternates, all else is truncated to 0.
 static inline int64_t int_pow(int64_t x, int64_t y)

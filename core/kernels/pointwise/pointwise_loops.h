@@ -5,6 +5,7 @@
 // number of elements is read before a loop: the compiler must assume that masks and integers which
 // the loop writes could be it, and would not make vectors.
 #pragma once
+#include <string.h>
 #include <tgmath.h>
 #undef I // complex.h's imaginary unit
 #include "core/kernels/pointwise/pointwise.h"
@@ -33,8 +34,8 @@
 #define acos(x)         _Generic((x), float : vm_acos, default : (acos))(x)
 #define exp(x)          _Generic((x), float : vm_exp, default : vm_exp64)(x)
 #define expm1(x)        _Generic((x), float : vm_expm1, default : (expm1))(x)
-#define log(x)          _Generic((x), float : vm_log, default : (log))(x)
-#define log1p(x)        _Generic((x), float : vm_log1p, default : (log1p))(x)
+#define log(x)          _Generic((x), float : vm_log, default : vm_log64)(x)
+#define log1p(x)        _Generic((x), float : vm_log1p, default : vm_log1p64)(x)
 #define tanh(x)         _Generic((x), float : vm_tanh, default : vm_tanh64)(x)
 #define erf(x)          _Generic((x), float : vm_erf, default : (erf))(x)
 #define ONE_PLUS_EXP(x) _Generic((x), float : vm_one_plus_exp, default : one_plus_exp)(x)
@@ -224,6 +225,8 @@ static inline double round_f64(double x, Dtype half)
                 POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)
 #define POINT_REST(LOOP, name, float_formula, int_formula, bool_formula)                                     \
         LOOP(name, F64, double, T, float_formula)                                                            \
+        POINT_WHOLE(LOOP, name, int_formula, bool_formula)
+#define POINT_WHOLE(LOOP, name, int_formula, bool_formula)                                                   \
         LOOP(name, U8, uint8_t, T, int_formula)                                                              \
         LOOP(name, I32, int32_t, T, int_formula)                                                             \
         LOOP(name, I64, int64_t, T, int_formula)                                                             \
@@ -241,55 +244,69 @@ static inline double round_f64(double x, Dtype half)
         POINT_ROW(name, label, "x", false, classes)
 #ifdef POINT_SUFFIX
 #define POINT1V(name, label, classes, float_formula, int_formula, bool_formula)                              \
-        POINT_VECTOR_LOOP(name, 1, (x), float_formula)                                                       \
+        POINT_VECTOR_LOOP(name, F32, float, , 1, (x), float_formula)                                         \
         POINT_REST(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                             \
         POINT_ROW(name, label, "x", false, classes)
+#define POINT1VV(name, label, classes, float_formula, int_formula, bool_formula)                             \
+        POINT_VECTOR_LOOP(name, F32, float, , 1, (x), float_formula)                                         \
+        POINT_VECTOR_LOOP(name, F64, double, 64, 1, (x), float_formula)                                      \
+        POINT_WHOLE(POINT_LOOP_1, name, int_formula, bool_formula)                                           \
+        POINT_ROW(name, label, "x", false, classes)
 #define POINT2V(name, label, classes, float_formula, int_formula, bool_formula)                              \
-        POINT_VECTOR_LOOP(name, 2, (x, y), float_formula)                                                    \
+        POINT_VECTOR_LOOP(name, F32, float, , 2, (x, y), float_formula)                                      \
         POINT_REST(POINT_LOOP_2, name, float_formula, int_formula, bool_formula)                             \
+        POINT_ROW(name, label, "xx", false, classes)
+#define POINT2VV(name, label, classes, float_formula, int_formula, bool_formula)                             \
+        POINT_VECTOR_LOOP(name, F32, float, , 2, (x, y), float_formula)                                      \
+        POINT_VECTOR_LOOP(name, F64, double, 64, 2, (x, y), float_formula)                                   \
+        POINT_WHOLE(POINT_LOOP_2, name, int_formula, bool_formula)                                           \
         POINT_ROW(name, label, "xx", false, classes)
 // The few elements beyond the range of the vector form are computed again by the formula. Results
 // may stand where operands do, so a block of these is kept.
-#define POINT_VECTOR_LOOP(name, VALUES, OF, formula)                                                         \
-        static void name##_F32(const PointTile *tile)                                                        \
+#define POINT_VECTOR_LOOP(name, CLASS, type, digits, VALUES, OF, formula)                                    \
+        static void name##_##CLASS(const PointTile *tile)                                                    \
         {                                                                                                    \
-                POINT_NAMES(F32, float)                                                                      \
-                float kept[POINT_MAX_INPUTS][POINT_BLOCK];                                                   \
+                POINT_NAMES(CLASS, type)                                                                     \
+                T kept[POINT_MAX_INPUTS][POINT_BLOCK];                                                       \
                 for (size_t begin = 0; begin < tile->n; begin += POINT_BLOCK) {                              \
-                        float *out = (float *)tile->out + begin;                                             \
+                        T *out = (T *)tile->out + begin;                                                     \
                         size_t n = tile->n - begin < POINT_BLOCK ? tile->n - begin : POINT_BLOCK;            \
                         int n_hard = 0;                                                                      \
-                        keep_block(tile, VALUES, begin, n, kept);                                            \
+                        for (int k = 0; k < VALUES; k++)                                                     \
+                                keep_block_##CLASS(tile, k, begin, n, kept[k]);                              \
                         INDEPENDENT_LOOP for (size_t i = 0; i < n; i++)                                      \
                         {                                                                                    \
                                 const T x = kept[0][i], y = kept[VALUES - 1][i];                             \
                                 (void)y;                                                                     \
-                                n_hard += vm_##name##_hard OF;                                               \
-                                out[i] = vm_##name OF;                                                       \
+                                n_hard += vm_##name##digits##_hard OF;                                       \
+                                out[i] = vm_##name##digits OF;                                               \
                         }                                                                                    \
                         for (size_t i = 0; n_hard > 0 && i < n; i++) {                                       \
                                 const T x = kept[0][i], y = kept[VALUES - 1][i];                             \
                                 (void)y;                                                                     \
-                                if (vm_##name##_hard OF)                                                     \
+                                if (vm_##name##digits##_hard OF)                                             \
                                         out[i] = (formula);                                                  \
                         }                                                                                    \
                 }                                                                                            \
                 POINT_END                                                                                    \
         }
 enum { POINT_BLOCK = 256 };
-static inline void keep_block(const PointTile *tile, int n_in, size_t begin, size_t n,
-                              float (*kept)[POINT_BLOCK])
+static inline void keep_block_F32(const PointTile *tile, int k, size_t begin, size_t n, float *kept)
 {
-        for (int k = 0; k < n_in; k++) {
-                const float *from = tile->in[k];
-                bool single = tile->uniform == k + 1;
-                for (size_t i = 0; i < n; i++)
-                        kept[k][i] = single ? from[0] : from[begin + i];
-        }
+        const float *from = tile->in[k];
+        const bool single = tile->uniform == k + 1;
+        for (size_t i = 0; i < n; i++)
+                kept[i] = single ? from[0] : from[begin + i];
+}
+static inline void keep_block_F64(const PointTile *tile, int k, size_t begin, size_t n, double *kept)
+{
+        memcpy(kept, (const double *)tile->in[k] + begin, n * sizeof(*kept));
 }
 #else
-#define POINT1V POINT1
-#define POINT2V POINT2
+#define POINT1V  POINT1
+#define POINT1VV POINT1
+#define POINT2V  POINT2
+#define POINT2VV POINT2
 #endif
 #define POINT1M(name, label, classes, float_formula, int_formula, bool_formula)                              \
         POINT_MASK_LOOPS(POINT_LOOP_1, name, float_formula, int_formula, bool_formula)                       \

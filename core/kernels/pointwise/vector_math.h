@@ -531,3 +531,136 @@ static inline double vm_tanh64(double x)
         double m = __builtin_fma(scale, vm_expm1_near_zero64(reduced.r), scale - 1);
         return vm_double(vm_bits64(m / (m + 2)) | (vm_bits64(x) & INT64_MIN));
 }
+
+// ---- float64: log, log1p ----
+typedef struct VmSplit64 {
+        double m, e; // m between sqrt(1/2) and sqrt(2)
+} VmSplit64;
+
+// x = m 2^e for positive normal x.
+static inline VmSplit64 vm_split64(double x)
+{
+        const uint64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd; // 1, sqrt(1/2)
+        uint64_t bits = (uint64_t)vm_bits64(x), biased = (bits + (one - root)) >> 52;
+        return (VmSplit64){ vm_double((int64_t)(bits - (biased << 52) + one)),
+                            vm_double((int64_t)(biased | 0x4330000000000000)) - (0x1p52 + 1023) };
+}
+
+// log((1 + f) 2^e) + correction: log(1 + f) = 2 atanh(s) = 2 s + s R with s = f / (2 + f), which is
+// f - f^2 / 2 + s (f^2 / 2 + R).
+static inline double vm_log_parts64(double f, double e, double correction)
+{
+        double s = f / (2 + f), z = s * s, half = 0.5 * f * f;
+        double p = __builtin_fma(z, 2.0 / 23, 2.0 / 21);
+        p = __builtin_fma(p, z, 2.0 / 19);
+        p = __builtin_fma(p, z, 2.0 / 17);
+        p = __builtin_fma(p, z, 2.0 / 15);
+        p = __builtin_fma(p, z, 2.0 / 13);
+        p = __builtin_fma(p, z, 2.0 / 11);
+        p = __builtin_fma(p, z, 2.0 / 9);
+        p = __builtin_fma(p, z, 2.0 / 7);
+        p = __builtin_fma(p, z, 2.0 / 5);
+        p = __builtin_fma(p, z, 2.0 / 3);
+        double low = __builtin_fma(s, __builtin_fma(z, p, half),
+                                   __builtin_fma(e, 0x1.ef35793c76730p-45, correction));
+        return __builtin_fma(e, 0x1.62e42fefa3800p-1, f - (half - low));
+}
+
+static inline double vm_log64(double x)
+{
+        const bool small = x < 0x1p-1022;
+        VmSplit64 split = vm_split64(small ? x * 0x1p54 : x);
+        double result = vm_log_parts64(split.m - 1, split.e - (small ? 54 : 0), 0);
+        result = x == 0 ? -(double)INFINITY : x < 0 ? (double)NAN : result;
+        return x < (double)INFINITY ? result : x; // infinity and NaN
+}
+
+static inline double vm_log1p64(double x)
+{
+        const double u = 1 + x;
+        VmSplit64 split = vm_split64(u);
+        const bool whole = split.e == 0;
+        const double lost = u >= 2 ? 1 - (u - x) : x - (u - 1); // by the sum
+        double result = vm_log_parts64(whole ? x : split.m - 1, split.e, whole ? 0 : lost / u);
+        result = u == 0 ? -(double)INFINITY : u < 0 ? (double)NAN : result;
+        result = x < (double)INFINITY ? result : x;
+        return vm_double(vm_bits64(x) & INT64_MAX) < 0x1p-54 ? x : result;
+}
+
+// ---- float64: sin, cos ----
+static inline bool vm_sin64_hard(double x)
+{
+        return vm_double(vm_bits64(x) & INT64_MAX) > 1048576;
+}
+#define vm_cos64_hard vm_sin64_hard
+
+// sin(x + quarter pi / 2), by Taylor's series around the nearest multiple of pi / 2, which is
+// subtracted in three pieces; the first two have 33 bits.
+static inline double vm_sin_shifted64(double x, int64_t quarter)
+{
+        const double magic = 0x1.8p52, shifted = __builtin_fma(x, 0x1.45f306dc9c883p-1, magic),
+                     n = shifted - magic;
+        double r = __builtin_fma(n, -0x1.921fb544p+0, x);
+        r = __builtin_fma(n, -0x1.0b4611a6p-34, r);
+        r = __builtin_fma(n, -0x1.3198a2e037073p-69, r);
+        const double z = r * r;
+        double sine = __builtin_fma(z, 1.0 / 355687428096000, -1.0 / 1307674368000);
+        sine = __builtin_fma(sine, z, 1.0 / 6227020800);
+        sine = __builtin_fma(sine, z, -1.0 / 39916800);
+        sine = __builtin_fma(sine, z, 1.0 / 362880);
+        sine = __builtin_fma(sine, z, -1.0 / 5040);
+        sine = __builtin_fma(sine, z, 1.0 / 120);
+        sine = __builtin_fma(sine, z, -1.0 / 6);
+        sine = __builtin_fma(sine, z * r, r);
+        sine = n == 0 ? (copysign)(sine, x) : sine;
+        double cosine = __builtin_fma(z, 1.0 / 20922789888000, -1.0 / 87178291200);
+        cosine = __builtin_fma(cosine, z, 1.0 / 479001600);
+        cosine = __builtin_fma(cosine, z, -1.0 / 3628800);
+        cosine = __builtin_fma(cosine, z, 1.0 / 40320);
+        cosine = __builtin_fma(cosine, z, -1.0 / 720);
+        cosine = __builtin_fma(cosine, z, 1.0 / 24);
+        cosine = __builtin_fma(z * z, cosine, __builtin_fma(z, -0.5, 1.0));
+        const int64_t quadrant = vm_bits64(shifted) + quarter;
+        const double chosen = (quadrant & 1) != 0 ? cosine : sine;
+        return vm_double(vm_bits64(chosen) ^ (int64_t)((uint64_t)(quadrant & 2) << 62));
+}
+
+static inline double vm_sin64(double x)
+{
+        return vm_sin_shifted64(x, 0);
+}
+
+static inline double vm_cos64(double x)
+{
+        return vm_sin_shifted64(x, 1);
+}
+
+// ---- float64: division with a rest, as vm_fmod and its neighbours ----
+static inline bool vm_fmod64_hard(double x, double y)
+{
+        double q = vm_double(vm_bits64(x / y) & INT64_MAX);
+        return !(q < 0x1p51) | !(vm_double(vm_bits64(y) & INT64_MAX) < (double)INFINITY);
+}
+
+static inline double vm_fmod64(double x, double y)
+{
+        double rest = __builtin_fma(-(trunc)(x / y), y, x);
+        rest = rest != 0 && (rest < 0) != (x < 0) ? rest + (copysign)(y, x) : rest;
+        return (copysign)(rest, x);
+}
+
+#define vm_remainder64_hard vm_fmod64_hard
+static inline double vm_remainder64(double x, double y)
+{
+        double rest = vm_fmod64(x, y);
+        return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+#define vm_div_floor64_hard vm_fmod64_hard
+static inline double vm_div_floor64(double x, double y)
+{
+        double rest = vm_fmod64(x, y), quotient = (x - rest) / y;
+        quotient = rest != 0 && (rest < 0) != (y < 0) ? quotient - 1 : quotient;
+        double whole = (floor)(quotient), nearest = quotient - whole > 0.5 ? whole + 1 : whole;
+        return quotient == 0 ? (copysign)(0, x / y) : nearest;
+}

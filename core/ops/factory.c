@@ -290,18 +290,36 @@ typedef struct RangeJob {
         char *out;
 } RangeJob;
 
+enum { RANGE_TILE = 512 };
+
+static void arange_whole(const RangeJob *job, int64_t begin, size_t n)
+{
+        const int bytes = dtype_info[job->dtype].bytes;
+        int64_t tile[RANGE_TILE];
+        const uint64_t step = (uint64_t)job->plan.step, start = (uint64_t)job->plan.start;
+        for (size_t i = 0; i < n; i++)
+                tile[i] = (int64_t)(start + ((uint64_t)begin + i) * step);
+        tile_storer(TILE_I64, job->dtype)(tile, n, job->out + begin * bytes, bytes);
+}
+
+static void arange_real(const RangeJob *job, int64_t begin, size_t n)
+{
+        const int bytes = dtype_info[job->dtype].bytes;
+        double tile[RANGE_TILE];
+        for (size_t i = 0; i < n; i++)
+                tile[i] = job->plan.start_f + (double)(begin + (int64_t)i) * job->plan.step_f;
+        tile_storer(TILE_F64, job->dtype)(tile, n, job->out + begin * bytes, bytes);
+}
+
 static void arange_part(void *argument, int64_t begin, int64_t end)
 {
         const RangeJob *job = argument;
-        int64_t bytes = dtype_info[job->dtype].bytes;
-        for (int64_t i = begin; i < end; i++) {
+        for (int64_t at = begin; at < end; at += RANGE_TILE) {
+                const size_t n = (size_t)MIN(end - at, RANGE_TILE);
                 if (job->plan.is_int)
-                        element_from_i64(job->dtype, job->out + i * bytes,
-                                         (int64_t)((uint64_t)job->plan.start +
-                                                   (uint64_t)i * (uint64_t)job->plan.step));
+                        arange_whole(job, at, n);
                 else
-                        element_from_f64(job->dtype, job->out + i * bytes,
-                                         job->plan.start_f + (double)i * job->plan.step_f);
+                        arange_real(job, at, n);
         }
 }
 

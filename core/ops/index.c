@@ -253,6 +253,32 @@ static Status take_infer(OpCall *call)
         return fresh(call, self->dtype, index->rank, index->size);
 }
 
+// Positions begin..end - 1 among `n` elements; negative ones count from the end if `wraps`.
+typedef struct Positions {
+        const int64_t *given;
+        int64_t n;
+        bool wraps;
+        int64_t *out;
+} Positions;
+
+static Status find_positions(const Positions *positions, int64_t begin, int64_t end)
+{
+        const int64_t *given = positions->given, n = positions->n, behind = positions->wraps ? n : 0;
+        uint64_t bad = 0; // the sign of any position or of what is left behind it
+        for (int64_t i = begin; i < end; i++) {
+                const int64_t at = given[i] + (given[i] < 0 ? behind : 0);
+                positions->out[i] = at;
+                bad |= (uint64_t)at | ((uint64_t)n - 1 - (uint64_t)at);
+        }
+        for (int64_t i = begin; bad >> 63 != 0 && i < end; i++) {
+                if (positions->out[i] < 0 || positions->out[i] >= n)
+                        return fail(STATUS_INDEX,
+                                    "out of range: tried to access index %ld on a tensor of %ld elements.",
+                                    (long)given[i], (long)n);
+        }
+        return STATUS_OK;
+}
+
 static Status take_run(const OpRun *run)
 {
         const TensorMeta *self = run->in_meta[0];
@@ -266,16 +292,10 @@ static Status take_run(const OpRun *run)
         TRY(dense_init(&given, run->ctx, run->in[1], run->in_meta[1], DTYPE_I64));
         TRY(dense_init(&from, run->ctx, run->in[0], self, self->dtype));
         TRY(scratch_init(&wrapped, run->ctx, n_out, sizeof(int64_t)));
-        int64_t *indices = wrapped.data;
+        const Positions positions = { given.data, n, wraps, wrapped.data };
         Work work = { .ctx = run->ctx };
-        for (int64_t i = 0; i < n_out && !work_stops(&work, 2); i++) {
-                int64_t at = ((const int64_t *)given.data)[i];
-                if (at < -n || at >= n || (at < 0 && !wraps))
-                        return fail(STATUS_INDEX,
-                                    "out of range: tried to access index %ld on a tensor of %ld elements.",
-                                    (long)at, (long)n);
-                indices[i] = at < 0 ? at + n : at;
-        }
+        for (int64_t begin = 0, end; (end = work_end(&work, begin, n_out, 2)) > begin; begin = end)
+                TRY(find_positions(&positions, begin, end));
         if (work.stops)
                 return run_poll(run->ctx);
         TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], self->dtype));
@@ -283,7 +303,7 @@ static Status take_run(const OpRun *run)
                            .n_from = n,
                            .n_indices = n_out,
                            .block_bytes = dtype_info[self->dtype].bytes,
-                           .indices = indices };
+                           .indices = wrapped.data };
         TRY(index_rows(run->ctx, &rows, from.data, out.data));
         TRY(dense_out_store(&out));
         return STATUS_OK;

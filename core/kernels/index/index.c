@@ -68,18 +68,38 @@ static inline __attribute__((always_inline)) void pick_elements(const int64_t *i
                 memcpy(to + (size_t)i * size, from + (size_t)indices[i] * size, size);
 }
 
+// False: the size is none of an element's.
+static bool pick_small(const IndexRows *rows, int64_t begin, int64_t end, const char *from, char *to)
+{
+        switch (rows->block_bytes) {
+        case 1:
+                pick_elements(rows->indices, begin, end, from, to, 1);
+                return true;
+        case 2:
+                pick_elements(rows->indices, begin, end, from, to, 2);
+                return true;
+        case 4:
+                pick_elements(rows->indices, begin, end, from, to, 4);
+                return true;
+        case 8:
+                pick_elements(rows->indices, begin, end, from, to, 8);
+                return true;
+        case 16:
+                pick_elements(rows->indices, begin, end, from, to, 16);
+                return true;
+        default:
+                return false;
+        }
+}
+
 static void pick_blocks(const IndexRows *rows, Work *work, int64_t begin, int64_t end, const char *from,
                         char *to)
 {
         const int64_t *indices = rows->indices;
         size_t block = rows->block_bytes;
-        bool small = block == 4 || block == 8;
-        for (int64_t at = begin, stop; small && (stop = work_end(work, at, end, 2)) > at; at = stop) {
-                if (block == 4)
-                        pick_elements(indices, at, stop, from, to, 4);
-                else
-                        pick_elements(indices, at, stop, from, to, 8);
-        }
+        bool small = pick_small(rows, begin, begin, from, to);
+        for (int64_t at = begin, stop; small && (stop = work_end(work, at, end, 2)) > at; at = stop)
+                pick_small(rows, at, stop, from, to);
         for (int64_t i = begin; i < end && !small && !work_stops(work, STEPS_PER_INDEX); i++)
                 copy_bytes(work, to + (size_t)i * block, from + (size_t)indices[i] * block, (int64_t)block);
 }
@@ -102,8 +122,12 @@ static void copy_rows(void *argument, int64_t begin, int64_t end)
 Status index_rows(const RunContext *ctx, const IndexRows *rows, const void *from, void *out)
 {
         Work work = { .ctx = ctx };
-        for (int64_t i = 0; i < rows->n_indices && !work_stops(&work, 1); i++) {
-                if (rows->indices[i] < 0 || rows->indices[i] >= rows->n_from)
+        for (int64_t at = 0, end; (end = work_end(&work, at, rows->n_indices, 1)) > at; at = end) {
+                uint64_t bad = 0; // the sign of any index or of what is left behind it
+                for (int64_t i = at; i < end; i++)
+                        bad |= (uint64_t)rows->indices[i] |
+                               ((uint64_t)rows->n_from - 1 - (uint64_t)rows->indices[i]);
+                if (bad >> 63 != 0)
                         return fail(STATUS_INDEX, "index out of range in self");
         }
         if (rows->block_bytes == 0 || work.stops)

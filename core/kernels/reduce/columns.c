@@ -12,11 +12,13 @@ enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, N_STRIPS = LEVELS + MAX
 #define COL_TYPE                f32
 #define COL_T                   float
 #define COL_ADDED               float
-#define COL_NAN(x)              ((x) != (x))
+#define COL_FLOAT
+#define COL_NAN(x) ((x) != (x))
 #include "core/kernels/reduce/columns.inc"
-#define COL_TYPE   f64
-#define COL_T      double
-#define COL_ADDED  double
+#define COL_TYPE  f64
+#define COL_T     double
+#define COL_ADDED double
+#define COL_FLOAT
 #define COL_NAN(x) ((x) != (x))
 #include "core/kernels/reduce/columns.inc"
 #define COL_TYPE   i64

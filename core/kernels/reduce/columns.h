@@ -5,12 +5,19 @@
 #include "core/kernels/isa.h"
 #include "core/kernels/reduce/reduce.h"
 
+enum { REDUCE_DOUBLES = 8 };
 typedef void (*ReduceStep)(void *into, const void *from, int64_t n);
 typedef struct ReduceSteps {
         ReduceStep add, multiply, larger, smaller; // n columns into as many; NaN wins
         ReduceStep add_known;                      // NaN counts as 0
         // n elements of a row, whole groups, into its REDUCE_LANES lanes
         ReduceStep add_lanes, multiply_lanes, larger_lanes, smaller_lanes, add_known_lanes;
+        // two rows at once: sums of one wait for each other
+        void (*add_two_lanes)(void *first, void *second, const void *from, const void *next, int64_t n);
+        // of floats: n elements of a row, whole groups, and squares of their differences from a mean,
+        // into REDUCE_DOUBLES lanes; NULL for integers
+        void (*add_doubles)(double *lanes, const void *from, int64_t n);
+        void (*add_squares)(double *lanes, double mean, const void *from, int64_t n);
         void (*divide)(void *into, int64_t by, int64_t n);
 } ReduceSteps;
 extern const KernelFamily reduce_family; // of ReduceSteps

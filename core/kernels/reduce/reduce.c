@@ -6,10 +6,10 @@
 // depend on threads.
 #include "core/kernels/reduce/reduce.h"
 #include "core/kernels/norm/softmax.h"
+#include "core/kernels/pointwise/pointwise.h"
 #include "core/kernels/reduce/columns.h"
 #include <math.h>
 #include <string.h>
-#include "core/tensor/half.h"
 
 enum {
         LANES = REDUCE_LANES,
@@ -214,12 +214,6 @@ Status fail_no_scratch(void)
 }
 
 // ---- rows ----
-// exp, sum, log and the shift back of a half row, rounded after each.
-static float rounded(Dtype half, double value)
-{
-        return rounded_to_half((float)value, half);
-}
-
 #define RED(x)      x##_f32
 #define RED_T       float
 #define RED_DTYPE   DTYPE_F32
@@ -304,14 +298,66 @@ static void extreme_i32(const void *context, Work *work, int64_t index, int64_t 
         ((int64_t *)task->out)[index] = best;
 }
 
+// At most CHUNK floats, rounded to a half dtype.
+static void round_all(Dtype half, size_t n, float *numbers)
+{
+        uint16_t halves[CHUNK];
+        tile_storer(TILE_F32, half)(numbers, n, halves, sizeof(*halves));
+        tile_loader(TILE_F32, half)(halves, sizeof(*halves), n, numbers);
+}
+
+static float rounded(Dtype half, double value)
+{
+        float number = (float)value;
+        round_all(half, 1, &number);
+        return number;
+}
+
+// The sum of exp(x - shift), rounded after each of the two.
+static double sum_half_exps(const Reduction *task, Work *work, int64_t n, const float *x, float shift)
+{
+        static const PointParams none;
+        enum { SUMS = 8 };
+        float chunk[CHUNK];
+        double lane[SUMS] = { 0 }, sum = 0;
+        const void *const in[] = { chunk };
+        PointTile tile = { .in = in, .out = chunk, .params = &none };
+        for (int64_t at = 0; at < n && !work_stops(work, 16 * CHUNK); at += CHUNK) {
+                tile.n = (size_t)MIN(n - at, (int64_t)CHUNK);
+                for (size_t i = 0; i < tile.n; i++)
+                        chunk[i] = x[(size_t)at + i] - shift;
+                round_all(task->rounding, tile.n, chunk);
+                point_loop(&point_exp, POINT_F32)(&tile);
+                round_all(task->rounding, tile.n, chunk);
+                for (size_t i = 0; i < tile.n; i++)
+                        lane[i % SUMS] += (double)chunk[i];
+        }
+        for (int i = 0; i < SUMS; i++)
+                sum += lane[i];
+        return sum;
+}
+
+// exp, sum, log and the shift back of a half row, rounded after each but the last, as PyTorch does.
+static void logsumexp_half(const void *context, Work *work, int64_t index, int64_t n, const void *row)
+{
+        const Reduction *task = context;
+        float *out = (float *)task->out + index;
+        max_f32(context, work, index, n, row);
+        const float shift = isinf(*out) ? 0 : *out;
+        const double sum = sum_half_exps(task, work, n, row, shift);
+        *out = rounded(task->rounding, log((double)rounded(task->rounding, sum))) + shift;
+}
+
 // As logsumexp_f32, with softmax's exponentials where it can: several at once.
 static void logsumexp_fast_f32(const void *context, Work *work, int64_t index, int64_t n, const void *row)
 {
         const Reduction *task = context;
+        if (task->rounding == DTYPE_F16 || task->rounding == DTYPE_BF16) {
+                logsumexp_half(context, work, index, n, row);
+                return;
+        }
         float max = NAN;
-        double sum = task->rounding == DTYPE_F16 || task->rounding == DTYPE_BF16
-                             ? 0
-                             : softmax_sum_row_f32(work, n, row, &max);
+        double sum = softmax_sum_row_f32(work, n, row, &max);
         if (isfinite(max))
                 ((float *)task->out)[index] = (float)(log(sum) + (double)max);
         else

@@ -77,7 +77,6 @@ static void exp_all_f64(double *numbers, int64_t n)
 
 #define SOFT(x)      x##_f64_plain
 #define SOFT_T       double
-#define SOFT_EXP     exp
 #define SOFT_EXP_ALL exp_all_f64
 #define SOFT_STEPS   16
 #define SOFT_IS_F32  0

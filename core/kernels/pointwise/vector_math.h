@@ -594,34 +594,34 @@ static inline bool vm_sin64_hard(double x)
 }
 #define vm_cos64_hard vm_sin64_hard
 
-// sin(x + quarter pi / 2), by Taylor's series around the nearest multiple of pi / 2, which is
-// subtracted in three pieces; the first two have 33 bits.
+// sin(x + quarter pi / 2), by Taylor's series around the nearest multiple of pi / 2. That is
+// subtracted in three pieces, of which the first two have 33 bits; what r cannot hold is in `rest`.
 static inline double vm_sin_shifted64(double x, int64_t quarter)
 {
         const double magic = 0x1.8p52, shifted = __builtin_fma(x, 0x1.45f306dc9c883p-1, magic),
                      n = shifted - magic;
-        double r = __builtin_fma(n, -0x1.921fb544p+0, x);
-        r = __builtin_fma(n, -0x1.0b4611a6p-34, r);
-        r = __builtin_fma(n, -0x1.3198a2e037073p-69, r);
-        const double z = r * r;
-        double sine = __builtin_fma(z, 1.0 / 355687428096000, -1.0 / 1307674368000);
-        sine = __builtin_fma(sine, z, 1.0 / 6227020800);
-        sine = __builtin_fma(sine, z, -1.0 / 39916800);
-        sine = __builtin_fma(sine, z, 1.0 / 362880);
-        sine = __builtin_fma(sine, z, -1.0 / 5040);
-        sine = __builtin_fma(sine, z, 1.0 / 120);
-        sine = __builtin_fma(sine, z, -1.0 / 6);
-        sine = __builtin_fma(sine, z * r, r);
-        sine = n == 0 ? (copysign)(sine, x) : sine;
-        double cosine = __builtin_fma(z, 1.0 / 20922789888000, -1.0 / 87178291200);
-        cosine = __builtin_fma(cosine, z, 1.0 / 479001600);
-        cosine = __builtin_fma(cosine, z, -1.0 / 3628800);
-        cosine = __builtin_fma(cosine, z, 1.0 / 40320);
-        cosine = __builtin_fma(cosine, z, -1.0 / 720);
-        cosine = __builtin_fma(cosine, z, 1.0 / 24);
-        cosine = __builtin_fma(z * z, cosine, __builtin_fma(z, -0.5, 1.0));
+        const double most = __builtin_fma(n, -0x1.921fb544p+0, x), less = n * 0x1.0b4611a6p-34,
+                     high = most - less;
+        const double low = __builtin_fma(n, -0x1.3198a2e037073p-69, (most - high) - less), r = high + low,
+                     rest = (high - r) + low, z = r * r, half = 0.5 * z;
+        double p = __builtin_fma(z, 1.0 / 355687428096000, -1.0 / 1307674368000);
+        p = __builtin_fma(p, z, 1.0 / 6227020800);
+        p = __builtin_fma(p, z, -1.0 / 39916800);
+        p = __builtin_fma(p, z, 1.0 / 362880);
+        p = __builtin_fma(p, z, -1.0 / 5040);
+        p = __builtin_fma(p, z, 1.0 / 120);
+        p = __builtin_fma(p, z, -1.0 / 6);
+        const double sine = r + __builtin_fma(p, z * r, __builtin_fma(rest, -half, rest));
+        double q = __builtin_fma(z, 1.0 / 20922789888000, -1.0 / 87178291200);
+        q = __builtin_fma(q, z, 1.0 / 479001600);
+        q = __builtin_fma(q, z, -1.0 / 3628800);
+        q = __builtin_fma(q, z, 1.0 / 40320);
+        q = __builtin_fma(q, z, -1.0 / 720);
+        q = __builtin_fma(q, z, 1.0 / 24);
+        const double near = 1 - half,
+                     cosine = near + (((1 - near) - half) + __builtin_fma(z * z, q, -r * rest));
         const int64_t quadrant = vm_bits64(shifted) + quarter;
-        const double chosen = (quadrant & 1) != 0 ? cosine : sine;
+        const double chosen = (quadrant & 1) != 0 ? cosine : n == 0 ? (copysign)(sine, x) : sine;
         return vm_double(vm_bits64(chosen) ^ (int64_t)((uint64_t)(quadrant & 2) << 62));
 }
 

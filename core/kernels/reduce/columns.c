@@ -12,13 +12,13 @@ enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, N_STRIPS = LEVELS + MAX
 #define COL_TYPE                f32
 #define COL_T                   float
 #define COL_ADDED               float
-#define COL_FLOAT
-#define COL_NAN(x) ((x) != (x))
+#define COL_FLOAT               int32_t // of as many bits
+#define COL_NAN(x)              ((x) != (x))
 #include "core/kernels/reduce/columns.inc"
-#define COL_TYPE  f64
-#define COL_T     double
-#define COL_ADDED double
-#define COL_FLOAT
+#define COL_TYPE   f64
+#define COL_T      double
+#define COL_ADDED  double
+#define COL_FLOAT  int64_t
 #define COL_NAN(x) ((x) != (x))
 #include "core/kernels/reduce/columns.inc"
 #define COL_TYPE   i64

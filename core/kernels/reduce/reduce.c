@@ -216,6 +216,7 @@ Status fail_no_scratch(void)
 // ---- rows ----
 #define RED(x)      x##_f32
 #define RED_T       float
+#define RED_BITS    uint32_t
 #define RED_DTYPE   DTYPE_F32
 #define RED_NAN(x)  ((x) != (x))
 #define RED_LOWEST  (-INFINITY)
@@ -224,20 +225,24 @@ Status fail_no_scratch(void)
 #include "core/kernels/reduce/reduce_float.inc"
 #undef RED
 #undef RED_T
+#undef RED_BITS
 #undef RED_DTYPE
 #define RED(x)    x##_f64
 #define RED_DTYPE DTYPE_F64
 #define RED_T     double
+#define RED_BITS  uint64_t
 #include "core/kernels/reduce/reduce_rows.inc"
 #include "core/kernels/reduce/reduce_float.inc"
 #undef RED
 #undef RED_T
+#undef RED_BITS
 #undef RED_DTYPE
 #undef RED_NAN
 #undef RED_LOWEST
 #undef RED_HIGHEST
 #define RED(x)      x##_i64
 #define RED_T       int64_t
+#define RED_BITS    uint64_t
 #define RED_DTYPE   DTYPE_I64
 #define RED_NAN(x)  false
 #define RED_LOWEST  INT64_MIN

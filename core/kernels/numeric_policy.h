@@ -18,6 +18,12 @@ typedef enum Precision {
 extern const char *const precision_names[PRECISION_COUNT]; // "f32", "bf16", "int8"
 Precision precision_named(const char *name);               // PRECISION_F32 for all other names
 
+// Widened to that where weights are packed, and rounded behind it (core/ops/product_half.c).
+static inline bool is_half_type(const TensorMeta *meta)
+{
+        return (DTYPES_HALFS >> meta->dtype & 1) != 0;
+}
+
 static inline bool is_packed_type(const TensorMeta *meta)
 {
         return meta->dtype == PACKED_DTYPE;

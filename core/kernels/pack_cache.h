@@ -17,13 +17,29 @@ typedef struct PackSource {
         Storage *storage; // its root is counted by the entry
         const void *data;
         const TensorMeta *meta; // NULL: the address says it all
+        bool widened;           // what is packed is a float32 copy of it
 } PackSource;
-// How a kernel's constant may be shared: `storage` holds it. `cache` NULL: not shared.
+// How a kernel's constant may be shared: `storage` holds it. `cache` NULL: not shared. The kernel may
+// be handed a float32 copy of it instead, which need not live longer than the call that packs it.
 typedef struct PackShare {
         PackCache *cache;
         Storage *storage;
         const RunContext *poll; // of the packing thread: can stop it; may be NULL
+        const float *copy;      // where the copy begins; NULL: there is none
+        const void *original;   // and where the constant itself does,
+        Dtype stored;           // of this dtype
 } PackShare;
+
+// The source of an entry made from the constant, or part of it, that the kernel sees at `data`.
+static inline PackSource pack_source(const PackShare *share, const void *data)
+{
+        if (share->copy == NULL)
+                return (PackSource){ .storage = share->storage, .data = data };
+        int64_t at = (const float *)data - share->copy;
+        return (PackSource){ .storage = share->storage,
+                             .data = (const char *)share->original + at * dtype_info[share->stored].bytes,
+                             .widened = true };
+}
 
 Status pack_cache_open(PackCache **out_cache);
 PackCache *pack_cache_close(PackCache *cache); // NULL-safe; entries still in use live on

@@ -5,6 +5,7 @@
 #include "core/kernels/product/matmul.h"
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
+#include "core/kernels/numeric_policy.h"
 #include "core/ops/matmul.h"
 #include "core/ops/pack.h"
 #include "core/ops/pointwise.h"
@@ -421,6 +422,11 @@ static Status add_rounded_bias(const OpRun *run, const TensorMeta *bias)
         return work.stops ? run_poll(run->ctx) : STATUS_OK;
 }
 
+bool linear_rounds_first(const TensorMeta *input, bool has_bias)
+{
+        return has_bias && input->rank > 2 && is_half_type(input) && !meta_is_contiguous(input);
+}
+
 Status linear_run(const OpRun *run)
 {
         Operand input = operand(run, 0), weight = operand(run, 1), bias;
@@ -432,10 +438,7 @@ Status linear_run(const OpRun *run)
         bool has_bias = run->in_meta[2] != NULL;
         if (has_bias)
                 bias = operand(run, 2);
-        // For inputs that are not contiguous PyTorch rounds the product before it adds the bias.
-        Dtype dtype = input.meta.dtype;
-        bool rounds = has_bias && run->in_meta[0]->rank > 2 && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) &&
-                      !meta_is_contiguous(run->in_meta[0]);
+        bool rounds = linear_rounds_first(run->in_meta[0], has_bias);
         TRY(multiply(run, &input, &weight, has_bias && !rounds ? &bias : NULL, 1, 1));
         return rounds ? add_rounded_bias(run, &bias.meta) : STATUS_OK;
 }

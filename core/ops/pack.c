@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packing for programs: constant weights of convolutions and products of matrices are reordered
 // once into the layout that their kernel wants, constant biases are copied in, and what is left at
-// run time is one call. float32 only; everything else keeps the portable kernels.
+// run time is one call. float32, and products of halves (product_half.c); everything else keeps the
+// portable kernels.
 #include "core/ops/pack.h"
 #include "core/kernels/numeric_policy.h"
 #include <string.h>
 #include "core/kernels/product/parts.h"
 #include "core/ops/arguments.h"
 #include "core/ops/product.h"
+#include "core/ops/product_half.h"
 
 static Status product_run(const OpRun *run)
 {
@@ -69,18 +71,10 @@ static const Tensor *matrix_constant_of(const OpCall *call, int index)
 Status conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         PackedProduct made;
+        if (is_half_type(arg_meta(call, SELF)))
+                return half_conv_pack(call, context, out_packed);
         TRY(conv_product_new(call, context, &(DirectClamp){ 0 }, &made));
         return take(&made, packed_run, out_packed);
-}
-
-static TensorMeta transposed(const TensorMeta *meta)
-{
-        TensorMeta out = *meta;
-        out.size[0] = meta->size[1];
-        out.size[1] = meta->size[0];
-        out.stride[0] = meta->stride[1];
-        out.stride[1] = meta->stride[0];
-        return out;
 }
 
 Status linear_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
@@ -98,9 +92,10 @@ Status linear_product_new(const OpCall *call, const PackContext *context, const 
             !is_packed_type(input) || meta_numel(input) == 0 ||
             !product_rows(&call->outs[0].meta, &matmul.out))
                 return STATUS_OK;
-        matmul.b = transposed(&weight->meta);
+        matmul.b = product_transposed(&weight->meta);
         matmul.b_data = tensor_data(weight);
-        matmul.share = (PackShare){ context->cache, weight->storage, context->poll };
+        matmul.share =
+                (PackShare){ .cache = context->cache, .storage = weight->storage, .poll = context->poll };
         matmul.bias_data = has_bias ? tensor_data(bias) : NULL;
         TRY(left_product_new(input, &matmul, context->precision, clamp, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
@@ -109,6 +104,8 @@ Status linear_product_new(const OpCall *call, const PackContext *context, const 
 
 Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
+        if (is_half_type(arg_meta(call, SELF)))
+                return half_linear_pack(call, context, out_packed);
         PackedProduct product;
         TRY(linear_product_new(call, context, &(DirectClamp){ 0 }, &product));
         return take(&product, packed_run, out_packed);
@@ -117,17 +114,21 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         const TensorMeta *a = arg_meta(call, ADDMM_MAT1), *b = arg_meta(call, ADDMM_MAT2);
+        if (is_half_type(a))
+                return half_addmm_pack(call, context, out_packed);
         const Tensor *bias = product_constant(call, SELF), *weight = matrix_constant_of(call, ADDMM_MAT2);
         if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] ||
             call->inplace || !value_is_one(arg_number(call, ADDMM_BETA)) ||
             !value_is_one(arg_number(call, ADDMM_ALPHA)) || !is_packed_type(a))
                 return STATUS_OK;
-        DnnlMatmul matmul = { .b = *b,
-                              .out = call->outs[0].meta,
-                              .b_data = tensor_data(weight),
-                              .share = { context->cache, weight->storage, context->poll },
-                              .bias_data = tensor_data(bias),
-                              .n_threads = context->n_threads };
+        DnnlMatmul matmul = {
+                .b = *b,
+                .out = call->outs[0].meta,
+                .b_data = tensor_data(weight),
+                .share = { .cache = context->cache, .storage = weight->storage, .poll = context->poll },
+                .bias_data = tensor_data(bias),
+                .n_threads = context->n_threads
+        };
         PackedProduct product;
         TRY(left_product_new(a, &matmul, context->precision, &(DirectClamp){ 0 }, &product));
         product.baked = 1u << 0 | 1u << 2;
@@ -152,6 +153,8 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
 {
         const TensorMeta *a = arg_meta(call, SELF), *b = arg_meta(call, MM_OTHER);
         const Tensor *weight = NULL;
+        if (is_half_type(a))
+                return half_mm_pack(call, context, out_packed);
         if (!product_takes(a) || !product_takes(b) || a->rank != b->rank || a->rank < 2 ||
             call->outs[0].meta.rank != a->rank)
                 return STATUS_OK;
@@ -164,8 +167,9 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
                               .b = *b,
                               .out = call->outs[0].meta,
                               .b_data = weight == NULL ? NULL : tensor_data(weight),
-                              .share = { context->cache, weight == NULL ? NULL : weight->storage,
-                                         context->poll },
+                              .share = { .cache = context->cache,
+                                         .storage = weight == NULL ? NULL : weight->storage,
+                                         .poll = context->poll },
                               .n_threads = context->n_threads };
         if (weight == NULL)
                 return take_parts(&matmul, out_packed);

@@ -524,7 +524,8 @@ static Status make_covering(const DnnlConv *conv, Precision precision, const Dir
                         return fail_memory();
                 TRY(turn_weight(conv, taps, turned));
                 matmul.b_data = turned;
-                matmul.share.storage = NULL; // these bytes are this program's alone
+                matmul.share =
+                        (PackShare){ .poll = conv->share.poll }; // these bytes are this program's alone
         }
         return matmul_product_new(&matmul, precision, clamp, out_product);
 }
@@ -617,41 +618,57 @@ static bool padding_matters(const DnnlConv *conv)
         return padded && !floats_are_finite(conv->weight_data, &conv->weight);
 }
 
+Status conv_product_of(const DnnlConv *conv, bool adds, const PackContext *context, const DirectClamp *clamp,
+                       PackedProduct *out_product)
+{
+        *out_product = (PackedProduct){ 0 };
+        if (padding_matters(conv))
+                return STATUS_OK;
+        if (covers_input(conv))
+                TRY(make_covering(conv, context->precision, clamp, out_product));
+        if (out_product->kind == NULL)
+                TRY(make_turned(conv, context->precision, out_product));
+        if (out_product->kind == NULL)
+                TRY(make_narrow(conv, context->precision, clamp, out_product));
+        if (out_product->kind == NULL)
+                TRY(choose(conv, clamp, adds, context, out_product));
+        return STATUS_OK;
+}
+
+DnnlConv conv_task(const OpCall *call, const ConvArgs *args, const Tensor *weight, const PackContext *context)
+{
+        DnnlConv conv = {
+                .input = conv_batched(arg_meta(call, SELF), args->spatial),
+                .weight = weight->meta,
+                .out = conv_batched(&call->outs[0].meta, args->spatial),
+                .weight_data = tensor_data(weight),
+                .share = { .cache = context->cache, .storage = weight->storage, .poll = context->poll },
+                .groups = args->groups,
+                .n_threads = context->n_threads
+        };
+        for (int i = 0; i < args->spatial; i++) {
+                conv.stride[i] = args->stride[i];
+                conv.padding[i] = args->padding[i];
+                conv.dilation[i] = args->dilation[i];
+        }
+        return conv;
+}
+
 Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
                         PackedProduct *out_product)
 {
         ConvArgs args;
         *out_product = (PackedProduct){ 0 };
-        const TensorMeta *input = arg_meta(call, SELF);
         const Tensor *weight = product_constant(call, CONV_WEIGHT), *bias = product_constant(call, CONV_BIAS);
         bool has_bias = arg_meta(call, CONV_BIAS) != NULL;
         TRY(conv_args(call, &args));
-        if (args.transposed || weight == NULL || (has_bias && bias == NULL) || !product_takes(input))
+        if (args.transposed || weight == NULL || (has_bias && bias == NULL) ||
+            !product_takes(arg_meta(call, SELF)))
                 return STATUS_OK;
-        DnnlConv conv = { .input = conv_batched(input, args.spatial),
-                          .weight = weight->meta,
-                          .out = conv_batched(&call->outs[0].meta, args.spatial),
-                          .weight_data = tensor_data(weight),
-                          .share = { context->cache, weight->storage, context->poll },
-                          .bias_data = has_bias ? tensor_data(bias) : NULL,
-                          .groups = args.groups,
-                          .n_threads = context->n_threads };
-        for (int i = 0; i < args.spatial; i++) {
-                conv.stride[i] = args.stride[i];
-                conv.padding[i] = args.padding[i];
-                conv.dilation[i] = args.dilation[i];
-        }
-        if (padding_matters(&conv))
-                return STATUS_OK;
+        DnnlConv conv = conv_task(call, &args, weight, context);
+        conv.bias_data = has_bias ? tensor_data(bias) : NULL;
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
-        if (covers_input(&conv))
-                TRY(make_covering(&conv, context->precision, clamp, out_product));
-        if (out_product->kind == NULL)
-                TRY(make_turned(&conv, context->precision, out_product));
-        if (out_product->kind == NULL)
-                TRY(make_narrow(&conv, context->precision, clamp, out_product));
-        if (out_product->kind == NULL)
-                TRY(choose(&conv, clamp, adds, context, out_product));
+        TRY(conv_product_of(&conv, adds, context, clamp, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;
 }

@@ -12,6 +12,23 @@ const Tensor *product_constant(const OpCall *call, int index);
 bool product_takes(const TensorMeta *meta);
 // [.., K] as [M, K]; false when its rows are not equally spaced.
 bool product_rows(const TensorMeta *meta, TensorMeta *out);
+// A matrix with its dimensions swapped.
+static inline TensorMeta product_transposed(const TensorMeta *meta)
+{
+        TensorMeta out = *meta;
+        out.size[0] = meta->size[1];
+        out.size[1] = meta->size[0];
+        out.stride[0] = meta->stride[1];
+        out.stride[1] = meta->stride[0];
+        return out;
+}
+// The convolution of the call with this constant weight, without a bias, and the way that is chosen
+// for it. kind NULL: none. `adds`: a residual follows. `clamp`: as for conv_product_new. `baked` is
+// left to the caller.
+DnnlConv conv_task(const OpCall *call, const ConvArgs *args, const Tensor *weight,
+                   const PackContext *context);
+Status conv_product_of(const DnnlConv *conv, bool adds, const PackContext *context, const DirectClamp *clamp,
+                       PackedProduct *out_product);
 // The fastest way of that precision whose rows have the same bits in every batch. kind NULL: none.
 // `clamp`: as for conv_product_new. `baked` is left to the caller.
 Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const DirectClamp *clamp,

@@ -257,7 +257,8 @@ static Status conv_levels_pack(const OpCall *call, const PackContext *context, P
         images.of.weights = tensor_data(weight);
         images.of.column_scale = tensor_data(scales);
         images.of.bias = has_bias ? tensor_data(bias) : NULL;
-        images.of.share = (PackShare){ context->cache, weight->storage, context->poll };
+        images.of.share =
+                (PackShare){ .cache = context->cache, .storage = weight->storage, .poll = context->poll };
         images.of.n_threads = context->n_threads;
         TRY(images.args.groups == 1 ? pack_conv(&images.of, out_packed)
                                     : pack_depthwise(&images.of, out_packed));

@@ -235,18 +235,20 @@ static Status levels_pack(const OpCall *call, const PackContext *context, Packed
             (has_bias && arg_data(call, LEVELS_BIAS, &bias) != STATUS_OK) ||
             !product_rows(arg_meta(call, SELF), &rows))
                 return STATUS_OK;
-        LevelsProduct product = { .n_rows = rows.size[0],
-                                  .n_k = rows.size[1],
-                                  .n_columns = weight->meta.size[0],
-                                  .is_signed = rows.dtype == DTYPE_I8,
-                                  .in_step = rows.stride[0],
-                                  .out_step = weight->meta.size[0],
-                                  .weights = tensor_data(weight),
-                                  .weight_step = { weight->meta.stride[1], weight->meta.stride[0] },
-                                  .column_scale = tensor_data(scales),
-                                  .bias = has_bias ? tensor_data(bias) : NULL,
-                                  .share = { context->cache, weight->storage, context->poll },
-                                  .n_threads = context->n_threads };
+        LevelsProduct product = {
+                .n_rows = rows.size[0],
+                .n_k = rows.size[1],
+                .n_columns = weight->meta.size[0],
+                .is_signed = rows.dtype == DTYPE_I8,
+                .in_step = rows.stride[0],
+                .out_step = weight->meta.size[0],
+                .weights = tensor_data(weight),
+                .weight_step = { weight->meta.stride[1], weight->meta.stride[0] },
+                .column_scale = tensor_data(scales),
+                .bias = has_bias ? tensor_data(bias) : NULL,
+                .share = { .cache = context->cache, .storage = weight->storage, .poll = context->poll },
+                .n_threads = context->n_threads
+        };
         TRY(levels_read_out(call, LEVELS_LOW, &product.out));
         TRY(levels_matmul_new(&product, &matmul));
         if (matmul != NULL)

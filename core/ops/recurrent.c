@@ -94,11 +94,13 @@ static Status steps_pack(const OpCall *call, const PackContext *context, Packed 
             !meta_is_contiguous(&weight->meta) || meta_numel(&weight->meta) == 0 ||
             dtype_compute(weight->meta.dtype) != weight->meta.dtype)
                 return STATUS_OK;
-        const RecurrentWeight task = { .dtype = weight->meta.dtype,
-                                       .n = weight->meta.size[0],
-                                       .k = weight->meta.size[1],
-                                       .data = tensor_data(weight),
-                                       .share = { context->cache, weight->storage, context->poll } };
+        const RecurrentWeight task = {
+                .dtype = weight->meta.dtype,
+                .n = weight->meta.size[0],
+                .k = weight->meta.size[1],
+                .data = tensor_data(weight),
+                .share = { .cache = context->cache, .storage = weight->storage, .poll = context->poll }
+        };
         TRY(recurrent_pack(&task, &panels));
         *out_packed = (Packed){ .run = packed_steps_run,
                                 .impl = panels,

@@ -45,7 +45,8 @@ static bool is_image_conv(const RecordedCall *call)
             weight->kind != VALUE_TENSOR)
                 return false;
         const Tensor *constant = weight->tensor;
-        return input->tensor->meta.rank == 4 && (levels || is_packed_type(&input->tensor->meta)) &&
+        const TensorMeta *meta = &input->tensor->meta;
+        return meta->rank == 4 && (levels || is_packed_type(meta) || is_half_type(meta)) &&
                constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
                conv_args(&call->call, &args) == STATUS_OK && !args.transposed && args.batched;
 }

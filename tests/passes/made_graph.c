@@ -39,17 +39,23 @@ static Storage *storage_of(const void *bytes, size_t n)
         return storage;
 }
 
-static void add_number(Text *data, const char *name, float value)
+static Dtype dtype_of(const char *name)
 {
-        int8_t level = (int8_t)(value * 127);
-        if (strncmp(name, "levels", 6) == 0)
-                text_add_n(data, (const char *)&level, 1);
-        else
-                text_add_n(data, (const char *)&value, 4);
+        return strncmp(name, "levels", 6) == 0 ? DTYPE_I8
+               : strncmp(name, "bf16", 4) == 0 ? DTYPE_BF16
+               : strncmp(name, "f16", 3) == 0  ? DTYPE_F16
+                                               : DTYPE_F32;
 }
 
-// Names that end in "var" are positive, those that begin with "levels" int8; those that begin with
-// "inf" have one infinite number.
+static void add_number(Text *data, Dtype dtype, float value)
+{
+        int64_t element;
+        element_from_f64(dtype, &element, dtype == DTYPE_I8 ? (double)(int8_t)(value * 127) : (double)value);
+        text_add_n(data, (const char *)&element, (size_t)dtype_info[dtype].bytes);
+}
+
+// Names that end in "var" are positive, those that begin with "levels" int8, with "bf16" or "f16"
+// of that dtype; those that begin with "inf" have one infinite number.
 static Storage *make_weights(const char *const *states)
 {
         Text header = { 0 }, data = { 0 };
@@ -59,22 +65,25 @@ static Storage *make_weights(const char *const *states)
                 char name[64];
                 sscanf(*states, "%63[^:]", name);
                 int rank = read_sizes(strchr(*states, ':') + 1, size);
-                bool levels = strncmp(name, "levels", 6) == 0;
+                const Dtype dtype = dtype_of(name);
                 text_addf(&header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[", header.n > 1 ? "," : "", name,
-                          levels ? "I8" : "F32");
+                          dtype == DTYPE_I8     ? "I8"
+                          : dtype == DTYPE_BF16 ? "BF16"
+                          : dtype == DTYPE_F16  ? "F16"
+                                                : "F32");
                 for (int d = 0; d < rank; d++) {
                         n *= size[d];
                         text_addf(&header, "%s%ld", d > 0 ? "," : "", (long)size[d]);
                 }
                 text_addf(&header, "],\"data_offsets\":[%zu,%zu]}", data.n,
-                          data.n + (size_t)n * (levels ? 1 : 4));
+                          data.n + (size_t)n * (size_t)dtype_info[dtype].bytes);
                 for (int64_t i = 0; i < n; i++) {
                         float value = strstr(name, "var") != NULL ? 1.2f + noise_next()
-                                      : levels                    ? noise_next()
+                                      : dtype == DTYPE_I8         ? noise_next()
                                                                   : noise_next() * 0.3f;
                         if (i == 1 && strncmp(name, "inf", 3) == 0)
                                 value = -INFINITY;
-                        add_number(&data, name, value);
+                        add_number(&data, dtype, value);
                 }
         }
         text_add(&header, "}");

@@ -14,7 +14,8 @@ typedef struct Made {
 void made_start(void);
 // A graph whose inputs are %x0, %x1 … and whose states are named as in `states`. Both lists end
 // with NULL. States whose name holds "var" are positive, those whose name begins with "levels" are
-// int8, those whose name begins with "inf" have one infinite number. The caller ends it with
+// int8, with "bf16" or "f16" of that dtype, those whose name begins with "inf" have one infinite
+// number. The caller ends it with
 // made_deinit.
 Made made_graph(const char *const *inputs, const char *const *states, const char *nodes);
 void made_deinit(Made *made);

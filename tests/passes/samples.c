@@ -120,7 +120,8 @@ typedef struct Case {
 
 #define CONV(weight, ...)                                                                                    \
         CALL("c", "conv2d.default", "\"%x0\", \"%" weight "\", null, " __VA_ARGS__) OUTPUT("\"%c\"")
-#define ONE(target, ...) CALL("c", target, "\"%x0\"" __VA_OPT__(", ") __VA_ARGS__) OUTPUT("\"%c\"")
+#define HALF(name, from, dtype) CALL(name, "to.dtype", "\"%" from "\", {\"$dtype\": \"" dtype "\"}")
+#define ONE(target, ...)        CALL("c", target, "\"%x0\"" __VA_OPT__(", ") __VA_ARGS__) OUTPUT("\"%c\"")
 
 static const Case cases[] = {
         { "winograd", "1,32,20,28", CONV("w", "[1, 1], [1, 1]"), { "w:32,32,3,3" }, false },
@@ -213,6 +214,32 @@ static const Case cases[] = {
           "1,17,96",
           CALL("l", "linear.default", "\"%x0\", \"%w\", \"%b\"") OUTPUT("\"%l\""),
           { "w:200,96", "b:200" },
+          false },
+        { "bfloat16 tokens to linear",
+          "1,17,96",
+          HALF("h", "x0", "bfloat16") CALL("l", "linear.default", "\"%h\", \"%bf16_w\", \"%bf16_b\"")
+                  CALL("g", "gelu.default", "\"%l\"") HALF("f", "g", "float32") OUTPUT("\"%f\""),
+          { "bf16_w:200,96", "bf16_b:200" },
+          false },
+        { "a row of float16 by a matrix",
+          "1,300",
+          HALF("h", "x0", "float16") CALL("l", "addmm.default", "\"%f16_b\", \"%h\", \"%f16_w\"")
+                  HALF("f", "l", "float32") OUTPUT("\"%f\""),
+          { "f16_w:300,75", "f16_b:75" },
+          false },
+        { "bfloat16 convolutions, Winograd's and of one tap",
+          "1,32,20,28",
+          HALF("h", "x0", "bfloat16")
+                  CALL("c", "conv2d.default", "\"%h\", \"%bf16_w\", \"%bf16_b\", [1, 1], [1, 1]")
+                          CALL("d", "conv2d.default", "\"%c\", \"%bf16_v\"") HALF("f", "d", "float32")
+                                  OUTPUT("\"%f\""),
+          { "bf16_w:32,32,3,3", "bf16_b:32", "bf16_v:48,32,1,1" },
+          false },
+        { "a float16 convolution of a line",
+          "1,3,50",
+          HALF("h", "x0", "float16") CALL("c", "conv1d.default", "\"%h\", \"%f16_w\", null, [1], [1]")
+                  HALF("f", "c", "float32") OUTPUT("\"%f\""),
+          { "f16_w:16,3,3" },
           false },
         { "product of the batch",
           "1,33,47",

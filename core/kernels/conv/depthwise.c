@@ -146,7 +146,7 @@ static Status pack(const DnnlConv *conv, Depthwise *depthwise)
                 return fail_memory();
         snprintf(format, sizeof(format), "depthwise%s %ldx%ld", depthwise->row == NULL ? "" : " rows",
                  (long)n_taps, (long)channels);
-        PackSource source = { .storage = conv->share.storage, .data = conv->weight_data };
+        PackSource source = pack_source(&conv->share, conv->weight_data);
         WeightsMaker maker = {
                 .conv = conv, .width = depthwise->width, .n_taps = n_taps, .rows = depthwise->row != NULL
         };

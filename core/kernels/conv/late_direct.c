@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include "core/tensor/convert.h"
 
 struct LateDirect {
         DnnlConv conv;
@@ -40,7 +41,8 @@ Status late_direct_new(const DnnlConv *conv, const DirectClamp *clamp, LateDirec
                 atomic_init(&late->packed, true);
         } else {
                 TRY(storage_without_bytes(conv->share.storage, &late->weight));
-                late->weight_at = (const uint8_t *)conv->weight_data - conv->share.storage->data;
+                const void *stored = pack_source(&conv->share, conv->weight_data).data;
+                late->weight_at = (const uint8_t *)stored - conv->share.storage->data;
         }
         *out_late = take_ptr(late);
         return STATUS_OK;
@@ -50,11 +52,22 @@ Status late_direct_new(const DnnlConv *conv, const DirectClamp *clamp, LateDirec
 static Status pack(LateDirect *late, const RunContext *ctx)
 {
         _cleanup_(storage_unrefp) Storage *bytes = NULL;
+        _cleanup_(freep) float *widened = NULL;
         DnnlConv conv = late->conv;
         TRY(storage_with_bytes(late->weight, &bytes));
         conv.weight_data = bytes->data + late->weight_at;
         conv.share.storage = bytes;
         conv.share.poll = ctx;
+        if (conv.share.copy != NULL) {
+                const size_t n = (size_t)meta_numel(&conv.weight);
+                widened = new_array(n, sizeof(float));
+                if (widened == NULL)
+                        return fail_memory();
+                tile_loader(TILE_F32, conv.share.stored)(conv.weight_data,
+                                                         dtype_info[conv.share.stored].bytes, n, widened);
+                conv.share.original = conv.weight_data;
+                conv.share.copy = conv.weight_data = widened;
+        }
         TRY(direct_conv_pack(late->direct, &conv));
         atomic_store(&late->packed, true);
         return STATUS_OK;

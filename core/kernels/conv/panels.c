@@ -61,7 +61,7 @@ Status panels_fill(Panels *panels, const DirectSource *from, const char *format,
         char name[160];
         snprintf(name, sizeof(name), "panels %s %ldx%ld %s", isa_name(panels->isa->isa), (long)panels->n_k,
                  (long)panels->n_columns, format);
-        PackSource source = { .storage = from->share.storage, .data = from->data };
+        PackSource source = pack_source(&from->share, from->data);
         fill.panels = panels;
         fill.poll = from->share.poll;
         TRY(pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, name, &source, 1,

@@ -277,7 +277,7 @@ static Status pack_constant(const Reorder *what, const PackShare *share, Storage
         TRY(layout_hash(&sha, what->to));
         HashHex hex = sha256_finish(&sha);
         snprintf(format, sizeof(format), "dnnl %s", hex.hex);
-        PackSource source = { .storage = share->storage, .data = what->data };
+        PackSource source = pack_source(share, what->data);
         return pack_cache_get(share->storage == NULL ? NULL : share->cache, format, &source, 1,
                               (PackMaker){ reorder, (Reorder *)(uintptr_t)what, share->poll }, out_packed);
 }

@@ -134,7 +134,7 @@ static Status pack(const DnnlMatmul *from, NarrowMatmul *matmul)
                 memcpy(matmul->bias, from->bias_data, (size_t)matmul->n_columns * sizeof(float));
         snprintf(format, sizeof(format), "%s %ldx%ld by %ld,%ld", matmul->name, (long)matmul->n_k,
                  (long)matmul->n_columns, (long)factor.row, (long)factor.column);
-        PackSource source = { .storage = from->share.storage, .data = from->b_data };
+        PackSource source = pack_source(&from->share, from->b_data);
         return pack_cache_get(from->share.storage == NULL ? NULL : from->share.cache, format, &source, 1,
                               (PackMaker){ make_panels, &factor, factor.poll }, &matmul->storage);
 }

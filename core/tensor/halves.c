@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// halves.c: the loops of half.h for AVX2 and AVX-512. float16 is read and rounded by the instructions
-// for it. NaNs keep the bits that half.h gives them, which are not those of the instructions.
+// halves.c: the loops of half.h for AVX2 and AVX-512. float16 is read and rounded by the
+// instructions for it. NaNs keep the bits that half.h gives them, which are not those of the
+// instructions.
 #include "core/tensor/halves.h"
 #include "core/base/isa.h"
 #include "core/tensor/half.h"

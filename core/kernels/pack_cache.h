@@ -19,8 +19,9 @@ typedef struct PackSource {
         const TensorMeta *meta; // NULL: the address says it all
         bool widened;           // what is packed is a float32 copy of it
 } PackSource;
-// How a kernel's constant may be shared: `storage` holds it. `cache` NULL: not shared. The kernel may
-// be handed a float32 copy of it instead, which need not live longer than the call that packs it.
+// How a kernel's constant may be shared: `storage` holds it. `cache` NULL: not shared. The kernel
+// may be handed a float32 copy of it instead, which need not live longer than the call that packs
+// it.
 typedef struct PackShare {
         PackCache *cache;
         Storage *storage;

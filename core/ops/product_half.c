@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // product_half.c: products and convolutions of float16 or bfloat16 with constant weights, for
 // programs. What they read is widened to float32, multiplied as float32 is, and the results are
-// rounded once, as the operators' own kernels do it. Widened bfloat16 has the values of bfloat16: factors keep their size
-// where they are packed, and CPUs that multiply bfloat16 lose nothing.
+// rounded once, as the operators' own kernels do it. Widened bfloat16 has the values of bfloat16:
+// factors keep their size where they are packed, and CPUs that multiply bfloat16 lose nothing.
 #include "core/ops/product_half.h"
 
 #include <string.h>

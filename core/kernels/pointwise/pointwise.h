@@ -2,8 +2,8 @@
 // Pointwise kernels. A row (pointwise_*.def) has a formula per compute class; the engine in
 // pointwise.c walks broadcast, strided operands in tiles and converts between storage dtypes and
 // the class, so that no row knows about either. f16 and bf16 are computed as f32 and rounded when
-// stored; integers are computed in 8, 32 or 64 bits and wrap when stored. Complex classes have rows of
-// their own (pointwise_complex.def).
+// stored; integers are computed in 8, 32 or 64 bits and wrap when stored. Complex classes have rows
+// of their own (pointwise_complex.def).
 #pragma once
 #include <stdatomic.h>
 #include "core/kernels/isa.h"
@@ -122,8 +122,8 @@ typedef struct PointCall {
 PointClass point_class(Dtype common);
 // What tiles of the class's operands hold; masks are TILE_MASK in every class.
 TileClass point_tile_class(PointClass class);
-// Whether a tile of the class of `common` may hold values that `common` lacks, when its elements are
-// converted from `from`.
+// Whether a tile of the class of `common` may hold values that `common` lacks, when its elements
+// are converted from `from`.
 bool point_must_round(Dtype from, Dtype common);
 // The dtype of a row's results when it computes in `common`.
 Dtype point_out_dtype(const PointKernel *kernel, Dtype common);

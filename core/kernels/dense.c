@@ -103,6 +103,23 @@ Status dense_init(Dense *dense, const RunContext *ctx, const void *data, const T
         return copy_region(ctx, &from, &to);
 }
 
+Status dense_init_as_it_lies(Dense *dense, const RunContext *ctx, const void *data, TensorMeta *meta,
+                             Dtype as)
+{
+        TensorMeta given = *meta, line;
+        meta->dtype = as;
+        if (given.dtype == as) {
+                *dense = (Dense){ .data = data };
+                return STATUS_OK;
+        }
+        if (!meta_is_non_overlapping_and_dense(&given)) {
+                meta_set_contiguous(meta);
+                return dense_init(dense, ctx, data, &given, as);
+        }
+        meta_init(&line, given.dtype, 1, (int64_t[]){ meta_numel(&given) });
+        return dense_init(dense, ctx, data, &line, as);
+}
+
 void dense_deinit(Dense *dense)
 {
         scratch_deinit(&dense->scratch);

@@ -32,6 +32,10 @@ typedef struct Dense {
 } Dense;
 // `meta` may be permuted by the caller: elements come in the order of its dimensions.
 Status dense_init(Dense *dense, const RunContext *ctx, const void *data, const TensorMeta *meta, Dtype as);
+// The elements as `as` in the order of memory where they lie there without gaps, otherwise
+// row-major; *meta says how they lie in `data` then.
+Status dense_init_as_it_lies(Dense *dense, const RunContext *ctx, const void *data, TensorMeta *meta,
+                             Dtype as);
 void dense_deinit(Dense *dense);
 
 // An output to be written as contiguous row-major elements of dtype `as`; dense_out_store moves

@@ -256,13 +256,8 @@ typedef struct SdpaInput {
 static Status input_init(SdpaInput *input, const OpRun *run, uint32_t in, Dtype as)
 {
         input->meta = *run->in_meta[in];
-        input->data = run->in[in];
-        if (input->meta.dtype == as)
-                return STATUS_OK;
-        TRY(dense_init(&input->dense, run->ctx, run->in[in], run->in_meta[in], as));
+        TRY(dense_init_as_it_lies(&input->dense, run->ctx, run->in[in], &input->meta, as));
         input->data = input->dense.data;
-        input->meta.dtype = as;
-        meta_set_contiguous(&input->meta);
         return STATUS_OK;
 }
 
@@ -304,7 +299,8 @@ static Status attend(const OpRun *run, const SdpaArgs *args, const SdpaInput *in
                                 .scale = args->scale,
                                 .bf16 = args->bf16 };
         attention.weights = DTYPE_NONE;
-        if (run->out_meta[0]->dtype != attention.dtype && is_blocked(run->call, args))
+        // the kernel of bfloat16 rounds them to that
+        if (!args->bf16 && run->out_meta[0]->dtype != attention.dtype && is_blocked(run->call, args))
                 attention.weights = run->out_meta[0]->dtype;
         memcpy(attention.batch_size, result.size, (size_t)attention.batch_rank * sizeof(int64_t));
         attention.q = place(args, inputs[0].data, inputs[0].meta, false, result.size);
@@ -365,9 +361,8 @@ static Status sdpa_run_bf16(const OpRun *run)
         return run_sdpa(run, true);
 }
 
-// Products in bfloat16 where less precision was asked for, in the same kernel.
-static void pack_bf16(const SdpaArgs *args, Dtype dtype, const PackContext *context,
-                      Status (*run)(const OpRun *run), Packed *out_packed)
+// Products in bfloat16, in the same kernel.
+static void pack_bf16(const SdpaArgs *args, Dtype dtype, Status (*run)(const OpRun *run), Packed *out_packed)
 {
         Attention attention = { .dtype = dtype,
                                 .weights = DTYPE_NONE,
@@ -375,8 +370,7 @@ static void pack_bf16(const SdpaArgs *args, Dtype dtype, const PackContext *cont
                                 .e = args->depth,
                                 .ev = args->out_size[args->rank - 1] };
         const char *name = attention_bf16_name();
-        if (context->precision != PRECISION_F32 && name != NULL && args->depth > 0 &&
-            attention_is_blocked(&attention))
+        if (name != NULL && args->depth > 0 && attention_is_blocked(&attention))
                 *out_packed = (Packed){ .run = run, .kernel = name };
 }
 
@@ -384,7 +378,10 @@ static Status sdpa_pack(const OpCall *call, const PackContext *context, Packed *
 {
         SdpaArgs args;
         TRY(sdpa_args(call, &args));
-        pack_bf16(&args, arg_meta(call, ATTENTION_QUERY)->dtype, context, sdpa_run_bf16, out_packed);
+        // where less precision was asked for, and where PyTorch's kernel does so, too
+        const Dtype dtype = arg_meta(call, ATTENTION_QUERY)->dtype;
+        if (dtype == DTYPE_BF16 ? is_blocked(call, &args) : context->precision != PRECISION_F32)
+                pack_bf16(&args, dtype == DTYPE_BF16 ? DTYPE_F32 : dtype, sdpa_run_bf16, out_packed);
         return STATUS_OK;
 }
 
@@ -461,7 +458,8 @@ static Status fused_pack(const OpCall *call, const PackContext *context, Packed 
 {
         SdpaArgs args;
         TRY(fused_args(call, &args));
-        pack_bf16(&args, PACKED_DTYPE, context, fused_run_bf16, out_packed);
+        if (context->precision != PRECISION_F32)
+                pack_bf16(&args, PACKED_DTYPE, fused_run_bf16, out_packed);
         return STATUS_OK;
 }
 

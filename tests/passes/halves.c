@@ -71,6 +71,11 @@ static const Case cases[] = {
                                      CALL("c", "add.Tensor", "\"%a\", \"%b\"")),
           { "bf16_w:24,24,3,3" },
           "conv2d" },
+        { "attention",
+          "2,3,70,48",
+          BF(CALL("c", "scaled_dot_product_attention.default", "\"%h\", \"%h\", \"%h\"")),
+          { NULL },
+          NULL },
         { "an infinite weight",
           "9,96",
           BF(CALL("i", "log.default", "\"%bf16_b\"") CALL("r", "sub.Tensor", "\"%bf16_b\", \"%bf16_b\"")

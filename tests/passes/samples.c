@@ -235,6 +235,13 @@ static const Case cases[] = {
                                   OUTPUT("\"%f\""),
           { "bf16_w:32,32,3,3", "bf16_b:32", "bf16_v:48,32,1,1" },
           false },
+        { "bfloat16 attention",
+          "1,2,70,32",
+          HALF("h", "x0", "bfloat16")
+                  CALL("c", "scaled_dot_product_attention.default", "\"%h\", \"%h\", \"%h\"")
+                          HALF("f", "c", "float32") OUTPUT("\"%f\""),
+          { NULL },
+          false },
         { "a float16 convolution of a line",
           "1,3,50",
           HALF("h", "x0", "float16") CALL("c", "conv1d.default", "\"%h\", \"%f16_w\", null, [1], [1]")

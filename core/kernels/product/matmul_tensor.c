@@ -16,13 +16,8 @@ static Status read_init(Read *read, const RunContext *ctx, const Operand *operan
         if (operand == NULL)
                 return STATUS_OK;
         TensorMeta meta = operand->meta;
-        const void *data = operand->data;
-        if (meta.dtype != as) {
-                TRY(dense_init(&read->dense, ctx, operand->data, &operand->meta, as));
-                data = read->dense.data;
-                meta_set_contiguous(&meta);
-        }
-        read->matrix.data = (void *)(uintptr_t)data;
+        TRY(dense_init_as_it_lies(&read->dense, ctx, operand->data, &meta, as));
+        read->matrix.data = (void *)(uintptr_t)read->dense.data;
         memcpy(read->size, meta.size, sizeof(read->size));
         memcpy(read->stride, meta.stride, sizeof(read->stride));
         return STATUS_OK;

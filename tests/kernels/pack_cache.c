@@ -42,7 +42,7 @@ TestSuite(pack_cache, .init = start, .fini = stop);
 
 static Storage *get(const char *format, const void *data, const TensorMeta *meta, Maker *maker)
 {
-        PackSource source = { place, data, meta };
+        PackSource source = { .storage = place, .data = data, .meta = meta };
         Storage *storage = NULL;
         Status status = pack_cache_get(cache, format, &source, 1, (PackMaker){ make, maker, NULL }, &storage);
         cr_assert_eq(status == STATUS_OK, storage != NULL);
@@ -86,6 +86,28 @@ Test(pack_cache, another_layout_view_or_place_is_packed_for_itself)
                 storage_unref(all[i]);
 }
 
+// Copies come and go; what they were made from says what they are.
+Test(pack_cache, a_widened_copy_is_known_by_its_constant)
+{
+        const float copies[2][3] = { { 1, 2, 3 }, { 1, 2, 3 } };
+        const uint16_t *halves = (const uint16_t *)(const void *)weight;
+        PackShare share = {
+                .cache = cache, .storage = place, .copy = copies[0], .original = halves, .stored = DTYPE_BF16
+        };
+        PackSource whole = pack_source(&share, copies[0]), part = pack_source(&share, copies[0] + 2);
+        cr_assert(whole.data == halves && part.data == halves + 2);
+        HashHex key = pack_cache_key("tiles", &whole, 1), other = pack_cache_key("tiles", &part, 1);
+        cr_assert_str_neq(key.hex, other.hex);
+        share.copy = copies[1];
+        whole = pack_source(&share, copies[1]);
+        other = pack_cache_key("tiles", &whole, 1);
+        cr_assert_str_eq(key.hex, other.hex);
+        share.copy = NULL;
+        whole = pack_source(&share, halves);
+        other = pack_cache_key("tiles", &whole, 1);
+        cr_assert_str_neq(key.hex, other.hex, "the constant itself is not the copy");
+}
+
 Test(pack_cache, failures_are_the_makers_and_are_not_kept)
 {
         Maker maker = { .n_bytes = 10, .fails = true };
@@ -104,7 +126,7 @@ Test(pack_cache, packed_bytes_outlive_the_cache_and_none_is_needed)
         PackCache *other = NULL;
         Storage *storage = NULL;
         TensorMeta meta = matrix(2, 3);
-        PackSource source = { place, weight, &meta };
+        PackSource source = { .storage = place, .data = weight, .meta = &meta };
         cr_assert_eq(pack_cache_open(&other), STATUS_OK);
         cr_assert_eq(pack_cache_get(other, "tiles", &source, 1, (PackMaker){ make, &maker, NULL }, &storage),
                      STATUS_OK);
@@ -159,7 +181,7 @@ static void *make_held(void *argument)
 static Status get_stopped(int64_t deadline_ns, int cancelled)
 {
         TensorMeta meta = matrix(2, 3);
-        PackSource source = { place, weight, &meta };
+        PackSource source = { .storage = place, .data = weight, .meta = &meta };
         Storage *storage = NULL;
         RunContext poll;
         run_context_init(&poll);

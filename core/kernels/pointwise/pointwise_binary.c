@@ -90,13 +90,13 @@ static inline int32_t short_div_floor(int32_t x, int32_t y)
 static inline int64_t int_remainder(int64_t x, int64_t y)
 {
         int64_t rest = int_mod(x, y);
-        return (rest != 0) & ((rest < 0) != (y < 0)) ? rest + y : rest;
+        return ((rest != 0) & ((rest < 0) != (y < 0))) != 0 ? rest + y : rest;
 }
 
 static inline int32_t short_remainder(int32_t x, int32_t y)
 {
         int32_t rest = short_mod(x, y);
-        return (rest != 0) & ((rest < 0) != (y < 0)) ? rest + y : rest;
+        return ((rest != 0) & ((rest < 0) != (y < 0))) != 0 ? rest + y : rest;
 }
 
 // `y` may be what NONZERO gives.

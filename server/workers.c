@@ -367,11 +367,12 @@ static void *work(void *argument)
         frame_init(&worker->frame);
         pthread_mutex_lock(&workers->mutex);
         while (!workers->stopping) {
+                // The first two let go of the mutex: whether to end is asked again behind them.
                 if (worker->n_shrunk != workers->n_shrinks)
                         shrink(workers, worker);
-                if (worker->n_trimmed != workers->n_trims)
+                else if (worker->n_trimmed != workers->n_trims)
                         trim_heap_end(workers, worker);
-                if (worker->is_express)
+                else if (worker->is_express)
                         express_or_sleep(workers, worker);
                 else
                         work_or_sleep(workers, worker);

@@ -438,3 +438,19 @@ Test(workers, polls_are_signs_of_life)
         cr_assert_eq(run_poll(&ctx), STATUS_DEADLINE);
         cr_assert_geq(seen.last_ns, before);
 }
+
+// Threads let go of the mutex while they give memory back, and may be told to end then.
+Test(workers, threads_end_while_they_give_memory_back, .timeout = 60)
+{
+        for (int round = 0; round < 3000; round++) {
+                Workers *workers;
+                cr_assert_eq(workers_start(2, 1, 10, &workers), STATUS_OK);
+                for (volatile int i = 0; i < round * 20; i = i + 1)
+                        continue;
+                workers_shrink(workers);
+                for (volatile int i = 0; i < round % 100 * 50; i = i + 1)
+                        continue;
+                cr_assert(workers_end(workers, (int64_t)5 * 1000000000), "in round %d", round);
+                workers_stop(workers);
+        }
+}

@@ -63,7 +63,8 @@ HashHex pack_cache_key(const char *format, const PackSource *sources, uint32_t n
                 if (from != NULL)
                         place -= (uintptr_t)sources[i].storage->data;
                 int64_t words[5] = { (int64_t)place, meta == NULL ? -1 : meta->rank,
-                                     meta == NULL ? 0 : meta->dtype, from != NULL, sources[i].widened };
+                                     meta == NULL ? 0 : meta->dtype, from != NULL,
+                                     sources[i].widened ? (int64_t)sources[i].stored : -1 };
                 sha256_add(&sha, words, sizeof(words));
                 if (from != NULL)
                         sha256_add(&sha, from->key.hex, sizeof(from->key.hex));

@@ -18,6 +18,7 @@ typedef struct PackSource {
         const void *data;
         const TensorMeta *meta; // NULL: the address says it all
         bool widened;           // what is packed is a float32 copy of it
+        Dtype stored;           // then: its own dtype
 } PackSource;
 // How a kernel's constant may be shared: `storage` holds it. `cache` NULL: not shared. The kernel
 // may be handed a float32 copy of it instead, which need not live longer than the call that packs
@@ -39,7 +40,8 @@ static inline PackSource pack_source(const PackShare *share, const void *data)
         int64_t at = (const float *)data - share->copy;
         return (PackSource){ .storage = share->storage,
                              .data = (const char *)share->original + at * dtype_info[share->stored].bytes,
-                             .widened = true };
+                             .widened = true,
+                             .stored = share->stored };
 }
 
 Status pack_cache_open(PackCache **out_cache);

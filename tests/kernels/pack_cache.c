@@ -102,6 +102,10 @@ Test(pack_cache, a_widened_copy_is_known_by_its_constant)
         whole = pack_source(&share, copies[1]);
         other = pack_cache_key("tiles", &whole, 1);
         cr_assert_str_eq(key.hex, other.hex);
+        share.stored = DTYPE_F16;
+        whole = pack_source(&share, copies[1]);
+        other = pack_cache_key("tiles", &whole, 1);
+        cr_assert_str_neq(key.hex, other.hex, "the same bytes as another dtype are another constant");
         share.copy = NULL;
         whole = pack_source(&share, halves);
         other = pack_cache_key("tiles", &whole, 1);

@@ -26,7 +26,8 @@ sys.path[:0] = [str(ROOT / "tests" / "service"), str(ROOT / "tests" / "live")]
 
 from differential import decode_tensor
 from random_graphs import encode_tensor
-from service import serving
+from safetensors.torch import save
+from service import multipart, serving
 
 HALVES = (torch.bfloat16, torch.float16)
 STEP = {torch.bfloat16: 2.0 ** -8, torch.float16: 2.0 ** -11}
@@ -127,6 +128,33 @@ def try_case(server, tally, chance, label):
         tally.check(f"{label}: {type(module).__name__} {tuple(shape)}, {dtype}, {mode}", words)
 
 
+def try_one_storage(server, tally):
+    """The same bytes as weights of both dtypes: neither may be packed for the other."""
+    given = torch.randn(7, 64).bfloat16()
+    weights = {"w": given, "v": given.view(torch.float16)}
+    state = {name: {"dtype": str(weight.dtype)[6:], "shape": [7, 64], "storage": "s", "stride": [64, 1],
+                    "offset": 0} for name, weight in weights.items()}
+    nodes = [{"op": "placeholder", "name": name, "target": name} for name in ("a", "b")]
+    nodes += [{"op": "get_attr", "name": name, "target": name} for name in weights]
+    nodes += [{"op": "call_function", "name": f"{name}l", "target": "torch.nn.functional.linear",
+               "args": [f"%{x}", f"%{name}"]} for x, name in (("a", "w"), ("b", "v"))]
+    nodes += [{"op": "output", "name": "output", "target": "output", "args": [{"$tuple": ["%wl", "%vl"]}]}]
+    graph = json.dumps({"format": "fx/1", "nodes": nodes, "state": state}).encode()
+    body, kind = multipart([("graph", graph), ("weights", save({"s": given.flatten()}))])
+    reply = server.call("PUT", "/v1/graphs/two", body, [("Content-Type", kind)])
+    tally.check("one storage: uploaded", "" if reply.status in (200, 201) else reply.body[:300])
+    inputs = [torch.randn(5, 64).to(weight.dtype) for weight in weights.values()]
+    for mode in ("eager", "compiled"):
+        body = {"inputs": [encode_tensor(x) for x in inputs], "mode": mode, "encoding": "b64"}
+        reply = server.call("POST", "/v1/graphs/two/run", json.dumps(body).encode())
+        for x, (name, weight), at in zip(inputs, weights.items(), range(2)):
+            words = reply.body[:300]
+            if reply.status == 200:
+                got = decode_tensor(reply.json()["outputs"][at])
+                words = problem(got, F.linear(x, weight), F.linear(x.double(), weight.double()), x.dtype)
+            tally.check(f"one storage: {name}, {mode}", words)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("server")
@@ -138,6 +166,7 @@ def main():
     with serving(options.server) as (server, tally):
         for case in range(options.cases):
             try_case(server, tally, chance, f"case {case}")
+        try_one_storage(server, tally)
     return tally.end()
 
 

@@ -157,7 +157,7 @@ Test(vector_math, gelu_is_within_rounding_of_the_exact_one)
                 for (double block = -15; block < 15; block += 0.25) {
                         float x[BLOCK], out[BLOCK];
                         for (int i = 0; i < BLOCK; i++)
-                                x[i] = (float)(block + i * 0.25 / BLOCK);
+                                x[i] = (float)(block + i * 0.25 / (double)BLOCK);
                         apply(&point_gelu, isa, (const float *[]){ x, x, x }, BLOCK, out);
                         for (int i = 0; i < BLOCK; i++) {
                                 double want = gelu((double)x[i]), off = fabs((double)out[i] - want);

@@ -29,6 +29,13 @@ DnnlConv conv_task(const OpCall *call, const ConvArgs *args, const Tensor *weigh
                    const PackContext *context);
 Status conv_product_of(const DnnlConv *conv, bool adds, const PackContext *context, const DirectClamp *clamp,
                        PackedProduct *out_product);
+// The algorithm alone: by precision, record or rule.
+Status conv_choose(const DnnlConv *conv, bool adds, const PackContext *context, const DirectClamp *clamp,
+                   PackedProduct *out_product);
+// One tap without stride, padding and groups.
+bool conv_has_one_tap(const DnnlConv *conv);
+// The product of `n_rows` rows, each as long as a channel's weights, and these weights.
+DnnlMatmul conv_rows(const DnnlConv *conv, int64_t n_rows);
 // The fastest way of that precision whose rows have the same bits in every batch. kind NULL: none.
 // `clamp`: as for conv_product_new. `baked` is left to the caller.
 Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const DirectClamp *clamp,

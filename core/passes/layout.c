@@ -48,7 +48,8 @@ static bool is_image_conv(const RecordedCall *call)
         const TensorMeta *meta = &input->tensor->meta;
         return meta->rank == 4 && (levels || is_packed_type(meta) || is_half_type(meta)) &&
                constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
-               conv_args(&call->call, &args) == STATUS_OK && !args.transposed && args.batched;
+               conv_args(&call->call, &args) == STATUS_OK && args.batched &&
+               (!args.transposed || (args.groups == 1 && !is_half_type(meta)));
 }
 
 // Calls whose result follows the layout of their operands, and whose kernels run on either.

@@ -224,6 +224,9 @@ def check_network(server, name, module, x):
         attends = any(kernel.startswith("bf16:attention") for kernel in kernels)
         if name == "transformer" and attends != (precision != "f32" and HAS_BF16):
             raise Failed(f"{name}, {precision}: attention of bfloat16 or not, in spite of {kernels}")
+        if name == "transposed convolutions" and HAS_BF16 and precision != "f32":
+            if sum(kernel.startswith(f"{precision}:direct") for kernel in kernels) != 4:
+                raise Failed(f"{name}: not four convolutions of {precision} among {kernels}")
         if name == "strided convolutions" and "bf16:avx512_bf16" in kernels:
             if not any(kernel.startswith("bf16:direct") for kernel in kernels):
                 raise Failed(f"{name}: no convolution of bfloat16 among {kernels}")

@@ -248,7 +248,7 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
         int64_t depth = conv->group_in * product3(conv->kernel), pixels = product3(conv->out_size);
         if (conv->n == 0 || pixels == 0 || conv->group_out == 0)
                 return STATUS_OK;
-        if (conv->transposed && conv_has_phases(conv))
+        if (conv->transposed && has_few_phases(conv->stride, 3))
                 return conv_run_phases(ctx, conv, input, weight, bias, out);
         if (covers_input(conv))
                 return run_covering(ctx, conv, &(ConvRows){ conv, input, weight, bias, out, ctx });

@@ -6,16 +6,6 @@
 #include "core/kernels/conv/conv_transposed.h"
 #include <string.h>
 
-enum { MOST_PHASES = 64 };
-
-// One axis of a phase: the taps first, first + step ... (n), the last of which is the first of the
-// convolution; results first_out, first_out + stride ... (n_out).
-typedef struct PhaseAxis {
-        int64_t first, step, n;
-        int64_t first_out, n_out;
-        int64_t pad, dilation;
-} PhaseAxis;
-
 typedef struct Phase {
         const RunContext *ctx;
         const Conv *conv; // the transposed one
@@ -37,18 +27,18 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 }
 
 // Result o reads input (o + pad - tap * dilation) / stride through every tap that leaves no rest.
-static PhaseAxis phase_axis(const Conv *conv, int d, int64_t rest)
+PhaseAxis phase_axis(const PhasedAxis *of, int64_t rest)
 {
-        int64_t stride = conv->stride[d], dilation = conv->dilation[d], at = rest + conv->pad[d];
+        int64_t stride = of->stride, dilation = of->dilation, at = rest + of->pad;
         int64_t common = greatest_divisor(stride, dilation);
         PhaseAxis axis = { .first_out = rest,
-                           .n_out = (conv->out_size[d] - rest + stride - 1) / stride,
+                           .n_out = (of->out_size - rest + stride - 1) / stride,
                            .step = stride / common,
                            .dilation = dilation / common };
-        while (axis.first < conv->kernel[d] && (at - axis.first * dilation) % stride != 0)
+        while (axis.first < of->kernel && (at - axis.first * dilation) % stride != 0)
                 axis.first++;
-        if (axis.first < conv->kernel[d])
-                axis.n = (conv->kernel[d] - 1 - axis.first) / axis.step + 1;
+        if (axis.first < of->kernel)
+                axis.n = (of->kernel - 1 - axis.first) / axis.step + 1;
         int64_t last = axis.first + (axis.n - 1) * axis.step;
         axis.pad = axis.n == 0 ? 0 : -((at - last * dilation) / stride);
         return axis;
@@ -148,12 +138,12 @@ static Status run_phase(Phase *phase, const void *input, const void *bias)
         return run_poll(phase->ctx);
 }
 
-bool conv_has_phases(const Conv *conv)
+bool has_few_phases(const int64_t *stride, int n)
 {
-        int64_t n = 1;
-        for (int d = 0; d < 3; d++) {
-                n *= MIN(conv->stride[d], (int64_t)MOST_PHASES + 1);
-                if (n > MOST_PHASES)
+        int64_t n_phases = 1;
+        for (int d = 0; d < n; d++) {
+                n_phases *= MIN(stride[d], (int64_t)MOST_PHASES + 1);
+                if (n_phases > MOST_PHASES)
                         return false;
         }
         return true;
@@ -168,7 +158,10 @@ Status conv_run_phases(const RunContext *ctx, const Conv *conv, const void *inpu
         int64_t n_out = conv->n * conv->groups * conv->group_out,
                 n_weight = conv->groups * conv->group_out * conv->group_in;
         int64_t n_phases[3];
+        PhasedAxis of[3];
         for (int d = 0; d < 3; d++) {
+                of[d] = (PhasedAxis){ conv->stride[d], conv->dilation[d], conv->pad[d], conv->kernel[d],
+                                      conv->out_size[d] };
                 n_phases[d] = MIN(conv->stride[d], conv->out_size[d]);
                 n_out *= (conv->out_size[d] + conv->stride[d] - 1) / conv->stride[d];
                 n_weight *= conv->kernel[d];
@@ -179,9 +172,9 @@ Status conv_run_phases(const RunContext *ctx, const Conv *conv, const void *inpu
         phase.part_weight = part_weight.data;
         phase.part_out = part_out.data;
         for (int64_t i = 0; i < n_phases[0] * n_phases[1] * n_phases[2]; i++) {
-                phase.axis[0] = phase_axis(conv, 0, i / n_phases[2] / n_phases[1]);
-                phase.axis[1] = phase_axis(conv, 1, i / n_phases[2] % n_phases[1]);
-                phase.axis[2] = phase_axis(conv, 2, i % n_phases[2]);
+                phase.axis[0] = phase_axis(&of[0], i / n_phases[2] / n_phases[1]);
+                phase.axis[1] = phase_axis(&of[1], i / n_phases[2] % n_phases[1]);
+                phase.axis[2] = phase_axis(&of[2], i % n_phases[2]);
                 TRY(run_phase(&phase, input, bias));
         }
         return STATUS_OK;

@@ -39,14 +39,16 @@ struct DirectConv {
 static bool fits(const DnnlConv *conv)
 {
         if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out ||
-            conv->epilogue.activation != DNNL_NOTHING || !meta_is_channels_last(&conv->out) ||
+            conv->epilogue.activation != DNNL_NOTHING ||
             (!meta_is_channels_last(&conv->input) && !meta_is_contiguous(&conv->input)))
                 return false;
         for (int i = 0; i < 2; i++) {
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
-                if (conv->padding[i] >= reach || conv->out.size[2 + i] < 1)
+                if (conv->padding[i] < 0 || conv->padding[i] >= reach || conv->out.size[2 + i] < 1)
                         return false;
         }
+        if (conv->out.stride[1] != 1 && conv->out.size[1] != 1)
+                return false;
         // The frame is copied: where windows reach far beyond the input it would be mostly zeros.
         return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0 &&
                dnnl_conv_frame(conv) <=
@@ -263,14 +265,15 @@ Status direct_conv_pack(DirectConv *direct, const DnnlConv *conv)
                            (PanelFill){ .fill = pack_panel, .context = &from });
 }
 
-// Output pixels that are evenly spaced in the input, too: a row, or the whole output.
+// Output pixels that are evenly spaced in both images: a row, or the whole output.
 static void plan_units(const DnnlConv *conv, DirectConv *direct)
 {
-        const TensorMeta *in = &direct->frame.in, *out = &conv->out;
+        const TensorMeta *in = &direct->frame.in, *out = &direct->out;
         int64_t rows = out->size[2], pixel_step = in->stride[3] * direct->stride[1];
-        bool rows_join = in->stride[2] * direct->stride[0] == out->size[3] * pixel_step;
+        bool rows_join = in->stride[2] * direct->stride[0] == out->size[3] * pixel_step &&
+                         in->stride[0] == rows * out->size[3] * pixel_step;
         direct->n_pixels = out->size[3];
-        if (rows_join && in->stride[0] == rows * out->size[3] * pixel_step)
+        if (rows_join && meta_is_channels_last(out))
                 direct->n_pixels *= rows * out->size[0];
         int64_t most = direct->frame.narrow != NULL ? (int64_t)direct->frame.narrow->most_rows
                                                     : panels_most_pixels(direct->panels.isa, pixel_step),
@@ -311,6 +314,8 @@ Status direct_conv_plan(const DnnlConv *conv, Precision precision, const DirectC
         if (direct == NULL)
                 return fail_memory();
         direct->out = conv->out;
+        if (meta_is_channels_last(&direct->out)) // strides of dimensions of size 1 are arbitrary
+                meta_set_channels_last(&direct->out);
         direct->clamp = *clamp;
         direct->frame.narrow = kind;
         direct->frame.scaled = kind != NULL && kind->range != NULL;
@@ -415,7 +420,8 @@ static void run_unit(const ConvRun *run, const Place *place, NarrowTile *tile)
         const TensorMeta *in = &frame->in;
         int64_t first = part_at(conv, place->part), next = part_at(conv, place->part + 1);
         int64_t width = panels_width(panels), pixel = place->line * conv->n_pixels + first;
-        int64_t to = pixel * conv->out.size[1] + place->panel * width,
+        int64_t to = place->image * conv->out.stride[0] + place->y * conv->out.stride[2] +
+                     first * conv->out.stride[3] + place->panel * width,
                 from = place->image * in->stride[0] + place->y * conv->stride[0] * in->stride[2] +
                        first * tile->to.pixel_step;
         const char *at = (const char *)run->framed.in + from * frame_element_bytes(frame);
@@ -485,7 +491,7 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
         const DirectConv *conv = run->conv;
         int64_t pixel_step = conv->frame.in.stride[3] * conv->stride[1];
         NarrowTile tile = { .to = { .pixel_step = pixel_step,
-                                    .out_step = conv->out.size[1],
+                                    .out_step = conv->out.stride[3],
                                     .low = conv->clamp.low,
                                     .high = conv->clamp.high },
                             .in_step = pixel_step * frame_element_bytes(&conv->frame),
@@ -503,6 +509,21 @@ Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const floa
         TRY(frame_fill(&conv->frame, ctx, in, scratch, &run.framed));
         TRY(parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run));
         return run_poll(ctx);
+}
+
+Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const float *in, float *out,
+                        void *scratch)
+{
+        Framed framed = { 0 };
+        for (int i = 0; i < n; i++) {
+                const DirectConv *conv = parts[i].conv;
+                if (i == 0 || !frame_is_same(&conv->frame, &parts[i - 1].conv->frame))
+                        TRY(frame_fill(&conv->frame, ctx, in, scratch, &framed));
+                ConvRun run = { .ctx = ctx, .conv = conv, .framed = framed, .out = out + parts[i].offset };
+                TRY(parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run));
+                TRY(run_poll(ctx));
+        }
+        return STATUS_OK;
 }
 
 // ---- products ----

@@ -10,12 +10,13 @@
 
 typedef struct DirectConv DirectConv;
 
-// Two spatial dimensions, one group, no windows wholly outside; output channels_last, input
-// channels_last or contiguous. Else, and where the CPU lacks the instructions, *out_conv stays NULL
-// (STATUS_OK). conv->epilogue must be empty. PRECISION_BF16: bfloat16, for an
-// input in channels_last with an even number of channels and finite weights; else *out_conv stays
-// NULL. PRECISION_INT8: weights of 8 bits for each output channel, input of 8 bits for each image,
-// for each pixel where the kernel is one; where that cannot be, bfloat16.
+// Two spatial dimensions, one group, no windows wholly outside; input channels_last or contiguous;
+// an output whose channels lie together, its pixels and rows however far apart. Else, and where the
+// CPU lacks the instructions, *out_conv stays NULL (STATUS_OK). conv->epilogue must be empty.
+// PRECISION_BF16: bfloat16, for an input in channels_last with an even number of channels, or three
+// and more than one tap, and finite weights; else *out_conv stays NULL. PRECISION_INT8: weights of 8
+// bits for each output channel, input of 8 bits for each image, for each pixel where the kernel is
+// one; where that cannot be, bfloat16.
 Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
                        DirectConv **out_conv);
 void direct_conv_free(DirectConv *conv); // NULL-safe
@@ -31,6 +32,14 @@ size_t direct_conv_scratch(const DirectConv *conv);
 // bytes, 64-byte aligned.
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,
                        float *out, void *scratch);
+// Convolutions of one input, each with a part of the output that begins `offset` floats in it.
+// `scratch`: the most that any of them needs. Neighbours with the same frame share it.
+typedef struct DirectPart {
+        DirectConv *conv;
+        int64_t offset;
+} DirectPart;
+Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const float *in, float *out,
+                        void *scratch);
 
 // out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. Winograd's
 // transforms make the error of a sum several times as large, so blocks (panels.h) are smaller than

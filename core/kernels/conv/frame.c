@@ -63,6 +63,16 @@ size_t frame_scratch(const Frame *frame)
         return frame->copied ? parts_of(frame).end : 0;
 }
 
+bool frame_is_same(const Frame *a, const Frame *b)
+{
+        for (int i = 0; i < 2; i++)
+                if (a->pad[i] != b->pad[i] || a->pick[i] != b->pick[i])
+                        return false;
+        return a->copied == b->copied && a->narrow == b->narrow && a->by_pixel == b->by_pixel &&
+               a->n_results == b->n_results && meta_same_places(&a->given, &b->given) &&
+               meta_same_places(&a->in, &b->in);
+}
+
 // ---- filling ----
 typedef struct Filling {
         const RunContext *ctx;

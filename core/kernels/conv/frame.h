@@ -25,5 +25,7 @@ typedef struct Framed {
 
 int64_t frame_element_bytes(const Frame *frame);
 size_t frame_scratch(const Frame *frame);
+// Whether both hold the same numbers of the same input at the same places.
+bool frame_is_same(const Frame *a, const Frame *b);
 // An image, or a pixel, with a NaN or an infinity has the scale NaN.
 Status frame_fill(const Frame *frame, const RunContext *ctx, const float *in, void *scratch, Framed *out);

@@ -18,7 +18,7 @@
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 
-enum { POINTWISE_WEIGHTS = 256 << 10, POINTWISE_ROWS = 4 << 20 }; // bytes
+enum { POINTWISE_WEIGHTS = 256 << 10, POINTWISE_ROWS = 4 << 20, WINOGRAD_IMAGE = 32 << 20 }; // bytes
 
 const Tensor *product_constant(const OpCall *call, int index)
 {
@@ -439,13 +439,23 @@ static Status make_named(const char *algorithm, const DnnlConv *conv, const Dire
         return STATUS_OK;
 }
 
-// Winograd's 4x4 in float32 is faster than bfloat16, and closer; integers are faster than both.
+// Winograd's 4x4 in float32 is faster than bfloat16, and closer, where most of its tiles lie in the
+// image and the image in the cache; integers are faster than both.
+static bool takes_winograd(const DnnlConv *conv)
+{
+        int64_t height = conv->out.size[2], width = conv->out.size[3];
+        int64_t covered = (height + 3) / 4 * ((width + 3) / 4) * 16, pixels = height * width;
+        return winograd_rule(conv) == 4 && pixels * 5 >= covered * 4 &&
+               pixels * (conv->weight.size[0] + conv->weight.size[1]) * (int64_t)sizeof(float) <=
+                       WINOGRAD_IMAGE;
+}
+
 static Status make_narrow(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
                           PackedProduct *out_product)
 {
         DirectConv *direct;
         bool bytes = precision == PRECISION_INT8 && direct_conv_has_bytes();
-        if (precision == PRECISION_F32 || (!bytes && winograd_rule(conv) == 4))
+        if (precision == PRECISION_F32 || (!bytes && takes_winograd(conv)))
                 return STATUS_OK;
         TRY(direct_conv_new(conv, precision, clamp, &direct));
         if (direct != NULL)

@@ -93,6 +93,8 @@ Test(narrow_conv, bfloat16_rounds_input_and_weights_and_a_sample_keeps_its_bits_
                         shape.dilation[i] = sample_int(&sample, 1, 2);
                         shape.padding[i] = sample_int(&sample, 0, (shape.kernel[i] - 1) * shape.dilation[i]);
                 }
+                if (round % 4 == 0 && shape.kernel[0] * shape.kernel[1] > 1)
+                        shape.n_in = 3; // has a fourth one
                 Case made = make_case(&sample, &shape, true);
                 check_bf16(&made);
                 free_case(&made);
@@ -234,6 +236,8 @@ static Shape byte_shape(Sample *sample, bool one_pixel)
                 shape.dilation[i] = sample_int(sample, 1, 2);
                 shape.padding[i] = sample_int(sample, 0, (shape.kernel[i] - 1) * shape.dilation[i]);
         }
+        if (shape.n % 2 == 0 && shape.kernel[0] * shape.kernel[1] > 1)
+                shape.n_in = 3; // has a fourth one
         return shape;
 }
 
@@ -289,6 +293,8 @@ Test(narrow_conv, int8_gives_nan_for_an_image_or_a_pixel_that_is_not_finite_and_
         for (size_t what = 0; what < 2 * ARRAY_LENGTH(odd) && direct_conv_has_bytes(); what++) {
                 Shape shape = byte_shape(&sample, what % 2 == 0);
                 shape.n = 3;
+                if (what % 4 == 1 && shape.kernel[0] * shape.kernel[1] > 1)
+                        shape.n_in = 3;
                 Case made = make_case(&sample, &shape, true);
                 int64_t image = made.conv.input.stride[0];
                 for (int64_t i = 0; i < meta_numel(&made.conv.weight); i++)
@@ -310,17 +316,23 @@ Test(narrow_conv, int8_gives_nan_for_an_image_or_a_pixel_that_is_not_finite_and_
         }
 }
 
-Test(narrow_conv, bfloat16_is_declined_for_odd_channels_planes_and_weights_that_are_not_finite)
+Test(narrow_conv,
+     bfloat16_is_declined_for_odd_channels_planes_and_weights_that_are_not_finite_but_not_for_three)
 {
         Sample sample = { 27 };
-        for (int what = 0; what < 4; what++) {
-                Shape shape = { 1, what == 0 ? 5 : 6, 32, 6, 6, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+        for (int what = 0; what < 6; what++) {
+                Shape shape = {
+                        1, what == 0 ? 5 : what > 3 ? 3 : 6, 32, 6, 6, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }
+                };
+                if (what == 5) // three channels of one pixel
+                        shape.kernel[0] = shape.kernel[1] = 1;
                 Case made = make_case(&sample, &shape, what != 1);
                 DirectConv *direct = NULL;
                 if (what == 2)
                         made.weight[7] = INFINITY;
                 cr_assert_eq(direct_conv_new(&made.conv, PRECISION_BF16, &made.clamp, &direct), STATUS_OK);
-                cr_assert_eq(direct != NULL, what == 3 && isa_level() == ISA_AVX512_BF16, "case %d", what);
+                cr_assert_eq(direct != NULL, (what == 3 || what == 4) && isa_level() == ISA_AVX512_BF16,
+                             "case %d", what);
                 direct_conv_free(direct);
                 free_case(&made);
         }

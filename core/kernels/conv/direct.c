@@ -60,11 +60,23 @@ bool direct_conv_has_bytes(void)
         return narrow_isa() != NULL && narrow_isa()->int8->range != NULL;
 }
 
+static bool has_one_pixel(const DnnlConv *conv)
+{
+        return conv->weight.size[2] == 1 && conv->weight.size[3] == 1;
+}
+
+// Channels of a pixel of the frame where products are narrow.
+static int64_t narrow_channels(const DnnlConv *conv)
+{
+        return conv->weight.size[1] == 3 && !has_one_pixel(conv) ? 4 : conv->weight.size[1];
+}
+
 // How products of less precision are computed; NULL: not at all.
 static const NarrowKind *narrow_kind(const DnnlConv *conv, Precision precision)
 {
         const NarrowIsa *isa = narrow_isa();
-        int64_t channels = conv->weight.size[1], n_k = meta_numel(&conv->weight) / conv->weight.size[0];
+        int64_t channels = narrow_channels(conv),
+                n_k = channels * conv->weight.size[2] * conv->weight.size[3];
         if (isa == NULL || !meta_is_channels_last(&conv->input) ||
             !floats_are_finite(conv->weight_data, &conv->weight))
                 return NULL;
@@ -85,7 +97,6 @@ static void plan_input(const DnnlConv *conv, DirectConv *direct)
 {
         Frame *frame = &direct->frame;
         TensorMeta *in = &frame->in;
-        bool one_pixel = conv->weight.size[2] == 1 && conv->weight.size[3] == 1;
         *in = conv->input;
         // Strides of dimensions of size 1 are arbitrary.
         if (meta_is_channels_last(in))
@@ -95,8 +106,8 @@ static void plan_input(const DnnlConv *conv, DirectConv *direct)
         frame->given = *in;
         frame->n_results = conv->out.size[2] * conv->out.size[3];
         frame->copied = frame->narrow != NULL;
-        frame->by_pixel =
-                one_pixel && frame->copied && (frame->scaled || conv->stride[0] > 1 || conv->stride[1] > 1);
+        frame->by_pixel = has_one_pixel(conv) && frame->copied &&
+                          (frame->scaled || conv->stride[0] > 1 || conv->stride[1] > 1);
         for (int i = 0; i < 2; i++) {
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
                 int64_t last = (conv->out.size[2 + i] - 1) * conv->stride[i] + reach;
@@ -107,6 +118,8 @@ static void plan_input(const DnnlConv *conv, DirectConv *direct)
                 in->size[2 + i] = frame->by_pixel ? conv->out.size[2 + i]
                                                   : MAX(last, in->size[2 + i] + conv->padding[i]);
         }
+        if (frame->narrow != NULL)
+                in->size[1] = narrow_channels(conv);
         if (!frame->copied)
                 *in = frame->given;
         else if (in->stride[1] == 1 && in->size[1] > 1)
@@ -116,7 +129,7 @@ static void plan_input(const DnnlConv *conv, DirectConv *direct)
 }
 
 // The weight's elements in the order of memory: the innermost loop walks along what lies together
-// in the input.
+// in the input. Channels of the frame that the weight does not have come last.
 typedef struct Order {
         int64_t n[3], in_step[3], weight_step[3]; // outer to inner
 } Order;
@@ -124,7 +137,7 @@ typedef struct Order {
 static Order order_of(const DnnlConv *conv, const DirectConv *direct)
 {
         const TensorMeta *in = &direct->frame.in, *weight = &conv->weight;
-        Order rows = { .n = { weight->size[2], weight->size[3], weight->size[1] },
+        Order rows = { .n = { weight->size[2], weight->size[3], in->size[1] },
                        .in_step = { in->stride[2] * conv->dilation[0], in->stride[3] * conv->dilation[1],
                                     in->stride[1] },
                        .weight_step = { weight->stride[2], weight->stride[3], weight->stride[1] } };
@@ -180,7 +193,7 @@ static void pack_narrow(const ConvWeights *from, const Panels *panels, int64_t p
         const Order *order = from->order;
         int64_t first = panel * panels_width(panels), n_columns = panels->n_panels * panels_width(panels),
                 n = MIN(panels->n_columns - first, (int64_t)panels_width(panels)),
-                n_terms = order->n[0] * order->n[1] * order->n[2];
+                n_channels = from->conv->weight.size[1], n_terms = order->n[0] * order->n[1] * order->n[2];
         float *scales = (float *)(uintptr_t)scales_of(panels, weights),
               *to = panels_start(panels, weights, panel);
         for (int64_t column = 0; column < n; column++) {
@@ -190,8 +203,10 @@ static void pack_narrow(const ConvWeights *from, const Panels *panels, int64_t p
                 for (int64_t a = 0; a < order->n[0]; a++)
                         for (int64_t b = 0; b < order->n[1]; b++)
                                 for (int64_t c = 0; c < order->n[2]; c++)
-                                        *term++ = data[a * order->weight_step[0] + b * order->weight_step[1] +
-                                                       c * order->weight_step[2]];
+                                        *term++ = c >= n_channels ? 0.0f
+                                                                  : data[a * order->weight_step[0] +
+                                                                         b * order->weight_step[1] +
+                                                                         c * order->weight_step[2]];
                 NarrowColumn packed = narrow_pack_column(from->direct->frame.narrow, from->column, n_terms,
                                                          panels_vectors(panels, panel) * panels->isa->lanes *
                                                                  (int64_t)sizeof(float),

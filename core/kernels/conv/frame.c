@@ -81,14 +81,15 @@ typedef struct Filling {
         float *scales, *offsets, *ranges;
         Steps *steps; // NULL: not one for each image
         char *out;
-        int64_t n_inner, planes; // elements of a pixel; planes of rows: images, or images times channels
+        int64_t given_inner, n_inner; // elements of a pixel of the input, of the frame
+        int64_t planes;               // planes of rows: images, or images times channels
 } Filling;
 
 static void find_ranges(void *argument, int64_t begin, int64_t end)
 {
         const Filling *filling = argument;
         const Frame *frame = filling->frame;
-        int64_t n = frame->given.size[3] * filling->n_inner;
+        int64_t n = frame->given.size[3] * filling->given_inner;
         Work work = { .ctx = filling->ctx };
         for (int64_t row = begin; row < end && !work_stops(&work, n); row++) {
                 float *range = filling->ranges + 2 * row;
@@ -137,6 +138,41 @@ static void fill_inside(const Filling *filling, int64_t image, const float *from
                 narrow->round(from, n, MOST_STEPS, to);
 }
 
+// n pixels of three numbers, which end where the fourth one of the last pixel will, become pixels
+// of four: each is read, with the number before it, before its place is written.
+static void add_fourth_2(char *pixels, int64_t n)
+{
+        uint64_t pixel;
+        for (int64_t x = 0; x < n; x++) {
+                memcpy(&pixel, pixels + 2 * (n + 3 * x - 1), sizeof(pixel));
+                pixel >>= 16;
+                memcpy(pixels + 8 * x, &pixel, sizeof(pixel));
+        }
+}
+
+static void add_fourth_1(char *pixels, int64_t n)
+{
+        uint32_t pixel;
+        for (int64_t x = 0; x < n; x++) {
+                memcpy(&pixel, pixels + n + 3 * x - 1, sizeof(pixel));
+                pixel >>= 8;
+                memcpy(pixels + 4 * x, &pixel, sizeof(pixel));
+        }
+}
+
+// The pixels of row `row` of the input, between what lies before and after them.
+static void fill_inside_row(const Filling *filling, int64_t image, const float *row, char *to)
+{
+        const Frame *frame = filling->frame;
+        int64_t width = frame->given.size[3], bytes = frame_element_bytes(frame);
+        int64_t more = width * (filling->n_inner - filling->given_inner);
+        fill_inside(filling, image, row, width * filling->given_inner, to + more * bytes);
+        if (more > 0 && bytes == 2)
+                add_fourth_2(to, width);
+        else if (more > 0)
+                add_fourth_1(to, width);
+}
+
 // Pixels that are rounded, or taken, one by one.
 static void fill_pixels(const Filling *filling, int64_t row, const float *from, char *to)
 {
@@ -158,7 +194,7 @@ static void fill_rows(void *argument, int64_t begin, int64_t end)
         const Frame *frame = filling->frame;
         int64_t rows = frame->in.size[2], inner = filling->n_inner, bytes = frame_element_bytes(frame);
         int64_t width = frame->in.size[3] * inner, from_width = frame->given.size[3] * inner,
-                before = frame->pad[1] * inner;
+                before = frame->pad[1] * inner, given_width = frame->given.size[3] * filling->given_inner;
         Work work = { .ctx = filling->ctx };
         for (int64_t r = begin; r < end && !work_stops(&work, width); r++) {
                 int64_t plane = r / rows, y = r % rows * frame->pick[0] - frame->pad[0];
@@ -168,13 +204,13 @@ static void fill_rows(void *argument, int64_t begin, int64_t end)
                         memset(to, zero, (size_t)(width * bytes));
                         continue;
                 }
-                const float *from = filling->in + (plane * frame->given.size[2] + y) * from_width;
+                const float *from = filling->in + (plane * frame->given.size[2] + y) * given_width;
                 if (frame->by_pixel) {
                         fill_pixels(filling, r, from, to);
                         continue;
                 }
                 memset(to, zero, (size_t)(before * bytes));
-                fill_inside(filling, plane, from, from_width, to + before * bytes);
+                fill_inside_row(filling, plane, from, to + before * bytes);
                 memset(to + (before + from_width) * bytes, zero,
                        (size_t)((width - before - from_width) * bytes));
         }
@@ -192,6 +228,7 @@ Status frame_fill(const Frame *frame, const RunContext *ctx, const float *in, vo
                             .frame = frame,
                             .in = in,
                             .out = at + parts.frame,
+                            .given_inner = last ? frame->given.size[1] : 1,
                             .n_inner = last ? frame->in.size[1] : 1,
                             .planes = frame->in.size[0] * (last ? 1 : frame->in.size[1]) };
         int64_t width = frame->in.size[3] * filling.n_inner,

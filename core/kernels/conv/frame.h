@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of a direct convolution as its tiles read it: zeros around it, and rounded where
-// products are narrow. Kernels of one pixel get the pixels that they read, side by side.
+// products are narrow. Kernels of one pixel get the pixels that they read, side by side. Pixels of
+// three channels have a fourth one where products are narrow, so that each is whole steps: its
+// weights are zero.
 #pragma once
 #include "core/kernels/product/narrow_tile.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
 typedef struct Frame {
-        TensorMeta given, in;     // the input; what tiles read
+        TensorMeta given, in;     // the input; what tiles read, maybe of one more channel
         int64_t pad[2];           // rows above, columns before
         int64_t pick[2];          // every which row and column is read; more than one: no padding
         bool copied;              // else `in` is the input itself

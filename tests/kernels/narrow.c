@@ -165,7 +165,7 @@ static void run_case(Case *made, Precision precision)
 
 static void run_shapes(Precision precision)
 {
-        static const int64_t columns[] = { 8, 9, 15, 16, 17, 33, 64, 65, 130 };
+        static const int64_t columns[] = { 8, 9, 15, 16, 17, 33, 64, 65, 130, 300 };
         Sample sample = { 41 };
         FOR_EACH_ISA(isa)
         {

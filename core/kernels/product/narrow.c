@@ -10,6 +10,7 @@
 
 // Smaller factors cost more to prepare than they save.
 enum { LEAST_TERMS = 16, LEAST_COLUMNS = 8 };
+enum { WIDE_WEIGHTS = 1 << 20 }; // bytes
 
 const char *const precision_names[PRECISION_COUNT] = {
         [PRECISION_F32] = "f32", [PRECISION_BF16] = "bf16", [PRECISION_INT8] = "int8"
@@ -62,6 +63,12 @@ static size_t header_bytes(const NarrowMatmul *matmul)
 static int64_t cell_bytes(const NarrowKind *kind)
 {
         return kind->terms * kind->weight_bytes;
+}
+
+// Bytes of a full panel.
+static int64_t panel_bytes(const NarrowMatmul *matmul)
+{
+        return matmul->run.n * matmul->width * cell_bytes(matmul->kind);
 }
 
 // A last panel that one vector holds has no more.
@@ -277,10 +284,28 @@ static void use_panel(const NarrowMatmul *matmul, int64_t panel, NarrowTile *til
         int64_t width = matmul->width, column = panel * width;
         tile->column_scale = (const float *)matmul->storage->data + column;
         tile->column_weight = tile->column_scale + matmul->n_panels * width;
-        tile->weights = matmul->storage->data + header_bytes(matmul) +
-                        panel * matmul->run.n * width * cell_bytes(matmul->kind);
+        tile->weights = matmul->storage->data + header_bytes(matmul) + panel * panel_bytes(matmul);
         tile->to.bias = matmul->bias + column;
         tile->to.n_valid = (int)MIN(matmul->n_columns - column, width);
+}
+
+// Panels from `panel` on, before `last`, that the rows of a group take at once. Panels that do not
+// stay in the second-level cache come faster one after another.
+static int64_t panels_at_once(const NarrowMatmul *matmul, int64_t panel, int64_t last)
+{
+        int64_t end = panel + NARROW_WIDE_PANELS;
+        bool wide = matmul->n_rows == 1 && matmul->kind->wide != NULL && end <= last &&
+                    end * matmul->width <= matmul->n_columns &&
+                    matmul->n_panels * panel_bytes(matmul) <= WIDE_WEIGHTS;
+        return wide ? NARROW_WIDE_PANELS : 1;
+}
+
+static void run_wide(const NarrowRun *run, int64_t panel, NarrowTile *tile)
+{
+        use_panel(run->matmul, panel, tile);
+        use_rows(run, 0, panel, tile);
+        tile->panel_step = panel_bytes(run->matmul);
+        run->matmul->kind->wide(tile);
 }
 
 static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *work, NarrowTile *tile)
@@ -291,8 +316,7 @@ static void run_panel(const NarrowRun *run, int64_t group, int64_t panel, Work *
         use_panel(matmul, panel, tile);
         int64_t vectors = panel_columns(matmul, panel) / (matmul->width / DIRECT_VECTORS);
         NarrowLoop *const *loops = matmul->kind->loops[vectors - 1];
-        NarrowPanels panels = { matmul->n_panels, matmul->run.n * matmul->width * cell_bytes(matmul->kind),
-                                matmul->run.n, matmul->n_groups > 1 };
+        NarrowPanels panels = { matmul->n_panels, panel_bytes(matmul), matmul->run.n, matmul->n_groups > 1 };
         for (int64_t part = 0; part < n_parts && !work_stops(work, matmul->n_k * most); part++) {
                 int64_t first = begin + part * n_rows / n_parts, last = begin + (part + 1) * n_rows / n_parts;
                 use_rows(run, first, panel, tile);
@@ -331,9 +355,13 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                 int64_t first = chunk * matmul->n_panels / matmul->n_chunks,
                         last = (chunk + 1) * matmul->n_panels / matmul->n_chunks;
                 PanelsFollow results = follow_of(run, group, first);
-                for (int64_t panel = first; panel < last && !work.stops; panel++) {
-                        run_panel(run, group, panel, &work, &tile);
-                        panels_follow(&results, panel + 1, panel + 1 == last);
+                for (int64_t panel = first, n; panel < last && !work.stops; panel += n) {
+                        n = panels_at_once(matmul, panel, last);
+                        if (n > 1 && !work_stops(&work, n * matmul->n_k))
+                                run_wide(run, panel, &tile);
+                        else
+                                run_panel(run, group, panel, &work, &tile);
+                        panels_follow(&results, panel + n, panel + n == last);
                 }
         }
 }

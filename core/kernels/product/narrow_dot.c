@@ -19,6 +19,7 @@
 #define NARROW_TILE_ROWS 14
 #define UNROLL_ROWS      _Pragma("GCC unroll 14")
 #define UNROLL_VECTORS   _Pragma("GCC unroll 2")
+#define UNROLL_PANELS    _Pragma("GCC unroll 4")
 typedef enum Dot { DOT_BYTES, DOT_BF16 } Dot;
 
 NARROW_INLINE __m512i add_dot(const Dot dot, __m512i sum, __m512i row, __m512i panel)
@@ -78,6 +79,72 @@ NARROW_INLINE void add_steps(const Dot dot, const int n_rows, const int n_vector
                         }
                 }
         }
+}
+
+// sum[p][v] of one row and several panels: a single panel would wait for each product before the
+// next one.
+NARROW_INLINE void add_wide_steps(const Dot dot, const NarrowTile *tile, __m512i (*sum)[DIRECT_VECTORS])
+{
+        int64_t step = tile->panel_step;
+        const char *at = tile->in + tile->runs->offset * 4, *end = at + tile->runs->n * 4;
+        for (const uint8_t *weights = tile->weights; at < end;
+             at += 4, weights += 4 * DIRECT_VECTORS * DIRECT_LANES) {
+                int32_t terms;
+                memcpy(&terms, at, sizeof(terms));
+                UNROLL_PANELS
+                for (int p = 0; p < NARROW_WIDE_PANELS; p++) {
+                        UNROLL_VECTORS
+                        for (int v = 0; v < DIRECT_VECTORS; v++)
+                                sum[p][v] = add_dot(
+                                        dot, sum[p][v], _mm512_set1_epi32(terms),
+                                        _mm512_loadu_si512(weights + p * step + v * 4 * DIRECT_LANES));
+                }
+        }
+}
+
+// The results of the panels lie side by side: they are stored as rows that do.
+DIRECT_TARGET static void int8_wide(const NarrowTile *tile)
+{
+        __m512i sum[NARROW_WIDE_PANELS][DIRECT_VECTORS] = { 0 };
+        avx512_Vector scaled[NARROW_WIDE_PANELS][DIRECT_VECTORS];
+        DirectTile to = tile->to;
+        add_wide_steps(DOT_BYTES, tile, sum);
+        UNROLL_PANELS
+        for (int p = 0; p < NARROW_WIDE_PANELS; p++) {
+                UNROLL_VECTORS
+                for (int v = 0; v < DIRECT_VECTORS; v++) {
+                        int at = (p * DIRECT_VECTORS + v) * DIRECT_LANES;
+                        avx512_Vector scale = DIRECT_LOAD(tile->column_scale + at),
+                                      weight = DIRECT_LOAD(tile->column_weight + at),
+                                      bias = DIRECT_LOAD(to.bias + at);
+                        scaled[p][v] = DIRECT_FMAV(_mm512_cvtepi32_ps(sum[p][v]), tile->row_scale[0] * scale,
+                                                   DIRECT_FMA(tile->row_offset[0], weight, bias));
+                }
+        }
+        to.out_step = DIRECT_VECTORS * DIRECT_LANES;
+        avx512_finish(NARROW_WIDE_PANELS, DIRECT_VECTORS, &to, scaled);
+}
+
+DIRECT_TARGET static void bf16_wide(const NarrowTile *tile)
+{
+        __m512i sum[NARROW_WIDE_PANELS][DIRECT_VECTORS];
+        avx512_Vector sums[NARROW_WIDE_PANELS][DIRECT_VECTORS];
+        DirectTile to = tile->to;
+        UNROLL_PANELS
+        for (int p = 0; p < NARROW_WIDE_PANELS; p++) {
+                UNROLL_VECTORS
+                for (int v = 0; v < DIRECT_VECTORS; v++)
+                        sum[p][v] = (__m512i)DIRECT_LOAD(to.bias + (p * DIRECT_VECTORS + v) * DIRECT_LANES);
+        }
+        add_wide_steps(DOT_BF16, tile, sum);
+        UNROLL_PANELS
+        for (int p = 0; p < NARROW_WIDE_PANELS; p++) {
+                UNROLL_VECTORS
+                for (int v = 0; v < DIRECT_VECTORS; v++)
+                        sums[p][v] = (avx512_Vector)sum[p][v];
+        }
+        to.out_step = DIRECT_VECTORS * DIRECT_LANES;
+        avx512_finish(NARROW_WIDE_PANELS, DIRECT_VECTORS, &to, sums);
 }
 
 NARROW_INLINE void avx512_int8_tile(const int n_rows, const int n_vectors, const NarrowTile *tile)
@@ -272,11 +339,13 @@ const NarrowKind narrow_dot_int8 = { .name = "avx512_vnni",
                                      .round = round_to_8_bits,
                                      .range = range_of_bytes,
                                      .place = place_bytes,
-                                     .loops = avx512_int8_loops };
+                                     .loops = avx512_int8_loops,
+                                     .wide = int8_wide };
 const NarrowKind narrow_dot_bf16 = { .name = "avx512_bf16",
                                      .terms = 2,
                                      .weight_bytes = 2,
                                      .most_rows = NARROW_TILE_ROWS,
                                      .round = round_to_bf16,
-                                     .loops = avx512_bf16_loops };
+                                     .loops = avx512_bf16_loops,
+                                     .wide = bf16_wide };
 #endif

@@ -11,6 +11,7 @@
 #include "core/kernels/conv/direct_tile.h"
 
 enum { NARROW_MAX_ROWS = 14, NARROW_WEIGHT_STEPS = 127 };
+enum { NARROW_WIDE_PANELS = 4 }; // full ones, for the one row of a wide tile
 
 typedef struct NarrowTile {
         DirectTile to;         // bias, out, residual, out_step, n_valid and the clamp; no more
@@ -21,6 +22,7 @@ typedef struct NarrowTile {
         const uint8_t *weights;     // [step][column][term]; columns of the panel's vectors
         const uint8_t *ahead;       // weights that are needed soon ...
         int64_t ahead_step;         // ... and bytes of them in each step; 0: none
+        int64_t panel_step;         // bytes to the weights of the next panel; of wide tiles
         const float *row_scale;     // integers only: what a step of each row is worth
         const float *row_offset;    // ... what its zero stands for; NULL: zero
         const float *column_scale;  // ... what a step of each column is worth
@@ -67,6 +69,7 @@ typedef struct NarrowKind {
         NarrowRanging *range;                        // NULL: only rows are rounded
         NarrowPlacing *place;                        // to[k] = from[k] * steps + zero, from 0 to 255
         NarrowLoop *const (*loops)[NARROW_MAX_ROWS]; // [vectors of the panel - 1][rows - 1]
+        NarrowLoop *wide;                            // NULL: there is none
 } NarrowKind;
 
 typedef struct NarrowIsa {

@@ -2,6 +2,7 @@
 // recurrent.c: LSTM, GRU and simple recurrent networks: per layer and direction one product for the
 // inputs of all steps, then fxserve::recurrent_steps.
 #include "core/kernels/dense.h"
+#include "core/kernels/numeric_policy.h"
 #include "core/kernels/product/recurrent.h"
 #include "core/ops/arguments.h"
 #include "core/ops/compose.h"
@@ -21,10 +22,16 @@ static Status steps_infer(OpCall *call)
         return out_fresh(call, 2, &meta);
 }
 
-enum { N_INPUTS = 6, WEIGHT_OPERAND = 3 };
+enum { N_INPUTS = 6, WEIGHT_OPERAND = 3, BIAS_OPERAND = 4 };
 
-// `panels`: the weight as recurrent_pack makes it; NULL: it is an operand.
-static Status run_steps(const OpRun *run, const void *panels)
+// What a program holds of the operands: the weight as recurrent_pack makes it, or the weight and
+// the bias as recurrent_narrow_new does. NULL: they are operands.
+typedef struct Held {
+        const void *panels;
+        const NarrowMatmul *narrow;
+} Held;
+
+static Status run_steps(const OpRun *run, const Held *held)
 {
         const OpCall *call = run->call;
         Dtype as = dtype_compute(run->in_meta[0]->dtype);
@@ -33,7 +40,9 @@ static Status run_steps(const OpRun *run, const void *panels)
         int64_t kind;
         Status status = arg_int(call, STEPS_KIND, &kind);
         for (uint32_t i = 0; i < N_INPUTS && status == STATUS_OK; i++) {
-                if (run->in_meta[i] != NULL && (i != WEIGHT_OPERAND || panels == NULL))
+                bool is_held = (i == WEIGHT_OPERAND && (held->panels != NULL || held->narrow != NULL)) ||
+                               (i == BIAS_OPERAND && held->narrow != NULL);
+                if (run->in_meta[i] != NULL && !is_held)
                         status = dense_init(&in[i], run->ctx, run->in[i], run->in_meta[i], as);
         }
         for (uint32_t i = 0; i < 3 && status == STATUS_OK; i++) {
@@ -52,8 +61,10 @@ static Status run_steps(const OpRun *run, const void *panels)
                            .hidden = in[1].data,
                            .cell = in[2].data,
                            .weight = in[WEIGHT_OPERAND].data,
-                           .packed = panels,
-                           .bias = in[4].data,
+                           .packed = held->panels,
+                           .narrow = held->narrow,
+                           .narrow_scratch = run->scratch,
+                           .bias = in[BIAS_OPERAND].data,
                            .projection = in[5].data,
                            .out = out[0].data,
                            .last_hidden = out[1].data,
@@ -72,13 +83,18 @@ static Status run_steps(const OpRun *run, const void *panels)
 
 static Status steps_run(const OpRun *run)
 {
-        return run_steps(run, NULL);
+        return run_steps(run, &(Held){ 0 });
 }
 
 static Status packed_steps_run(const OpRun *run)
 {
         const Storage *panels = run->state;
-        return run_steps(run, panels->data);
+        return run_steps(run, &(Held){ .panels = panels->data });
+}
+
+static Status narrow_steps_run(const OpRun *run)
+{
+        return run_steps(run, &(Held){ .narrow = run->state });
 }
 
 static void free_panels(void *impl)
@@ -86,13 +102,50 @@ static void free_panels(void *impl)
         storage_unref(impl);
 }
 
+static void free_narrow(void *impl)
+{
+        narrow_matmul_free(impl);
+}
+
+// Contiguous bytes that are known now, of a dtype that is computed in; else NULL.
+static const Tensor *held_operand(const OpCall *call, int index)
+{
+        const Tensor *tensor;
+        if (arg_data(call, index, &tensor) != STATUS_OK || tensor == NULL ||
+            !meta_is_contiguous(&tensor->meta) || meta_numel(&tensor->meta) == 0 ||
+            dtype_compute(tensor->meta.dtype) != tensor->meta.dtype)
+                return NULL;
+        return tensor;
+}
+
+// With less precision states and weights are bfloat16, where the CPU multiplies that: integers
+// would need a scale of each state's row in every step.
+static Status pack_narrow(const OpCall *call, const PackContext *context, const RecurrentWeight *weight,
+                          Packed *out_packed)
+{
+        bool has_bias = arg_meta(call, STEPS_BIAS) != NULL;
+        const Tensor *bias = has_bias ? held_operand(call, STEPS_BIAS) : NULL;
+        const RecurrentRows rows = { arg_meta(call, SELF)->size[1], context->n_threads };
+        NarrowMatmul *narrow;
+        if (has_bias && bias == NULL)
+                return STATUS_OK;
+        TRY(recurrent_narrow_new(weight, has_bias ? tensor_data(bias) : NULL, &rows, &narrow));
+        if (narrow != NULL)
+                *out_packed =
+                        (Packed){ .run = narrow_steps_run,
+                                  .impl = narrow,
+                                  .free_impl = free_narrow,
+                                  .kernel = "bf16:recurrent",
+                                  .scratch_bytes = narrow_matmul_scratch(narrow),
+                                  .baked = 1u << WEIGHT_OPERAND | (has_bias ? 1u << BIAS_OPERAND : 0u) };
+        return STATUS_OK;
+}
+
 static Status steps_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        const Tensor *weight;
+        const Tensor *weight = held_operand(call, STEPS_WEIGHT);
         Storage *panels;
-        if (arg_data(call, STEPS_WEIGHT, &weight) != STATUS_OK || weight == NULL ||
-            !meta_is_contiguous(&weight->meta) || meta_numel(&weight->meta) == 0 ||
-            dtype_compute(weight->meta.dtype) != weight->meta.dtype)
+        if (weight == NULL)
                 return STATUS_OK;
         const RecurrentWeight task = {
                 .dtype = weight->meta.dtype,
@@ -101,6 +154,10 @@ static Status steps_pack(const OpCall *call, const PackContext *context, Packed 
                 .data = tensor_data(weight),
                 .share = { .cache = context->cache, .storage = weight->storage, .poll = context->poll }
         };
+        if (context->precision != PRECISION_F32)
+                TRY(pack_narrow(call, context, &task, out_packed));
+        if (out_packed->run != NULL)
+                return STATUS_OK;
         TRY(recurrent_pack(&task, &panels));
         *out_packed = (Packed){ .run = packed_steps_run,
                                 .impl = panels,

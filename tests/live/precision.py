@@ -7,7 +7,8 @@ Random linear layers (shapes, batches, transposed and shared weights, biases, wh
 as f32, bf16 and int8. A bf16 run must equal PyTorch's on weights rounded to bfloat16, and inputs where the
 CPU multiplies bfloat16; an int8 run must stay within half a step of each weight and each row of the exact
 result. A row's bits must not depend on
-its batch. Then a transformer, a convolutional network and an LSTM: how far the whole is from float32, in
+its batch. Recurrent steps must equal those on bfloat16 states and weights. Then a transformer,
+convolutional networks and an LSTM: how far the whole is from float32, in
 decibels. Needs torch 2.13 and numpy. The last line is `N passed, N failed`.
 """
 
@@ -189,6 +190,69 @@ def check_turned(server, chance):
             raise Failed(f"{words}: a sample has other bits in its batch: {kernels}, alone {others}")
 
 
+# ---- recurrent layers ----
+def rounded(x):
+    return x.bfloat16().double()
+
+
+def recurrent_steps(net, x, states, number):
+    """One layer in one direction in float64: state and weights of its steps are bfloat16. `states`: h, c."""
+    weights = {key: getattr(net, f"{key}_{number}").double() for key in ("weight_ih", "weight_hh")}
+    biases = [getattr(net, f"bias_{key}_{number}").double() if net.bias else 0.0 for key in ("ih", "hh")]
+    h, c = states
+    outputs = []
+    for row in (x.flip(0) if number.endswith("reverse") else x):
+        a = row @ weights["weight_ih"].t() + biases[0]
+        b = rounded(h.float()) @ rounded(weights["weight_hh"].float()).t() + biases[1]
+        if isinstance(net, nn.LSTM):
+            i, f, g, o = (a + b).chunk(4, -1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+            h = torch.sigmoid(o) * torch.tanh(c)
+        elif isinstance(net, nn.GRU):
+            (ar, az, an), (br, bz, bn) = a.chunk(3, -1), b.chunk(3, -1)
+            z = torch.sigmoid(az + bz)
+            h = (1 - z) * torch.tanh(an + torch.sigmoid(ar + br) * bn) + z * h
+        else:
+            h = torch.tanh(a + b) if net.nonlinearity == "tanh" else torch.relu(a + b)
+        outputs.append(h)
+    return torch.stack(outputs[::-1] if number.endswith("reverse") else outputs)
+
+
+class Steps(nn.Module):
+    """The input is what the products with it give, so that only the steps are of less precision."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return self.net(x)[0]
+
+
+def check_recurrent(server, chance):
+    kind = chance.choice((nn.LSTM, nn.LSTM, nn.GRU, nn.RNN))
+    n_in, cells, steps = chance.randrange(1, 16), chance.choice((8, 17, 64, 150)), chance.randrange(1, 12)
+    both, bias, batch = chance.random() < 0.4, chance.random() < 0.7, chance.choice((1, 1, 2, 5))
+    more = {"nonlinearity": chance.choice(("tanh", "relu"))} if kind is nn.RNN else {}
+    net = kind(n_in, cells, bias=bias, bidirectional=both, **more).eval()
+    x = torch.randn(steps, batch, n_in)  # fewer inputs than products of less precision have
+    put(server, "steps", Steps(net), x, dynamic=False)
+    zeros = torch.zeros(batch, cells, dtype=torch.float64)
+    with torch.no_grad():
+        exact = net(x)[0]
+        want = torch.cat([recurrent_steps(net, x.double(), (zeros, zeros), f"l0{end}")
+                          for end in ["", "_reverse"][:1 + both]], -1)
+    for precision in PRECISIONS:
+        got, kernels = run(server, "steps", x, precision)
+        narrow = any(kernel == "bf16:recurrent" for kernel in kernels)
+        words = f"{kind.__name__} {n_in} to {cells}, {steps} steps of {batch}, {precision}"
+        if narrow != (precision != "f32" and HAS_BF16 and cells >= 16):
+            raise Failed(f"{words}: kernels {kernels}")
+        limit, of = (2e-3, want) if narrow else (1e-5, exact)  # a state may be rounded the other way
+        if not float((got - of).abs().max()) <= limit * max(1.0, float(of.abs().max())):
+            raise Failed(f"{words}: {float((got - of).abs().max()):.3g} away")
+
+
 # ---- networks ----------------------------------------------------------------------------------
 class Recurrent(nn.Module):
     def __init__(self):
@@ -209,6 +273,10 @@ def networks():
     yield "strided convolutions", nn.Sequential(
         nn.Conv2d(4, 32, 3, 2, 1), nn.ReLU(), nn.Conv2d(32, 64, 1), nn.ReLU(), nn.Conv2d(64, 64, 3, 2),
         nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)).eval(), torch.randn(3, 4, 40, 40)
+    yield "transposed convolutions", nn.Sequential(
+        nn.Conv2d(3, 32, 3, 2, 1), nn.ReLU(), nn.ConvTranspose2d(32, 40, 2, 2), nn.ReLU(),
+        nn.ConvTranspose2d(40, 24, 4, 2, 1), nn.ReLU(), nn.ConvTranspose2d(24, 8, 3, 2, 1, 1)
+    ).eval(), torch.randn(3, 3, 17, 19)
     yield "LSTM", Recurrent().eval(), torch.randn(2, 9, 32)
 
 
@@ -256,6 +324,8 @@ def main():
     with serving(args.program) as (server, tally):
         checks = [(f"case {n}", lambda: check_layer(server, chance)) for n in range(args.cases)]
         checks += [(f"turned {n}", lambda: check_turned(server, chance)) for n in range(args.cases // 8)]
+        checks += [(f"recurrent {n}", lambda: check_recurrent(server, chance))
+                   for n in range(args.cases // 4)]
         checks += [(name, lambda name=name, module=module, x=x: check_network(server, name, module, x))
                    for name, module, x in networks()]
         for name, check in checks:

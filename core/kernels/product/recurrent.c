@@ -8,6 +8,7 @@
 #include "core/kernels/pointwise/vector_math.h"
 #include "core/kernels/product/matmul.h"
 #include "core/kernels/product/matmul_tile.h"
+#include "core/kernels/product/narrow_tile.h"
 
 int recurrent_gates(RecurrentKind kind)
 {
@@ -199,7 +200,10 @@ static Status run_step(const RecurrentRun *run, const Step *step)
         const char *gates =
                 (const char *)task->gates + (size_t)(step->at * task->batch * run->n) * run->bytes;
         const Rows from_state = { run->n, task->states, step->state, task->weight, task->bias, run->product };
-        TRY(run->weight != NULL ? packed_product(run, step->state) : product(run->ctx, task, &from_state));
+        TRY(task->narrow != NULL  ? narrow_matmul_run(task->narrow, run->ctx, step->state, NULL, run->product,
+                                                      task->narrow_scratch)
+            : run->weight != NULL ? packed_product(run, step->state)
+                                  : product(run->ctx, task, &from_state));
         enum { CELL_STEPS = 64 }; // exponentials, for polls
         Work work = { .ctx = run->ctx };
         for (int64_t b = 0; b < task->batch && !work_stops(&work, CELL_STEPS * task->cells); b++) {
@@ -260,11 +264,31 @@ Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels)
                               out_panels);
 }
 
+Status recurrent_narrow_new(const RecurrentWeight *weight, const float *bias, const RecurrentRows *rows,
+                            NarrowMatmul **out_narrow)
+{
+        enum { LEAST_WORK = 100000 }; // multiplications of a thread
+        int64_t work = rows->batch * weight->n * weight->k, batch = rows->batch;
+        DnnlMatmul matmul = { .b_data = weight->data,
+                              .share = weight->share,
+                              .bias_data = bias,
+                              .n_threads = (int)MIN(rows->n_threads, MAX(work / LEAST_WORK, (int64_t)1)) };
+        *out_narrow = NULL;
+        if (weight->dtype != DTYPE_F32 || narrow_isa() == NULL || narrow_isa()->bf16->terms != 2)
+                return STATUS_OK;
+        meta_init(&matmul.a, weight->dtype, 2, (int64_t[]){ batch, weight->k });
+        meta_init(&matmul.b, weight->dtype, 2, (int64_t[]){ weight->k, weight->n });
+        meta_init(&matmul.out, weight->dtype, 2, (int64_t[]){ batch, weight->n });
+        matmul.b.stride[0] = 1;
+        matmul.b.stride[1] = weight->k;
+        return narrow_matmul_new(&matmul, PRECISION_BF16, &(DirectClamp){ 0 }, out_narrow);
+}
+
 // Room for panels of the state's rows, and the weight's panels, made now where there are none.
 static Status find_panels(RecurrentRun *run, Scratch *panels, Scratch *rows)
 {
         const Recurrent *task = run->task;
-        if (task->packed == NULL && task->steps < PACK_STEPS)
+        if (task->narrow != NULL || (task->packed == NULL && task->steps < PACK_STEPS))
                 return STATUS_OK;
         TRY(scratch_init(rows, run->ctx, (task->batch + run->tile->rows) * task->states, run->bytes));
         run->rows = rows->data;

@@ -4,6 +4,7 @@
 #pragma once
 #include "core/kernels/isa.h"
 #include "core/kernels/pack_cache.h"
+#include "core/kernels/product/narrow.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
 
@@ -25,10 +26,13 @@ typedef struct Recurrent {
         Dtype dtype;
         bool reverse; // from the last step to the first
         int64_t steps, batch, cells, states;
-        const void *gates;      // [steps][batch][G H]: products with the inputs, biases added
-        const void *weight;     // [G H][P]; not read with `packed`
-        const void *packed;     // the weight as recurrent_pack makes it; NULL: packed for each run
-        const void *bias;       // [G H], added to the product with the state; or NULL
+        const void *gates;  // [steps][batch][G H]: products with the inputs, biases added
+        const void *weight; // [G H][P]; not read with `packed`
+        const void *packed; // the weight as recurrent_pack makes it; NULL: packed for each run
+        const void *bias;   // [G H], added to the product with the state; or NULL
+        // the product of the state with the weight, and the bias, in less precision; NULL: none
+        const NarrowMatmul *narrow;
+        void *narrow_scratch;   // of it
         const void *projection; // [P][H]; NULL: none
         const void *hidden;     // [batch][P], before the first step
         const void *cell;       // [batch][H]; LSTM only
@@ -48,4 +52,12 @@ typedef struct RecurrentWeight {
         PackShare share;
 } RecurrentWeight;
 Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels);
+// For Recurrent.narrow: the same weight in bfloat16, for states [batch][k]; `bias` [n] or NULL.
+// *out_narrow stays NULL (STATUS_OK) where the CPU does not multiply that.
+typedef struct RecurrentRows {
+        int64_t batch;
+        int n_threads; // of the run
+} RecurrentRows;
+Status recurrent_narrow_new(const RecurrentWeight *weight, const float *bias, const RecurrentRows *rows,
+                            NarrowMatmul **out_narrow);
 Status recurrent_run(const RunContext *ctx, const Recurrent *task);

@@ -14,9 +14,9 @@ typedef struct DirectConv DirectConv;
 // an output whose channels lie together, its pixels and rows however far apart. Else, and where the
 // CPU lacks the instructions, *out_conv stays NULL (STATUS_OK). conv->epilogue must be empty.
 // PRECISION_BF16: bfloat16, for an input in channels_last with an even number of channels, or three
-// and more than one tap, and finite weights; else *out_conv stays NULL. PRECISION_INT8: weights of 8
-// bits for each output channel, input of 8 bits for each image, for each pixel where the kernel is
-// one; where that cannot be, bfloat16.
+// and more than one tap, and finite weights; else *out_conv stays NULL. PRECISION_INT8: weights of
+// 8 bits for each output channel, input of 8 bits for each image, for each pixel where the kernel
+// is one; where that cannot be, bfloat16.
 Status direct_conv_new(const DnnlConv *conv, Precision precision, const DirectClamp *clamp,
                        DirectConv **out_conv);
 void direct_conv_free(DirectConv *conv); // NULL-safe

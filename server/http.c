@@ -345,6 +345,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 static void on_idle(uv_prepare_t *prepare)
 {
         Http *http = prepare->data;
+        workers_wake(http->options.workers);
         turns_done(http->turns, TURN_LOOP);
 }
 
@@ -404,6 +405,7 @@ static Status start_http(Http *http)
         uv_poll_start(&http->poll, UV_READABLE, on_readable);
         uv_prepare_start(&http->prepare, on_idle);
         turns_watch_loop(http->turns, uv_backend_fd(http->options.loop));
+        workers_wake_late(http->options.workers, http->options.one_core);
         return STATUS_OK;
 }
 
@@ -442,6 +444,7 @@ void http_stop(Http *http)
         pthread_mutex_unlock(&http->finished_mutex);
         events_stop(http->options.events);
         turns_watch_loop(http->turns, -1);
+        workers_wake_late(http->options.workers, false);
         uv_close((uv_handle_t *)&http->prepare, NULL);
         uv_close((uv_handle_t *)&http->poll, NULL);
         uv_close((uv_handle_t *)&http->timer, NULL);

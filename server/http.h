@@ -30,6 +30,7 @@ typedef struct HttpOptions {
         struct ReplyCache *replies; // NULL: none are kept
         const Memory *memory;
         Workers *workers;
+        bool one_core; // the loop and the workers share it
         Events *events;
         ServerFacts facts; // the fixed part
         // called when the last connection has ended while draining; possibly more than once

@@ -395,6 +395,7 @@ static Status start(Server *server, const Options *options)
                              .replies = server->replies,
                              .memory = server->memory,
                              .workers = server->workers,
+                             .one_core = cores == 1,
                              .events = server->events,
                              .facts = version_facts(),
                              .idle = on_idle,

@@ -42,8 +42,9 @@ struct Workers {
         int n_trims_wanted;             // workers_give_back
         uint64_t n_shrinks, n_trims;    // workers_shrink; how often memory was given back
         bool stopping, idle_running;
-        int64_t overdue_from_ns;           // no idle task goes before others until then
-        int n_workers, n_threads, n_ended; // n_threads: with the express thread, which is the last
+        _Atomic bool wakes_late, owes_wake; // workers_wake_late
+        int64_t overdue_from_ns;            // no idle task goes before others until then
+        int n_workers, n_threads, n_ended;  // n_threads: with the express thread, which is the last
         pthread_t *threads;
         Worker workers[];
 };
@@ -543,19 +544,36 @@ static void hasten(Task *idle, const Task *other)
                 idle->by_ns = idle->by_ns == 0 ? other->by_ns : MIN(idle->by_ns, other->by_ns);
 }
 
+void workers_wake_late(Workers *workers, bool late)
+{
+        atomic_store(&workers->wakes_late, late);
+        workers_wake(workers);
+}
+
+void workers_wake(Workers *workers)
+{
+        if (atomic_load_explicit(&workers->owes_wake, memory_order_relaxed) &&
+            atomic_exchange(&workers->owes_wake, false))
+                pthread_cond_broadcast(&workers->filled);
+}
+
 Submitted workers_submit(Workers *workers, Task *task)
 {
         pthread_mutex_lock(&workers->mutex);
         Submitted how = room_for(workers, task);
         bool any_waits = workers->n_waiting > 0;
+        bool late = any_waits && task->is_request && workers->n_queued < WORKERS_LATE_MOST &&
+                    atomic_load(&workers->wakes_late);
         if (how == SUBMITTED)
                 append_task(workers, task);
         else if (how == IDLE_TASK_WAITS)
                 hasten(workers->idle, task);
         else
                 any_waits = false;
+        if (late && how == SUBMITTED)
+                atomic_store(&workers->owes_wake, true);
         pthread_mutex_unlock(&workers->mutex);
-        wake_one(workers, any_waits);
+        wake_one(workers, any_waits && !late);
         return how;
 }
 

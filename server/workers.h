@@ -77,6 +77,13 @@ typedef enum Submitted {
         IDLE_TASK_WAITS,  // one is enough; its times are the earlier of both
 } Submitted;
 Submitted workers_submit(Workers *workers, Task *task);
+// While `late`, requests that find free workers wake them at the next workers_wake only, or when
+// there are WORKERS_LATE_MOST. For a thread that submits all it has and shares its only core with
+// the workers: they would take it in between, and run one by one what could be run together. Any
+// thread.
+enum { WORKERS_LATE_MOST = 64 };
+void workers_wake_late(Workers *workers, bool late);
+void workers_wake(Workers *workers);
 // How long a task like this one would take from now on, waiting included, by what such tasks took
 // of late. Any thread.
 int64_t workers_wait_ns(Workers *workers, const Task *task);

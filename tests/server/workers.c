@@ -36,6 +36,11 @@ static void drop(Task *task)
         (void)task;
 }
 
+static void run_at_once(Task *task, Worker *worker)
+{
+        (void)task, (void)worker;
+}
+
 static void wait_for(int wanted)
 {
         while (atomic_load(&phase) < wanted)
@@ -56,6 +61,45 @@ Test(workers, a_run_that_gives_no_sign_of_life_counts_as_stalled_until_it_ends, 
         atomic_store(&phase, 2);
         while (workers_stalled(workers, 0) != 0)
                 nap();
+        workers_stop(workers);
+}
+
+// Submits `n` of `tasks` to a worker that has nothing to do, and waits for a while. How many still
+// wait: none where the worker was not asleep yet.
+static int64_t still_queued(Workers *workers, Task *tasks, int n)
+{
+        int64_t queued, running;
+        for (int i = 0; i < n; i++) {
+                tasks[i] = (Task){ .run = run_at_once, .drop = drop, .is_request = true };
+                cr_assert_eq(workers_submit(workers, &tasks[i]), SUBMITTED);
+        }
+        for (int i = 0; i < 10; i++)
+                nap();
+        workers_counts(workers, &queued, &running);
+        return queued;
+}
+
+Test(workers, requests_that_come_together_wake_a_worker_together, .timeout = 60)
+{
+        enum { FEW = 3, TRIES = 100 };
+        Task tasks[WORKERS_LATE_MOST + 1];
+        Workers *workers;
+        int64_t queued = 0;
+        cr_assert_eq(workers_start(1, 1, 2 * WORKERS_LATE_MOST, &workers), STATUS_OK);
+        workers_wake_late(workers, true);
+        for (int i = 0; i < TRIES && queued == 0; i++) {
+                queued = still_queued(workers, tasks, FEW);
+                workers_wake(workers);
+                wait_until_ended(workers);
+        }
+        cr_assert_eq(queued, FEW);
+        cr_assert_eq(still_queued(workers, tasks, WORKERS_LATE_MOST + 1), 0);
+        wait_until_ended(workers);
+        (void)still_queued(workers, tasks, FEW);
+        workers_wake_late(workers, false);
+        wait_until_ended(workers);
+        cr_assert_eq(still_queued(workers, tasks, FEW), 0);
+        wait_until_ended(workers);
         workers_stop(workers);
 }
 

@@ -401,8 +401,8 @@ Status conv_op_run(const OpRun *run)
                 TRY(dense_init(&x, run->ctx, run->in[0], &input, as));
                 meta_set_contiguous(&input);
         }
-        TensorMeta weight =
-                args.transposed ? transposed_weight(run->in_meta[1], args.groups) : *run->in_meta[1];
+        bool steps = steps_in_half(run->in_meta[0]->dtype, &args);
+        TensorMeta weight = steps ? transposed_weight(run->in_meta[1], args.groups) : *run->in_meta[1];
         TRY(dense_init(&w, run->ctx, run->in[1], &weight, as));
         if (run->in_meta[2] != NULL)
                 TRY(dense_init(&b, run->ctx, run->in[2], run->in_meta[2], as));
@@ -416,7 +416,7 @@ Status conv_op_run(const OpRun *run)
         set_strides(conv.out_stride, &out, args.spatial);
         const void *bias = run->in_meta[2] == NULL ? NULL : b.data;
         ConvHalf half = { &conv, run->in_meta[0]->dtype, x.data, w.data, bias, y.data };
-        if (steps_in_half(half.half, &args))
+        if (steps)
                 TRY(conv_run_transposed_half(run->ctx, &half));
         else
                 TRY(conv_run(run->ctx, &conv, x.data, w.data, bias, y.data));

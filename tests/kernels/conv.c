@@ -38,8 +38,10 @@ static double reference(const Conv *conv, const Arrays *arrays, int64_t n, int64
                         int64_t from =
                                 n * conv->in_stride[0] + (group * conv->group_in + c) * conv->in_stride[1] +
                                 z * conv->in_stride[2] + y * conv->in_stride[3] + x * conv->in_stride[4];
-                        sum += compute_as_f64(conv->dtype, weight,
-                                              (channel * conv->group_in + c) * taps + tap) *
+                        int64_t pair = !conv->transposed ? channel * conv->group_in + c
+                                                         : (group * conv->group_in + c) * conv->group_out +
+                                                                   channel % conv->group_out;
+                        sum += compute_as_f64(conv->dtype, weight, pair * taps + tap) *
                                compute_as_f64(conv->dtype, input, from);
                 }
         }
@@ -70,7 +72,6 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
                 bool flat = d == 0 && sample_int(sample, 0, 2) != 0;
                 conv.in_size[d] = flat ? 1 : sample_int(sample, 3, 9);
                 conv.kernel[d] = flat ? 1 : sample_int(sample, 1, transposed ? 5 : 3);
-                // far more phases than a transposed one is cut into
                 bool wide = transposed && sample_int(sample, 0, 9) == 0;
                 conv.stride[d] = flat ? 1 : sample_int(sample, wide ? 9 : 1, wide ? 11 : 3);
                 conv.dilation[d] = flat ? 1 : sample_int(sample, 1, 2);
@@ -138,6 +139,77 @@ Test(conv, agrees_with_a_naive_sum_when_transposed)
         Sample sample = { 12 };
         for (int round = 0; round < 60; round++)
                 check_conv(&sample, dtypes[round % 3], true, round % 4 == 0);
+}
+
+// What each input adds to each result, in float64.
+static void add_inputs(const Conv *conv, const float *input, const float *weight, double *out)
+{
+        int64_t taps = conv->kernel[1] * conv->kernel[2], pixels = conv->in_size[1] * conv->in_size[2];
+        for (int64_t i = 0; i < conv->group_in * pixels * taps * conv->group_out; i++) {
+                int64_t tap = i % taps, channel = i / taps % conv->group_out,
+                        pixel = i / taps / conv->group_out % pixels, c = i / taps / conv->group_out / pixels;
+                int64_t y = pixel / conv->in_size[2], x = pixel % conv->in_size[2];
+                int64_t to_y = y * conv->stride[1] + tap / conv->kernel[2] * conv->dilation[1] - conv->pad[1],
+                        to_x = x * conv->stride[2] + tap % conv->kernel[2] * conv->dilation[2] - conv->pad[2];
+                if (to_y < 0 || to_y >= conv->out_size[1] || to_x < 0 || to_x >= conv->out_size[2])
+                        continue;
+                out[(channel * conv->out_size[1] + to_y) * conv->out_size[2] + to_x] +=
+                        (double)input[c * conv->in_stride[1] + y * conv->in_stride[3] +
+                                      x * conv->in_stride[4]] *
+                        (double)weight[(c * conv->group_out + channel) * taps + tap];
+        }
+}
+
+static void check_pieces(Sample *sample, Conv *conv, int64_t gap)
+{
+        int64_t n_weight = conv->group_in * conv->group_out * conv->kernel[1] * conv->kernel[2];
+        for (int d = 0; d < 3; d++)
+                conv->out_size[d] = (conv->in_size[d] - 1) * conv->stride[d] - 2 * conv->pad[d] +
+                                    (conv->kernel[d] - 1) * conv->dilation[d] + 1;
+        int64_t n_in = lay_out(conv->in_stride, 1, conv->group_in, conv->in_size, gap == 0),
+                n_out = lay_out(conv->out_stride, 1, conv->group_out, conv->out_size, false);
+        if (gap > 0) { // rows that are not evenly spaced
+                conv->in_stride[3] += gap;
+                conv->in_stride[2] = conv->in_stride[1] = conv->in_stride[3] * conv->in_size[1];
+                n_in = conv->in_stride[1] * conv->group_in;
+        }
+        float *input = guarded_new((size_t)n_in * sizeof(float)),
+              *weight = guarded_new((size_t)n_weight * sizeof(float)),
+              *out = guarded_new((size_t)n_out * sizeof(float));
+        _cleanup_(freep) double *want = calloc((size_t)n_out, sizeof(double));
+        sample_fill(sample, DTYPE_F32, input, n_in);
+        sample_fill(sample, DTYPE_F32, weight, n_weight);
+        memset(out, 0xff, (size_t)n_out * sizeof(float));
+        cr_assert_eq(conv_run(NULL, conv, input, weight, NULL, out), STATUS_OK);
+        add_inputs(conv, input, weight, want);
+        for (int64_t i = 0; i < n_out; i++)
+                cr_assert(close_enough_sum(DTYPE_F32, (double)out[i], want[i], 500),
+                          "result %ld: %.9g instead of %.9g", (long)i, (double)out[i], want[i]);
+        guarded_check(input, (size_t)n_in * sizeof(float));
+        guarded_check(weight, (size_t)n_weight * sizeof(float));
+        guarded_check(out, (size_t)n_out * sizeof(float));
+}
+
+#define PIECES(...)                                                                                          \
+        {                                                                                                    \
+                .dtype = DTYPE_F32, .transposed = true, .n = 1, .groups = 1, __VA_ARGS__                     \
+        }
+Test(conv, transposed_products_of_many_numbers_are_made_in_pieces)
+{
+        Conv cases[] = {
+                // channels; channels and rows; rows of one channel; parts of a row
+                PIECES(.group_in = 6, .group_out = 70, .in_size = { 1, 30, 31 }, .kernel = { 1, 3, 3 },
+                       .stride = { 1, 2, 2 }, .pad = { 0, 1, 1 }, .dilation = { 1, 1, 1 }),
+                PIECES(.group_in = 5, .group_out = 2, .in_size = { 1, 300, 100 }, .kernel = { 1, 4, 5 },
+                       .stride = { 1, 2, 1 }, .pad = { 0, 0, 2 }, .dilation = { 1, 1, 2 }),
+                PIECES(.group_in = 5, .group_out = 2, .in_size = { 1, 20, 21 }, .kernel = { 1, 40, 40 },
+                       .stride = { 1, 20, 9 }, .pad = { 0, 10, 3 }, .dilation = { 1, 1, 1 }),
+                PIECES(.group_in = 5, .group_out = 3, .in_size = { 1, 1, 40000 }, .kernel = { 1, 1, 16 },
+                       .stride = { 1, 1, 8 }, .pad = { 0, 0, 4 }, .dilation = { 1, 1, 1 }),
+        };
+        Sample sample = { 14 };
+        for (size_t i = 0; i < 2 * ARRAY_LENGTH(cases); i++)
+                check_pieces(&sample, &cases[i / 2], i % 2 == 0 ? 0 : 7);
 }
 
 Test(conv, agrees_with_a_naive_sum_when_depthwise)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv.c: convolution as a matrix product whose right side is never stored: weight [out][in *
 // kernel] times columns [in * kernel][pixels], where panels of columns are gathered from the input
-// while they are packed. Transposed convolution goes in phases (conv_transposed.c). With a large
-// stride it is the same product over the input spread out by the stride. One by one kernels need no
+// while they are packed. Transposed convolution is in conv_transposed.c. One by one kernels need no
 // gathering. Groups with very few channels (depthwise) go row by row instead: a product would waste
 // its tile on them.
 #include "core/kernels/conv/conv.h"
@@ -19,15 +18,8 @@ typedef struct ConvColumns {
 // padding.
 static inline int64_t source_position(const Conv *conv, int axis, int64_t o, int64_t tap)
 {
-        if (!conv->transposed) {
-                int64_t i = o * conv->stride[axis] - conv->pad[axis] + tap * conv->dilation[axis];
-                return i >= 0 && i < conv->in_size[axis] ? i : -1;
-        }
-        int64_t spread = o + conv->pad[axis] - tap * conv->dilation[axis];
-        if (spread < 0 || spread % conv->stride[axis] != 0)
-                return -1;
-        int64_t i = spread / conv->stride[axis];
-        return i < conv->in_size[axis] ? i : -1;
+        int64_t i = o * conv->stride[axis] - conv->pad[axis] + tap * conv->dilation[axis];
+        return i >= 0 && i < conv->in_size[axis] ? i : -1;
 }
 
 // Neighbouring output positions.
@@ -41,16 +33,6 @@ static inline __attribute__((always_inline)) void gather_row(const Conv *conv, c
 {
         int64_t o = columns.first, n = columns.n;
         int64_t step = conv->in_stride[4] * (int64_t)size;
-        if (conv->transposed) {
-                for (int64_t x = 0; x < n; x++) {
-                        int64_t i = source_position(conv, 2, o + x, tap);
-                        if (i < 0)
-                                memset(out + (size_t)x * size, 0, size);
-                        else
-                                memcpy(out + (size_t)x * size, row + i * step, size);
-                }
-                return;
-        }
         // Input column of output column o + x: first + x * stride; [low, high) are the x that hit
         // the input.
         int64_t stride = conv->stride[2], first = o * stride - conv->pad[2] + tap * conv->dilation[2];
@@ -218,7 +200,7 @@ static bool covers_input(const Conv *conv)
                         return false;
                 step *= conv->in_size[axis];
         }
-        return !conv->transposed && conv->groups == 1 && (conv->group_in == 1 || conv->in_stride[1] == step);
+        return conv->groups == 1 && (conv->group_in == 1 || conv->in_stride[1] == step);
 }
 
 // A row for each sample by the rows of the weight. Samples are apart, so that one's result does not
@@ -248,12 +230,12 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
         int64_t depth = conv->group_in * product3(conv->kernel), pixels = product3(conv->out_size);
         if (conv->n == 0 || pixels == 0 || conv->group_out == 0)
                 return STATUS_OK;
-        if (conv->transposed && has_few_phases(conv->stride, 3))
-                return conv_run_phases(ctx, conv, input, weight, bias, out);
+        if (conv->transposed)
+                return conv_run_transposed(ctx, conv, input, weight, bias, out);
         if (covers_input(conv))
                 return run_covering(ctx, conv, &(ConvRows){ conv, input, weight, bias, out, ctx });
         bool thin = conv->groups > 1 && conv->group_out <= 2 && depth <= 128;
-        if (thin && !conv->transposed && conv->dtype != DTYPE_I64) {
+        if (thin && conv->dtype != DTYPE_I64) {
                 ConvRows rows = { conv, input, weight, bias, out, ctx };
                 int64_t grain = MAX((int64_t)1, 500000 / MAX((int64_t)1, pixels * depth));
                 TRY(parallel_for(ctx, conv->n * conv->groups * conv->group_out, grain,

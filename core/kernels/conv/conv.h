@@ -17,9 +17,10 @@ typedef struct Conv {
         int64_t in_stride[5], out_stride[5]; // elements: batch, channel, depth, height, width
 } Conv;
 
-// weight: contiguous [groups * group_out][group_in][kernel], also for transposed convolution. bias:
-// contiguous [groups * group_out] or NULL. The pixels of one output channel must be evenly spaced
-// (any dense NCHW or NHWC layout is).
+// weight: contiguous [groups * group_out][group_in][kernel], for transposed convolution
+// [groups * group_in][group_out][kernel]. bias: contiguous [groups * group_out] or NULL. The pixels
+// of one output channel must be evenly spaced (any dense NCHW or NHWC layout is), but for
+// transposed convolution.
 Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, const void *weight,
                 const void *bias, void *out);
 
@@ -29,7 +30,7 @@ Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, cons
 typedef struct ConvHalf {
         const Conv *conv;
         Dtype half;
-        const float *input, *weight, *bias; // bias NULL: none
+        const float *input, *weight, *bias; // [groups * group_out][group_in][kernel]; NULL: no bias
         float *out;
 } ConvHalf;
 Status conv_run_transposed_half(const RunContext *ctx, const ConvHalf *task);

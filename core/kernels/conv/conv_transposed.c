@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_transposed.c: transposed convolution in phases. Results whose positions have one remainder
-// by the stride read the input through the same taps, at neighbouring positions: each phase is a
-// convolution of stride 1 with a part of the weight, reversed. Its results are spread by the
-// stride.
+// conv_transposed.c: the product of the weight and the input has a number for each tap of each
+// input; those that meet at a result are added up. The product is made for some channels and some
+// inputs at a time. Where it would be a sum of very few numbers it is not stored.
 #include "core/kernels/conv/conv_transposed.h"
+#include <stdlib.h>
 #include <string.h>
 
-typedef struct Phase {
-        const RunContext *ctx;
-        const Conv *conv; // the transposed one
-        PhaseAxis axis[3];
-        Conv part; // the phase as a convolution
-        size_t bytes;
-        const char *weight;
-        char *part_weight, *part_out, *out;
-} Phase;
+enum {
+        STORED = 1 << 19, // numbers of the product at a time
+        FEW_INPUTS = 4,   // channels of a group whose product is not stored
+        AT_ONCE = 512,    // results of a phase that are added up together
+};
 
 static int64_t greatest_divisor(int64_t a, int64_t b)
 {
@@ -44,138 +40,201 @@ PhaseAxis phase_axis(const PhasedAxis *of, int64_t rest)
         return axis;
 }
 
-// The phase's taps in reverse order: [groups * group_out][group_in][taps].
-static void take_weight(const Phase *phase, Work *work)
+// ---- what is added up ----
+typedef struct Adding {
+        const RunContext *ctx;
+        const Conv *conv;
+        int64_t taps, rows, width;              // of a kernel; rows of the input, and their length
+        const PhaseAxis *phases[3];             // of each axis, by remainder
+        const char *input, *weight, *bias;      // of this image and group; bias NULL: none
+        const char *product;                    // [channel][tap][row][column]; NULL: it is not stored
+        char *out;                              // of this image and group
+        int64_t channel, n_channels;            // these are made
+        int64_t row, n_rows, column, n_columns; // from these inputs
+        bool begins;                            // nothing was added up yet
+} Adding;
+
+// How result `o` of an axis is made.
+typedef struct Place {
+        const PhaseAxis *phase;
+        int64_t j; // its place in the phase
+} Place;
+
+static Place place_of(const Adding *adding, int axis, int64_t o)
 {
-        const Conv *conv = phase->conv;
-        const PhaseAxis *z = &phase->axis[0], *y = &phase->axis[1], *x = &phase->axis[2];
-        int64_t n_pairs = conv->groups * conv->group_out * conv->group_in, taps = z->n * y->n * x->n;
-        int64_t all = conv->kernel[0] * conv->kernel[1] * conv->kernel[2];
-        char *to = phase->part_weight;
-        for (int64_t pair = 0; pair < n_pairs && taps > 0 && !work_stops(work, taps); pair++) {
-                for (int64_t i = z->n; i-- > 0;) {
-                        for (int64_t j = y->n; j-- > 0;) {
-                                int64_t row = ((z->first + i * z->step) * conv->kernel[1] + y->first +
-                                               j * y->step) *
-                                              conv->kernel[2];
-                                for (int64_t k = x->n; k-- > 0; to += phase->bytes)
-                                        memcpy(to,
-                                               phase->weight +
-                                                       (size_t)(pair * all + row + x->first + k * x->step) *
-                                                               phase->bytes,
-                                               phase->bytes);
-                        }
+        int64_t stride = adding->conv->stride[axis];
+        return (Place){ &adding->phases[axis][o % stride], o / stride };
+}
+
+static int64_t tap_of(const PhaseAxis *phase, int64_t q)
+{
+        return phase->first + q * phase->step;
+}
+
+// What result j of a phase reads through tap q is j and this.
+static int64_t shift_of(const PhaseAxis *phase, int64_t q)
+{
+        return (phase->n - 1 - q) * phase->dilation - phase->pad;
+}
+
+#define ADD(x) x##_f32
+#define ADD_T  float
+#include "core/kernels/conv/conv_transposed.inc"
+#undef ADD
+#undef ADD_T
+#define ADD(x) x##_f64
+#define ADD_T  double
+#include "core/kernels/conv/conv_transposed.inc"
+#undef ADD
+#undef ADD_T
+#define ADD(x) x##_i64
+#define ADD_T  uint64_t // wraps
+#include "core/kernels/conv/conv_transposed.inc"
+#undef ADD
+#undef ADD_T
+
+static Status add_up(const RunContext *ctx, Adding *adding)
+{
+        const Conv *conv = adding->conv;
+        int64_t n = adding->n_channels * conv->out_size[0] * conv->out_size[1],
+                steps = conv->out_size[2] * (1 + conv->kernel[2] / MAX(conv->stride[2], (int64_t)1));
+        TRY(parallel_for(ctx, n, MAX((int64_t)1, 65536 / MAX(steps, (int64_t)1)),
+                         conv->dtype == DTYPE_F32   ? add_rows_f32
+                         : conv->dtype == DTYPE_F64 ? add_rows_f64
+                                                    : add_rows_i64,
+                         adding));
+        adding->begins = false;
+        return run_poll(ctx);
+}
+
+// ---- the product ----
+// Whether all inputs of a channel are evenly spaced.
+static bool is_even(const Conv *conv)
+{
+        const int64_t *size = conv->in_size, *stride = conv->in_stride + 2;
+        return (size[1] == 1 || stride[1] == size[2] * stride[2]) &&
+               (size[0] == 1 || stride[0] == size[1] * size[2] * stride[2]);
+}
+
+static Status multiply(const RunContext *ctx, const Adding *adding, char *to)
+{
+        const Conv *conv = adding->conv;
+        size_t bytes = dtype_info[conv->dtype].bytes;
+        int64_t height = conv->in_size[1], n = adding->n_rows * adding->n_columns,
+                all = conv->group_out * adding->taps;
+        int64_t at = adding->row / height * conv->in_stride[2] + adding->row % height * conv->in_stride[3] +
+                     adding->column * conv->in_stride[4];
+        Gemm task = { .dtype = conv->dtype,
+                      .m = adding->n_channels * adding->taps,
+                      .n = n,
+                      .k = conv->group_in,
+                      .alpha = 1,
+                      .a = { (char *)(uintptr_t)adding->weight +
+                                     (size_t)(adding->channel * adding->taps) * bytes,
+                             1,
+                             all,
+                             { 0 } },
+                      .b = { (char *)(uintptr_t)adding->input + at * (int64_t)bytes,
+                             conv->in_stride[1],
+                             conv->in_stride[4],
+                             { 0 } },
+                      .c = { to, n, 1, { 0 } } };
+        return gemm(ctx, &task);
+}
+
+// All inputs for some channels, as many as are stored at a time.
+static Status run_channels(const RunContext *ctx, Adding *adding, char *product)
+{
+        int64_t room = MAX((int64_t)1, STORED / (adding->n_channels * adding->taps));
+        int64_t columns = MIN(adding->width, room),
+                rows = columns < adding->width || !is_even(adding->conv)
+                               ? 1
+                               : MIN(adding->rows, MAX((int64_t)1, room / MAX(columns, (int64_t)1)));
+        adding->begins = true;
+        adding->product = product;
+        adding->n_rows = adding->n_columns = 0;
+        for (adding->row = 0; adding->row < adding->rows; adding->row += rows)
+                for (adding->column = 0; adding->column < adding->width; adding->column += columns) {
+                        adding->n_rows = MIN(rows, adding->rows - adding->row);
+                        adding->n_columns = MIN(columns, adding->width - adding->column);
+                        TRY(multiply(ctx, adding, product));
+                        TRY(add_up(ctx, adding));
                 }
-        }
+        return adding->begins ? add_up(ctx, adding) : STATUS_OK; // without inputs
 }
 
-static inline __attribute__((always_inline)) void spread_row(const char *from, char *to, int64_t n,
-                                                             int64_t step, const size_t bytes)
+static Status run_group(const RunContext *ctx, Adding *adding, char *product)
 {
-        for (int64_t x = 0; x < n; x++)
-                memcpy(to + (size_t)(x * step) * bytes, from + (size_t)x * bytes, bytes);
-}
-
-// The results of channels begin..end - 1, of all samples, to their places.
-static void spread(void *argument, int64_t begin, int64_t end)
-{
-        const Phase *phase = argument;
-        const Conv *conv = phase->conv;
-        const PhaseAxis *axis = phase->axis;
-        int64_t channels = conv->groups * conv->group_out, width = axis[2].n_out,
-                step = conv->stride[2] * conv->out_stride[4];
-        const char *from =
-                phase->part_out + (size_t)(begin * axis[0].n_out * axis[1].n_out * width) * phase->bytes;
-        Work work = { .ctx = phase->ctx };
-        for (int64_t plane = begin; plane < end; plane++) {
-                for (int64_t r = 0; r < axis[0].n_out * axis[1].n_out && !work_stops(&work, width); r++) {
-                        int64_t z = axis[0].first_out + r / axis[1].n_out * conv->stride[0],
-                                y = axis[1].first_out + r % axis[1].n_out * conv->stride[1];
-                        int64_t at = plane / channels * conv->out_stride[0] +
-                                     plane % channels * conv->out_stride[1] + z * conv->out_stride[2] +
-                                     y * conv->out_stride[3] + axis[2].first_out * conv->out_stride[4];
-                        char *to = phase->out + at * (int64_t)phase->bytes;
-                        if (phase->bytes == 4)
-                                spread_row(from, to, width, step, 4);
-                        else
-                                spread_row(from, to, width, step, 8);
-                        from += (size_t)width * phase->bytes;
-                }
-        }
-}
-
-static void describe(Phase *phase)
-{
-        const Conv *conv = phase->conv;
-        phase->part = *conv;
-        phase->part.transposed = false;
-        int64_t step = 1;
-        for (int d = 2; d >= 0; d--) {
-                phase->part.out_size[d] = phase->axis[d].n_out;
-                phase->part.kernel[d] = phase->axis[d].n;
-                phase->part.stride[d] = 1;
-                phase->part.dilation[d] = phase->axis[d].dilation;
-                phase->part.pad[d] = phase->axis[d].pad;
-                phase->part.out_stride[2 + d] = step;
-                step *= phase->axis[d].n_out;
-        }
-        phase->part.out_stride[1] = step;
-        phase->part.out_stride[0] = step * conv->groups * conv->group_out;
-}
-
-static Status run_phase(Phase *phase, const void *input, const void *bias)
-{
-        const Conv *conv = phase->conv;
-        int64_t planes = conv->n * conv->groups * conv->group_out;
-        Work work = { .ctx = phase->ctx };
-        describe(phase);
-        take_weight(phase, &work);
-        if (work.stops)
-                return run_poll(phase->ctx);
-        TRY(conv_run(phase->ctx, &phase->part, input, phase->part_weight, bias, phase->part_out));
-        int64_t grain = MAX((int64_t)1, 65536 / MAX(phase->part.out_stride[1], (int64_t)1));
-        TRY(parallel_for(phase->ctx, planes, grain, spread, phase));
-        return run_poll(phase->ctx);
-}
-
-bool has_few_phases(const int64_t *stride, int n)
-{
-        int64_t n_phases = 1;
-        for (int d = 0; d < n; d++) {
-                n_phases *= MIN(stride[d], (int64_t)MOST_PHASES + 1);
-                if (n_phases > MOST_PHASES)
-                        return false;
-        }
-        return true;
-}
-
-Status conv_run_phases(const RunContext *ctx, const Conv *conv, const void *input, const void *weight,
-                       const void *bias, void *out)
-{
-        Phase phase = {
-                .ctx = ctx, .conv = conv, .bytes = dtype_info[conv->dtype].bytes, .weight = weight, .out = out
-        };
-        int64_t n_out = conv->n * conv->groups * conv->group_out,
-                n_weight = conv->groups * conv->group_out * conv->group_in;
-        int64_t n_phases[3];
-        PhasedAxis of[3];
-        for (int d = 0; d < 3; d++) {
-                of[d] = (PhasedAxis){ conv->stride[d], conv->dilation[d], conv->pad[d], conv->kernel[d],
-                                      conv->out_size[d] };
-                n_phases[d] = MIN(conv->stride[d], conv->out_size[d]);
-                n_out *= (conv->out_size[d] + conv->stride[d] - 1) / conv->stride[d];
-                n_weight *= conv->kernel[d];
-        }
-        _cleanup_(scratch_deinit) Scratch part_weight = { 0 }, part_out = { 0 };
-        TRY(scratch_init(&part_weight, ctx, n_weight, phase.bytes));
-        TRY(scratch_init(&part_out, ctx, n_out, phase.bytes));
-        phase.part_weight = part_weight.data;
-        phase.part_out = part_out.data;
-        for (int64_t i = 0; i < n_phases[0] * n_phases[1] * n_phases[2]; i++) {
-                phase.axis[0] = phase_axis(&of[0], i / n_phases[2] / n_phases[1]);
-                phase.axis[1] = phase_axis(&of[1], i / n_phases[2] % n_phases[1]);
-                phase.axis[2] = phase_axis(&of[2], i % n_phases[2]);
-                TRY(run_phase(&phase, input, bias));
+        const Conv *conv = adding->conv;
+        adding->channel = 0;
+        adding->n_channels = conv->group_out;
+        adding->row = adding->column = 0;
+        adding->n_rows = adding->rows;
+        adding->n_columns = adding->width;
+        adding->begins = true;
+        if (product == NULL)
+                return add_up(ctx, adding);
+        int64_t n = STORED / MAX(adding->taps * adding->rows * adding->width, (int64_t)1);
+        n = MAX(MIN(n, conv->group_out), (int64_t)1);
+        for (; adding->channel < conv->group_out; adding->channel += n) {
+                adding->n_channels = MIN(n, conv->group_out - adding->channel);
+                TRY(run_channels(ctx, adding, product));
         }
         return STATUS_OK;
+}
+
+static Status run_groups(const RunContext *ctx, const Adding *all, char *product)
+{
+        const Conv *conv = all->conv;
+        int64_t bytes = dtype_info[conv->dtype].bytes;
+        for (int64_t i = 0; i < conv->n * conv->groups; i++) {
+                int64_t image = i / conv->groups, group = i % conv->groups;
+                Adding adding = *all;
+                adding.input +=
+                        (image * conv->in_stride[0] + group * conv->group_in * conv->in_stride[1]) * bytes;
+                adding.out +=
+                        (image * conv->out_stride[0] + group * conv->group_out * conv->out_stride[1]) * bytes;
+                adding.weight += group * conv->group_in * conv->group_out * all->taps * bytes;
+                adding.bias = all->bias == NULL ? NULL : all->bias + group * conv->group_out * bytes;
+                TRY(run_group(ctx, &adding, product));
+        }
+        return STATUS_OK;
+}
+
+Status conv_run_transposed(const RunContext *ctx, const Conv *conv, const void *input, const void *weight,
+                           const void *bias, void *out)
+{
+        _cleanup_(freep) PhaseAxis *phases = NULL;
+        _cleanup_(scratch_deinit) Scratch product = { 0 };
+        int64_t n_phases[3];
+        for (int d = 0; d < 3; d++)
+                n_phases[d] = MIN(conv->stride[d], conv->out_size[d]);
+        phases = new_array((size_t)(n_phases[0] + n_phases[1] + n_phases[2]), sizeof(PhaseAxis));
+        if (phases == NULL)
+                return fail_memory();
+        Adding adding = { .ctx = ctx,
+                          .conv = conv,
+                          .taps = conv->kernel[0] * conv->kernel[1] * conv->kernel[2],
+                          .rows = conv->in_size[0] * conv->in_size[1],
+                          .width = conv->in_size[2],
+                          .input = input,
+                          .weight = weight,
+                          .bias = bias,
+                          .out = out };
+        PhaseAxis *to = phases;
+        for (int d = 0; d < 3; d++) {
+                const PhasedAxis axis = { conv->stride[d], conv->dilation[d], conv->pad[d], conv->kernel[d],
+                                          conv->out_size[d] };
+                adding.phases[d] = to;
+                for (int64_t i = 0; i < n_phases[d]; i++)
+                        *to++ = phase_axis(&axis, i);
+        }
+        bool stored = conv->group_in > FEW_INPUTS || (conv->group_in > 0 && conv->in_stride[4] != 1);
+        int64_t most = MAX(adding.taps, (int64_t)STORED);
+        if (stored)
+                TRY(scratch_init(&product, ctx,
+                                 MIN(most, adding.taps * conv->group_out *
+                                                   MAX(adding.rows * adding.width, (int64_t)1)),
+                                 dtype_info[conv->dtype].bytes));
+        return run_groups(ctx, &adding, product.data);
 }

@@ -67,11 +67,18 @@ typedef struct Search {
 // ---- samples ----
 void version_samples(const GraphVersion *version, char out[CHOICE_SAMPLES + 1])
 {
+        const int forms = PRECISION_FORMS;
         snprintf(out, CHOICE_SAMPLES + 1, "none");
-        for (uint32_t i = 0; i < version->stored.n_parts; i++)
-                if (version->stored.parts[i].role == STORE_SAMPLES)
-                        snprintf(out, CHOICE_SAMPLES + 1, "%.*s", CHOICE_SAMPLES,
-                                 version->stored.parts[i].digest.hex);
+        for (uint32_t i = 0; i < version->stored.n_parts; i++) {
+                if (version->stored.parts[i].role != STORE_SAMPLES)
+                        continue;
+                Sha256 sha;
+                sha256_start(&sha);
+                sha256_add(&sha, version->stored.parts[i].digest.hex, sizeof(HashHex) - 1);
+                sha256_add(&sha, &forms, sizeof(forms));
+                HashHex hex = sha256_finish(&sha);
+                snprintf(out, CHOICE_SAMPLES + 1, "%.*s", CHOICE_SAMPLES, hex.hex);
+        }
 }
 
 // Those that choose run on one thread: on a busy machine threads wait for each other, and such

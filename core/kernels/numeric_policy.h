@@ -15,6 +15,9 @@ typedef enum Precision {
         PRECISION_INT8, // factors rounded to 8 bits per column, rows to 16 bits at most; exact sums
         PRECISION_COUNT
 } Precision;
+// Counted up when a form of less precision computes something else: what was verified within a
+// tolerance by an earlier release holds no longer.
+enum { PRECISION_FORMS = 2 };
 extern const char *const precision_names[PRECISION_COUNT]; // "f32", "bf16", "int8"
 Precision precision_named(const char *name);               // PRECISION_F32 for all other names
 

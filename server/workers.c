@@ -42,9 +42,10 @@ struct Workers {
         int n_trims_wanted;             // workers_give_back
         uint64_t n_shrinks, n_trims;    // workers_shrink; how often memory was given back
         bool stopping, idle_running;
-        _Atomic bool wakes_late, owes_wake; // workers_wake_late
-        int64_t overdue_from_ns;            // no idle task goes before others until then
-        int n_workers, n_threads, n_ended;  // n_threads: with the express thread, which is the last
+        _Atomic bool wakes_late;           // workers_wake_late
+        _Atomic int n_owed;                // workers that were not woken up yet
+        int64_t overdue_from_ns;           // no idle task goes before others until then
+        int n_workers, n_threads, n_ended; // n_threads: with the express thread, which is the last
         pthread_t *threads;
         Worker workers[];
 };
@@ -552,9 +553,18 @@ void workers_wake_late(Workers *workers, bool late)
 
 void workers_wake(Workers *workers)
 {
-        if (atomic_load_explicit(&workers->owes_wake, memory_order_relaxed) &&
-            atomic_exchange(&workers->owes_wake, false))
-                pthread_cond_broadcast(&workers->filled);
+        if (atomic_load_explicit(&workers->n_owed, memory_order_relaxed) == 0)
+                return;
+        for (int n = atomic_exchange(&workers->n_owed, 0); n > 0; n--)
+                pthread_cond_signal(&workers->filled);
+}
+
+// Not where the queue is short: those that wait would fill it while workers are free.
+static bool may_wake_late(const Workers *workers)
+{
+        int64_t least = MIN(workers->max_queued, limits.max_queue_per_graph);
+        return atomic_load(&workers->wakes_late) &&
+               workers->n_queued < MIN(least / 4, (int64_t)WORKERS_LATE_MOST);
 }
 
 Submitted workers_submit(Workers *workers, Task *task)
@@ -562,16 +572,15 @@ Submitted workers_submit(Workers *workers, Task *task)
         pthread_mutex_lock(&workers->mutex);
         Submitted how = room_for(workers, task);
         bool any_waits = workers->n_waiting > 0;
-        bool late = any_waits && task->is_request && workers->n_queued < WORKERS_LATE_MOST &&
-                    atomic_load(&workers->wakes_late);
+        bool late = any_waits && task->is_request && may_wake_late(workers);
         if (how == SUBMITTED)
                 append_task(workers, task);
         else if (how == IDLE_TASK_WAITS)
                 hasten(workers->idle, task);
         else
                 any_waits = false;
-        if (late && how == SUBMITTED)
-                atomic_store(&workers->owes_wake, true);
+        if (late && how == SUBMITTED && atomic_load(&workers->n_owed) < atomic_load(&workers->n_waiting))
+                atomic_fetch_add(&workers->n_owed, 1);
         pthread_mutex_unlock(&workers->mutex);
         wake_one(workers, any_waits && !late);
         return how;

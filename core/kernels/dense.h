@@ -4,6 +4,7 @@
 // any dtype, rounded once. Bytes are borrowed where nothing has to be converted; scratch is charged
 // to the run's budget.
 #pragma once
+#include <math.h>
 #include "core/base/memory.h"
 #include "core/kernels/run_context.h"
 #include "core/tensor/tensor.h"
@@ -60,9 +61,19 @@ static inline double compute_as_f64(Dtype as, const void *data, int64_t i)
                                  : (double)((const int64_t *)data)[i];
 }
 
-// Whether no element of a float32 tensor of positive strides is NaN or infinite. Convolutions and
-// products ask it of constants: zero, padding or rounding times such a weight is not what it was.
-bool floats_are_finite(const float *data, const TensorMeta *meta);
+// Whether the size of every element of a float32 tensor is below `limit`; none is NaN then.
+bool floats_are_below(const float *data, const TensorMeta *meta, float limit);
+// Whether none is NaN or infinite, and whether that is so when they are rounded to bfloat16.
+// Convolutions and products ask it of constants: zero, padding or rounding times such a weight is
+// not what it was.
+static inline bool floats_are_finite(const float *data, const TensorMeta *meta)
+{
+        return floats_are_below(data, meta, INFINITY);
+}
+static inline bool floats_are_finite_bf16(const float *data, const TensorMeta *meta)
+{
+        return floats_are_below(data, meta, 0x1.ffp+127f); // half a step beyond the greatest one
+}
 
 // Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what
 // conv, pool, batch_norm and resampling ask to choose the layout of their result.

@@ -131,7 +131,8 @@ static Status pack(const DnnlMatmul *from, NarrowMatmul *matmul)
         Factor factor = { matmul, from->b_data, from->b.stride[0], from->b.stride[1], from->share.poll };
         int64_t width = matmul->n_panels * matmul->width;
         char format[160];
-        if (!floats_are_finite(factor.data, &from->b))
+        if (matmul->precision == PRECISION_BF16 ? !floats_are_finite_bf16(factor.data, &from->b)
+                                                : !floats_are_finite(factor.data, &from->b))
                 return STATUS_OK;
         matmul->bias = new_array((size_t)width, sizeof(float));
         if (matmul->bias == NULL)

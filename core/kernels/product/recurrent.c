@@ -267,14 +267,16 @@ Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels)
 Status recurrent_narrow_new(const RecurrentWeight *weight, const float *bias, const RecurrentRows *rows,
                             NarrowMatmul **out_narrow)
 {
-        enum { LEAST_WORK = 100000 }; // multiplications of a thread
+        enum { LEAST_WORK = 100000 };  // multiplications of a thread
+        enum { LEAST_WEIGHT = 16384 }; // with fewer numbers float32 is as fast
         int64_t work = rows->batch * weight->n * weight->k, batch = rows->batch;
         DnnlMatmul matmul = { .b_data = weight->data,
                               .share = weight->share,
                               .bias_data = bias,
                               .n_threads = (int)MIN(rows->n_threads, MAX(work / LEAST_WORK, (int64_t)1)) };
         *out_narrow = NULL;
-        if (weight->dtype != DTYPE_F32 || narrow_isa() == NULL || narrow_isa()->bf16->terms != 2)
+        if (weight->n * weight->k < LEAST_WEIGHT || weight->dtype != DTYPE_F32 || narrow_isa() == NULL ||
+            narrow_isa()->bf16->terms != 2)
                 return STATUS_OK;
         meta_init(&matmul.a, weight->dtype, 2, (int64_t[]){ batch, weight->k });
         meta_init(&matmul.b, weight->dtype, 2, (int64_t[]){ weight->k, weight->n });

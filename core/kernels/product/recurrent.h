@@ -53,7 +53,8 @@ typedef struct RecurrentWeight {
 } RecurrentWeight;
 Status recurrent_pack(const RecurrentWeight *weight, Storage **out_panels);
 // For Recurrent.narrow: the same weight in bfloat16, for states [batch][k]; `bias` [n] or NULL.
-// *out_narrow stays NULL (STATUS_OK) where the CPU does not multiply that.
+// *out_narrow stays NULL (STATUS_OK) where the CPU does not multiply that, for small weights, and
+// where narrow_matmul_new gives none.
 typedef struct RecurrentRows {
         int64_t batch;
         int n_threads; // of the run

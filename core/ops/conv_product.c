@@ -131,8 +131,7 @@ static Status make_turned(const DnnlConv *conv, Precision precision, PackedProdu
                             .n = conv->input.size[0],
                             .in_step = conv->input.stride[0],
                             .out_step = conv->out.stride[0] };
-        turned->n_bytes = ((size_t)meta_numel(&matmul.out) * sizeof(float) + STORAGE_ALIGN - 1) /
-                          STORAGE_ALIGN * STORAGE_ALIGN;
+        turned->n_bytes = storage_padded((size_t)meta_numel(&matmul.out) * sizeof(float));
         *out_product = (PackedProduct){ &turned_product, turned, product.name,
                                         turned->n_bytes + product.scratch_bytes, 0 };
         return STATUS_OK;
@@ -176,6 +175,9 @@ DnnlConv conv_task(const OpCall *call, const ConvArgs *args, const Tensor *weigh
                 conv.padding[i] = args->padding[i];
                 conv.dilation[i] = args->dilation[i];
         }
+        // Strides of dimensions of size 1 are arbitrary: a view of one sample may have others.
+        if (conv.input.rank == 4 && meta_is_channels_last(&conv.out) && meta_lies_channels_last(&conv.input))
+                meta_set_channels_last(&conv.input);
         return conv;
 }
 
@@ -196,12 +198,26 @@ static const ProductAlgorithm phased_product = { "phased", false, run_phased, fr
 static Status make_phased(const DnnlConv *conv, Precision precision, PackedProduct *out_product)
 {
         Phased *phased;
-        *out_product = (PackedProduct){ 0 };
         TRY(phased_new(conv, precision, &phased));
         if (phased != NULL)
                 *out_product = (PackedProduct){ &phased_product, phased, phased_name(phased),
                                                 phased_scratch(phased), 0 };
         return STATUS_OK;
+}
+
+// With fewer results in a pixel most of a panel is nothing.
+enum { FEWEST_CHANNELS = 8 };
+
+bool conv_has_phases(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
+{
+        int64_t n = 1, n_axis;
+        for (int i = 0; i < args->spatial; i++, n *= n_axis) {
+                const PhasedAxis axis = { args->stride[i], args->dilation[i], args->padding[i],
+                                          weight->size[2 + i], args->out_size[2 + i] };
+                if (!phased_axis_fits(&axis, input->size[2 + i], &n_axis))
+                        return false;
+        }
+        return args->groups == 1 && n <= MOST_PHASES && args->out_size[1] >= FEWEST_CHANNELS;
 }
 
 Status conv_product_new(const OpCall *call, const PackContext *context, const DirectClamp *clamp,
@@ -217,8 +233,10 @@ Status conv_product_new(const OpCall *call, const PackContext *context, const Di
         DnnlConv conv = conv_task(call, &args, weight, context);
         conv.bias_data = has_bias ? tensor_data(bias) : NULL;
         bool adds = call->schema->n_tensor_args > 3 && arg_meta(call, (int)call->n_args - 1) != NULL;
-        TRY(args.transposed ? make_phased(&conv, context->precision, out_product)
-                            : conv_product_of(&conv, adds, context, clamp, out_product));
+        if (!args.transposed)
+                TRY(conv_product_of(&conv, adds, context, clamp, out_product));
+        else if (conv_has_phases(&args, &conv.input, &conv.weight))
+                TRY(make_phased(&conv, context->precision, out_product));
         out_product->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;
 }

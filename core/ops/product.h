@@ -32,6 +32,9 @@ Status conv_product_of(const DnnlConv *conv, bool adds, const PackContext *conte
 // The algorithm alone: by precision, record or rule.
 Status conv_choose(const DnnlConv *conv, bool adds, const PackContext *context, const DirectClamp *clamp,
                    PackedProduct *out_product);
+// Whether a transposed one is convolutions of its phases (kernels/conv/phased.h), if the weight is
+// finite. The input is batched.
+bool conv_has_phases(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight);
 // One tap without stride, padding and groups.
 bool conv_has_one_tap(const DnnlConv *conv);
 // The product of `n_rows` rows, each as long as a channel's weights, and these weights.

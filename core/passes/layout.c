@@ -10,6 +10,7 @@
 
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
+#include "core/ops/product.h"
 #include "core/passes/rewrite.h"
 
 typedef struct Layout {
@@ -49,7 +50,7 @@ static bool is_image_conv(const RecordedCall *call)
         return meta->rank == 4 && (levels || is_packed_type(meta) || is_half_type(meta)) &&
                constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
                conv_args(&call->call, &args) == STATUS_OK && args.batched &&
-               (!args.transposed || (args.groups == 1 && !is_half_type(meta)));
+               (!args.transposed || (!is_half_type(meta) && conv_has_phases(&args, meta, &constant->meta)));
 }
 
 // Calls whose result follows the layout of their operands, and whose kernels run on either.
@@ -254,6 +255,19 @@ static bool can_infer_again(const Layout *layout, const RecordedCall *call)
                call->call.n_outs > 0;
 }
 
+// A view of one sample that lies channels_last has the strides, too: those of dimensions of size 1
+// are arbitrary, and its readers would take another layout than for several samples.
+static Status settle_strides(const Layout *layout, Recorded **inout_twin)
+{
+        TensorMeta meta = (*inout_twin)->tensor.meta;
+        if (meta.rank != 4 || meta_numel(&meta) == 0 || meta_is_channels_last(&meta) ||
+            meta_is_contiguous(&meta) || !meta_lies_channels_last(&meta))
+                return STATUS_OK;
+        const Recorded *twin = *inout_twin;
+        meta_set_channels_last(&meta);
+        return add_view(layout, twin, &meta, NULL, inout_twin);
+}
+
 // The same operator on twins, if it accepts them. Results in the other layout become twins of the
 // original results.
 static Status infer_again(const Layout *layout, RecordedCall *old)
@@ -282,8 +296,10 @@ static Status infer_again(const Layout *layout, RecordedCall *old)
         for (uint32_t k = 0; again != NULL && k < again->call.n_outs; k++) {
                 if (again->outs[k] == old->outs[k])
                         continue;
-                layout->twins[old->outs[k]->index] = again->outs[k];
+                Recorded **twin = &layout->twins[old->outs[k]->index];
+                *twin = again->outs[k];
                 layout->missing[old->outs[k]->index] = true;
+                TRY(settle_strides(layout, twin));
         }
         return STATUS_OK;
 }

@@ -87,6 +87,10 @@ static inline bool tensor_is_known(const Tensor *tensor)
 }
 
 // ---- storages ----
+static inline size_t storage_padded(size_t n_bytes)
+{
+        return (n_bytes + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
+}
 // Uninitialised / zeroed own bytes, charged to `budget` (may be NULL).
 // STATUS_NO_MEMORY or STATUS_TOO_LARGE ("... over --max-run-memory").
 Status storage_new(size_t n_bytes, bool zeroed, Budget *budget, Storage **out_storage);

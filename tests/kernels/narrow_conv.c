@@ -2,6 +2,7 @@
 // Direct convolutions of bfloat16 and of 8-bit integers: the latter against what they are said to
 // be, bit by bit.
 #include <float.h>
+#include "core/kernels/pack_cache.h"
 #include "core/kernels/product/narrow_tile.h"
 #include "tests/kernels/conv_case.h"
 
@@ -336,4 +337,37 @@ Test(narrow_conv,
                 direct_conv_free(direct);
                 free_case(&made);
         }
+}
+
+// A weight's first three channels of four lie where it lies, with its strides.
+Test(narrow_conv, weights_of_three_and_of_four_channels_at_one_place_are_packed_apart)
+{
+        enum { N_OUT = 8, TAPS = 9 };
+        PackCache *cache;
+        _cleanup_(storage_unrefp) Storage *place = NULL;
+        Sample sample = { 28 };
+        cr_assert_eq(pack_cache_open(&cache), STATUS_OK);
+        cr_assert_eq(storage_new(N_OUT * 4 * TAPS * sizeof(float), true, NULL, &place), STATUS_OK);
+        sample_fill(&sample, DTYPE_F32, place->data, N_OUT * 4 * TAPS);
+        DirectConv *kept = NULL;
+        for (int64_t channels = 3; channels <= 4 && isa_level() == ISA_AVX512_BF16; channels++) {
+                Shape shape = { 1, channels, N_OUT, 6, 7, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 } };
+                Case made = make_case(&sample, &shape, true);
+                DnnlConv *conv = &made.conv;
+                size_t n_bytes = (size_t)meta_numel(&conv->out) * sizeof(float);
+                float *alone = guarded_new(n_bytes);
+                conv->weight.stride[0] = 4 * TAPS;
+                conv->weight_data = place->data;
+                run_narrow(&made, conv, PRECISION_BF16, made.input, made.out);
+                memcpy(alone, made.out, n_bytes);
+                conv->share = (PackShare){ .cache = cache, .storage = place };
+                if (kept == NULL) // its panels stay in the cache
+                        cr_assert_eq(direct_conv_new(conv, PRECISION_BF16, &made.clamp, &kept), STATUS_OK);
+                run_narrow(&made, conv, PRECISION_BF16, made.input, made.out);
+                cr_assert(memcmp(alone, made.out, n_bytes) == 0, "%ld channels", (long)channels);
+                guarded_check(alone, n_bytes);
+                free_case(&made);
+        }
+        direct_conv_free(kept);
+        pack_cache_close(cache);
 }

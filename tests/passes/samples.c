@@ -178,6 +178,36 @@ static const Case cases[] = {
                   OUTPUT("\"%c\""),
           { "w:16,8,3,3" },
           false },
+        { "transposed, from images of one place",
+          "1,24,1,1",
+          CALL("c", "conv_transpose2d.input", "\"%x0\", \"%w\", \"%b\"") OUTPUT("\"%c\""),
+          { "w:24,16,4,4", "b:16" },
+          false },
+        { "transposed, of a line",
+          "1,24,33",
+          CALL("c", "conv_transpose1d.default", "\"%x0\", \"%w\", \"%b\", [4], [2]") OUTPUT("\"%c\""),
+          { "w:24,16,8", "b:16" },
+          false },
+        { "convolutions around an image seen as another one",
+          "1,16,12,11",
+          CALL("c", "conv2d.default", "\"%x0\", \"%w\", null, [1, 1], [1, 1]")
+                  CALL("r", "reshape.default", "\"%c\", [-1, 16, 11, 12]") CALL(
+                          "d", "conv2d.default", "\"%r\", \"%w\", null, [1, 1], [1, 1]") OUTPUT("\"%d\""),
+          { "w:16,16,3,3" },
+          false },
+        { "transposed around an image seen as another one",
+          "1,16,12,11",
+          CALL("c", "conv_transpose2d.input", "\"%x0\", \"%w\", null, [1, 1], [1, 1]")
+                  CALL("r", "reshape.default", "\"%c\", [-1, 16, 11, 12]") CALL(
+                          "d", "conv2d.default", "\"%r\", \"%w\", null, [1, 1], [1, 1]") OUTPUT("\"%d\""),
+          { "w:16,16,3,3" },
+          false },
+        { "one channel out of some channels",
+          "1,33,5,8",
+          CALL("s", "slice.Tensor", "\"%x0\", 1, 1, 33")
+                  CALL("c", "conv2d.default", "\"%s\", \"%w\", null, [1, 1], [1, 1]") OUTPUT("\"%c\""),
+          { "w:1,32,3,3" },
+          false },
         { "two convolutions and a norm",
           "1,32,20,20",
           CALL("c", "conv2d.default", "\"%x0\", \"%w\", null, [1, 1], [1, 1]")

@@ -40,15 +40,14 @@ static bool fits(const DnnlConv *conv)
 {
         if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out ||
             conv->epilogue.activation != DNNL_NOTHING ||
-            (!meta_is_channels_last(&conv->input) && !meta_is_contiguous(&conv->input)))
+            (!meta_is_channels_last(&conv->input) && !meta_is_contiguous(&conv->input)) ||
+            (!meta_is_channels_last(&conv->out) && conv->out.stride[1] != 1))
                 return false;
         for (int i = 0; i < 2; i++) {
                 int64_t reach = (conv->weight.size[2 + i] - 1) * conv->dilation[i] + 1;
                 if (conv->padding[i] < 0 || conv->padding[i] >= reach || conv->out.size[2 + i] < 1)
                         return false;
         }
-        if (conv->out.stride[1] != 1 && conv->out.size[1] != 1)
-                return false;
         // The frame is copied: where windows reach far beyond the input it would be mostly zeros.
         return meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0 &&
                dnnl_conv_frame(conv) <=
@@ -78,7 +77,7 @@ static const NarrowKind *narrow_kind(const DnnlConv *conv, Precision precision)
         int64_t channels = narrow_channels(conv),
                 n_k = channels * conv->weight.size[2] * conv->weight.size[3];
         if (isa == NULL || !meta_is_channels_last(&conv->input) ||
-            !floats_are_finite(conv->weight_data, &conv->weight))
+            !floats_are_finite_bf16(conv->weight_data, &conv->weight))
                 return NULL;
         if (precision == PRECISION_INT8 && direct_conv_has_bytes() && channels % isa->int8->terms == 0 &&
             n_k <= INT32_MAX / NARROW_WEIGHT_STEPS / isa->int8->most_steps) // so that sums fit 32 bits
@@ -270,10 +269,11 @@ Status direct_conv_pack(DirectConv *direct, const DnnlConv *conv)
                 if (column == NULL)
                         return fail_memory();
         }
-        char format[128];
-        snprintf(format, sizeof(format), "%s%ld,%ld,%ld by %ld,%ld,%ld,%ld", prefix_of(direct),
-                 (long)order.n[0], (long)order.n[1], (long)order.n[2], (long)order.weight_step[0],
-                 (long)order.weight_step[1], (long)order.weight_step[2], (long)conv->weight.stride[0]);
+        char format[192];
+        snprintf(format, sizeof(format), "%s%ld,%ld,%ld of %ld by %ld,%ld,%ld,%ld", prefix_of(direct),
+                 (long)order.n[0], (long)order.n[1], (long)order.n[2], (long)conv->weight.size[1],
+                 (long)order.weight_step[0], (long)order.weight_step[1], (long)order.weight_step[2],
+                 (long)conv->weight.stride[0]);
         DirectSource source = { .share = conv->share, .data = conv->weight_data };
         ConvWeights from = { .conv = conv, .direct = direct, .order = &order, .column = column };
         return panels_fill(&direct->panels, &source, format,

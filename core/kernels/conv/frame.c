@@ -23,7 +23,7 @@ typedef struct Steps {
 
 static size_t padded(int64_t n_bytes)
 {
-        return ((size_t)n_bytes + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
+        return storage_padded((size_t)n_bytes);
 }
 
 static int64_t all_results(const Frame *frame)
@@ -173,19 +173,31 @@ static void fill_inside_row(const Filling *filling, int64_t image, const float *
                 add_fourth_1(to, width);
 }
 
-// Pixels that are rounded, or taken, one by one.
-static void fill_pixels(const Filling *filling, int64_t row, const float *from, char *to)
+// Pixel x of a row of the frame. `from` NULL: it lies outside, and is zero.
+static void fill_pixel(const Filling *filling, int64_t at, const float *from)
 {
         const Frame *frame = filling->frame;
-        int64_t width = frame->in.size[3], n = filling->n_inner;
-        for (int64_t x = 0; x < width; x++) {
-                NarrowRow rounded = frame->narrow->round(from + x * frame->pick[1] * n, n, MOST_STEPS,
-                                                         to + x * n * frame_element_bytes(frame));
-                if (frame->scaled) {
-                        filling->scales[row * width + x] = rounded.scale;
-                        filling->offsets[row * width + x] = rounded.offset;
-                }
+        int64_t n = filling->n_inner, bytes = n * frame_element_bytes(frame);
+        char *to = filling->out + at * bytes;
+        NarrowRow rounded = { 0 };
+        if (from == NULL)
+                memset(to, 0, (size_t)bytes);
+        else
+                rounded = frame->narrow->round(from, n, MOST_STEPS, to);
+        if (frame->scaled) {
+                filling->scales[at] = rounded.scale;
+                filling->offsets[at] = rounded.offset;
         }
+}
+
+// Pixels that are rounded, or taken, one by one. `from` NULL: the row lies outside.
+static void fill_pixels(const Filling *filling, int64_t row, const float *from)
+{
+        const Frame *frame = filling->frame;
+        int64_t width = frame->in.size[3], step = frame->pick[1],
+                inside = from == NULL ? 0 : MIN(width, (frame->given.size[3] + step - 1) / step);
+        for (int64_t x = 0; x < width; x++)
+                fill_pixel(filling, row * width + x, x < inside ? from + x * step * filling->n_inner : NULL);
 }
 
 static void fill_rows(void *argument, int64_t begin, int64_t end)
@@ -200,13 +212,15 @@ static void fill_rows(void *argument, int64_t begin, int64_t end)
                 int64_t plane = r / rows, y = r % rows * frame->pick[0] - frame->pad[0];
                 int zero = filling->steps == NULL ? 0 : filling->steps[plane].zero;
                 char *to = filling->out + r * width * bytes;
-                if (y < 0 || y >= frame->given.size[2]) {
-                        memset(to, zero, (size_t)(width * bytes));
+                bool outside = y < 0 || y >= frame->given.size[2];
+                const float *from =
+                        outside ? NULL : filling->in + (plane * frame->given.size[2] + y) * given_width;
+                if (frame->by_pixel) {
+                        fill_pixels(filling, r, from);
                         continue;
                 }
-                const float *from = filling->in + (plane * frame->given.size[2] + y) * given_width;
-                if (frame->by_pixel) {
-                        fill_pixels(filling, r, from, to);
+                if (outside) {
+                        memset(to, zero, (size_t)(width * bytes));
                         continue;
                 }
                 memset(to, zero, (size_t)(before * bytes));

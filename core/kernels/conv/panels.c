@@ -22,7 +22,7 @@ void panels_deinit(Panels *panels)
 
 static void *aligned_floats(int64_t n)
 {
-        size_t n_bytes = ((size_t)n * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
+        size_t n_bytes = storage_padded((size_t)n * sizeof(float));
         void *floats = aligned_alloc(STORAGE_ALIGN, MAX(n_bytes, (size_t)STORAGE_ALIGN));
         if (floats != NULL)
                 memset(floats, 0, n_bytes);

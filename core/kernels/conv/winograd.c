@@ -393,8 +393,7 @@ const char *winograd_name(const Winograd *winograd)
 // Bytes of one block's planes: transformed tiles (input channels) or products (output channels).
 static size_t taken_bytes(const Winograd *winograd, int64_t channels)
 {
-        return ((size_t)(winograd->planes * winograd->block * channels) * sizeof(float) + STORAGE_ALIGN - 1) /
-               STORAGE_ALIGN * STORAGE_ALIGN;
+        return storage_padded((size_t)(winograd->planes * winograd->block * channels) * sizeof(float));
 }
 
 static int64_t n_pixels(const Winograd *winograd)

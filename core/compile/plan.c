@@ -28,11 +28,6 @@ typedef struct Planner {
         uint32_t step;
 } Planner;
 
-static size_t aligned(size_t n_bytes)
-{
-        return (n_bytes + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
-}
-
 // The block that owns the buffer's bytes. `out_inside` (may be NULL): the buffer's offset there.
 static Block *root_of(const Planner *planner, const Buffer *buffer, size_t *out_inside)
 {
@@ -81,7 +76,7 @@ static Status find_lives(Planner *planner)
         for (uint32_t i = 0; i < recording->n_buffers; i++) {
                 Block *block = &planner->blocks[i];
                 const Buffer *buffer = recording->buffers[i];
-                block->n_bytes = aligned(buffer->n_bytes);
+                block->n_bytes = storage_padded(buffer->n_bytes);
                 block->is_output = block->used && block->last == planner->step;
                 block->planned = block->used && (buffer->kind == BUFFER_RUN || buffer->written);
         }
@@ -182,7 +177,7 @@ static Status join(void *context, Recorded *value)
         Block *root = root_of(planner, recorded_buffer(value), NULL);
         // A value that stands twice in the list was merged the first time.
         if (!root->planned || root->is_output || root == joining->root || root->last != planner->step ||
-            root->n_bytes != aligned(n_bytes))
+            root->n_bytes != storage_padded(n_bytes))
                 return STATUS_OK;
         root->merged_into = (uint32_t)(joining->root - planner->blocks) + 1;
         root->inside = inside;
@@ -339,7 +334,7 @@ static void add_scratch(Planner *planner, const size_t *scratch_bytes)
                 if (scratch_bytes[i] > 0)
                         planner->blocks[n + i] = (Block){ .first = i + 1,
                                                           .last = i + 1,
-                                                          .n_bytes = aligned(scratch_bytes[i]),
+                                                          .n_bytes = storage_padded(scratch_bytes[i]),
                                                           .planned = true,
                                                           .used = true };
         }

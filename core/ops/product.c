@@ -275,8 +275,7 @@ static Status make_gathered(const TensorMeta *left, const DnnlMatmul *matmul, Pr
         }
         gathered->given = *left;
         meta_init(&gathered->rows, left->dtype, left->rank, left->size);
-        gathered->n_bytes = ((size_t)meta_numel(left) * sizeof(float) + STORAGE_ALIGN - 1) / STORAGE_ALIGN *
-                            STORAGE_ALIGN;
+        gathered->n_bytes = storage_padded((size_t)meta_numel(left) * sizeof(float));
         gathered->narrow = narrow;
         *out_product = (PackedProduct){ &gathered_product, gathered, narrow_matmul_name(narrow),
                                         gathered->n_bytes + narrow_matmul_scratch(narrow), 0 };

@@ -24,11 +24,6 @@ typedef struct HalfProduct {
         size_t in_bytes, out_bytes;
 } HalfProduct;
 
-static size_t aligned(size_t n_bytes)
-{
-        return (n_bytes + STORAGE_ALIGN - 1) / STORAGE_ALIGN * STORAGE_ALIGN;
-}
-
 // ---- running ----
 typedef struct HalfRun {
         const HalfProduct *product;
@@ -176,8 +171,8 @@ static Status take(HalfProduct *half, Status made, Status (*run)(const OpRun *ru
                 half_free(half);
                 return made;
         }
-        half->in_bytes = aligned((size_t)(half->n_rows * half->n_k) * sizeof(float));
-        half->out_bytes = aligned((size_t)(half->n_results * half->n_columns) * sizeof(float));
+        half->in_bytes = storage_padded((size_t)(half->n_rows * half->n_k) * sizeof(float));
+        half->out_bytes = storage_padded((size_t)(half->n_results * half->n_columns) * sizeof(float));
         *out_packed =
                 (Packed){ .run = run,
                           .impl = half,

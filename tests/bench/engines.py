@@ -464,11 +464,24 @@ def kinds():
     return [Torch, *[JitFrozen, Inductor, AotInductor] * ARGS.compilers, *ort, *vino, Ours]
 
 
+def opened(row, module, x, folder):
+    """The engines of the row; one of less precision that cannot run it is left out, with a line."""
+    engines = []
+    for kind in kinds():
+        try:
+            engines.append(kind(module, x, folder))
+        except Exception as problem:  # of any kind: it is not ours
+            if issubclass(kind, Ours) or not ARGS.precision:
+                raise
+            print(f"{row}: {kind.name} is left out: {str(problem).splitlines()[0][:100]}", flush=True)
+    return engines
+
+
 def measure(name):
     make, shape, aim = ROWS[name]
     with tempfile.TemporaryDirectory() as folder:
         module, x = seeded(make), torch.rand(shape) * 2 - 1
-        engines = [kind(module, x, pathlib.Path(folder)) for kind in kinds()]
+        engines = opened(name, module, x, pathlib.Path(folder))
         want, last = Torch(module, x, pathlib.Path(folder)).result, engines[-1].name
         for engine in engines:
             if not ARGS.precision:
@@ -496,12 +509,13 @@ def main():
           + f"{'best / ' + names[-1]:>18}" + ("" if ARGS.engines else f"{'aim':>7}"))
     for row in ARGS.rows or ROWS:
         medians, ratio, aim, decibels = measure(row)
-        print(f"{row:26}" + "".join(f"{medians[name]:14.2f}" for name in names)
+        print(f"{row:26}" + "".join(f"{medians.get(name, math.nan):14.2f}" for name in names)
               + f"{ratio:17.2f}x"
               + (f"{aim:6.2f}x  {'met' if ratio >= aim else 'not met'}" if not ARGS.engines else ""),
               flush=True)
         if ARGS.precision:
-            print(f"{'  dB':26}" + "".join(f"{decibels[name]:14.1f}" for name in names), flush=True)
+            print(f"{'  dB':26}" + "".join(f"{decibels.get(name, math.nan):14.1f}" for name in names),
+                  flush=True)
     sys.stdout.flush()
 
 

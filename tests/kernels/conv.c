@@ -204,6 +204,11 @@ Test(conv, transposed_products_of_many_numbers_are_made_in_pieces)
                        .stride = { 1, 2, 1 }, .pad = { 0, 0, 2 }, .dilation = { 1, 1, 2 }),
                 PIECES(.group_in = 5, .group_out = 2, .in_size = { 1, 20, 21 }, .kernel = { 1, 40, 40 },
                        .stride = { 1, 20, 9 }, .pad = { 0, 10, 3 }, .dilation = { 1, 1, 1 }),
+                // phases that are not kept, most without a tap
+                PIECES(.group_in = 2, .group_out = 2, .in_size = { 1, 2, 3 }, .kernel = { 1, 2, 3 },
+                       .stride = { 1, 1, 5000 }, .pad = { 0, 0, 1 }, .dilation = { 1, 1, 2 }),
+                PIECES(.group_in = 5, .group_out = 1, .in_size = { 1, 2, 3 }, .kernel = { 1, 3, 2 },
+                       .stride = { 1, 5000, 2 }, .pad = { 0, 1, 0 }, .dilation = { 1, 1, 1 }),
                 PIECES(.group_in = 5, .group_out = 3, .in_size = { 1, 1, 40000 }, .kernel = { 1, 1, 16 },
                        .stride = { 1, 1, 8 }, .pad = { 0, 0, 4 }, .dilation = { 1, 1, 1 }),
         };

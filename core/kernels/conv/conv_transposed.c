@@ -10,6 +10,7 @@ enum {
         STORED = 1 << 19, // numbers of the product at a time
         FEW_INPUTS = 4,   // channels of a group whose product is not stored
         AT_ONCE = 512,    // results of a phase that are added up together
+        KEPT = 4096,      // phases of an axis that are kept; of more, each is found when it is needed
 };
 
 static int64_t greatest_divisor(int64_t a, int64_t b)
@@ -44,8 +45,9 @@ PhaseAxis phase_axis(const PhasedAxis *of, int64_t rest)
 typedef struct Adding {
         const RunContext *ctx;
         const Conv *conv;
-        int64_t taps, rows, width;              // of a kernel; rows of the input, and their length
-        const PhaseAxis *phases[3];             // of each axis, by remainder
+        int64_t taps, rows, width; // of a kernel; rows of the input, and their length
+        PhasedAxis axes[3];
+        const PhaseAxis *phases[3];             // of each axis, by remainder; NULL: not kept
         const char *input, *weight, *bias;      // of this image and group; bias NULL: none
         const char *product;                    // [channel][tap][row][column]; NULL: it is not stored
         char *out;                              // of this image and group
@@ -54,16 +56,22 @@ typedef struct Adding {
         bool begins;                            // nothing was added up yet
 } Adding;
 
+static PhaseAxis phase_of(const Adding *adding, int axis, int64_t rest)
+{
+        const PhaseAxis *kept = adding->phases[axis];
+        return kept != NULL ? kept[rest] : phase_axis(&adding->axes[axis], rest);
+}
+
 // How result `o` of an axis is made.
 typedef struct Place {
-        const PhaseAxis *phase;
+        PhaseAxis phase;
         int64_t j; // its place in the phase
 } Place;
 
 static Place place_of(const Adding *adding, int axis, int64_t o)
 {
         int64_t stride = adding->conv->stride[axis];
-        return (Place){ &adding->phases[axis][o % stride], o / stride };
+        return (Place){ phase_of(adding, axis, o % stride), o / stride };
 }
 
 static int64_t tap_of(const PhaseAxis *phase, int64_t q)
@@ -174,7 +182,7 @@ static Status run_group(const RunContext *ctx, Adding *adding, char *product)
         adding->begins = true;
         if (product == NULL)
                 return add_up(ctx, adding);
-        int64_t n = STORED / MAX(adding->taps * adding->rows * adding->width, (int64_t)1);
+        int64_t n = STORED / MAX(saturating_product(adding->taps, adding->rows * adding->width), (int64_t)1);
         n = MAX(MIN(n, conv->group_out), (int64_t)1);
         for (; adding->channel < conv->group_out; adding->channel += n) {
                 adding->n_channels = MIN(n, conv->group_out - adding->channel);
@@ -201,17 +209,34 @@ static Status run_groups(const RunContext *ctx, const Adding *all, char *product
         return STATUS_OK;
 }
 
+// Fills in axes and phases. *out_kept is the caller's.
+static Status find_phases(Adding *adding, PhaseAxis **out_kept)
+{
+        const Conv *conv = adding->conv;
+        int64_t n[3], n_kept = 0;
+        for (int d = 0; d < 3; d++) {
+                adding->axes[d] = (PhasedAxis){ conv->stride[d], conv->dilation[d], conv->pad[d],
+                                                conv->kernel[d], conv->out_size[d] };
+                n[d] = MIN(conv->stride[d], conv->out_size[d]);
+                n[d] = n[d] > KEPT ? 0 : n[d];
+                n_kept += n[d];
+        }
+        PhaseAxis *to = *out_kept = new_array((size_t)n_kept, sizeof(PhaseAxis));
+        if (to == NULL)
+                return fail_memory();
+        for (int d = 0; d < 3; d++) {
+                adding->phases[d] = n[d] == 0 ? NULL : to;
+                for (int64_t i = 0; i < n[d]; i++)
+                        *to++ = phase_axis(&adding->axes[d], i);
+        }
+        return STATUS_OK;
+}
+
 Status conv_run_transposed(const RunContext *ctx, const Conv *conv, const void *input, const void *weight,
                            const void *bias, void *out)
 {
-        _cleanup_(freep) PhaseAxis *phases = NULL;
+        _cleanup_(freep) PhaseAxis *kept = NULL;
         _cleanup_(scratch_deinit) Scratch product = { 0 };
-        int64_t n_phases[3];
-        for (int d = 0; d < 3; d++)
-                n_phases[d] = MIN(conv->stride[d], conv->out_size[d]);
-        phases = new_array((size_t)(n_phases[0] + n_phases[1] + n_phases[2]), sizeof(PhaseAxis));
-        if (phases == NULL)
-                return fail_memory();
         Adding adding = { .ctx = ctx,
                           .conv = conv,
                           .taps = conv->kernel[0] * conv->kernel[1] * conv->kernel[2],
@@ -221,20 +246,12 @@ Status conv_run_transposed(const RunContext *ctx, const Conv *conv, const void *
                           .weight = weight,
                           .bias = bias,
                           .out = out };
-        PhaseAxis *to = phases;
-        for (int d = 0; d < 3; d++) {
-                const PhasedAxis axis = { conv->stride[d], conv->dilation[d], conv->pad[d], conv->kernel[d],
-                                          conv->out_size[d] };
-                adding.phases[d] = to;
-                for (int64_t i = 0; i < n_phases[d]; i++)
-                        *to++ = phase_axis(&axis, i);
-        }
-        bool stored = conv->group_in > FEW_INPUTS || (conv->group_in > 0 && conv->in_stride[4] != 1);
-        int64_t most = MAX(adding.taps, (int64_t)STORED);
-        if (stored)
-                TRY(scratch_init(&product, ctx,
-                                 MIN(most, adding.taps * conv->group_out *
-                                                   MAX(adding.rows * adding.width, (int64_t)1)),
+        TRY(find_phases(&adding, &kept));
+        if (conv->group_in > FEW_INPUTS || (conv->group_in > 0 && conv->in_stride[4] != 1)) {
+                int64_t all = saturating_product(saturating_product(adding.taps, conv->group_out),
+                                                 MAX(adding.rows * adding.width, (int64_t)1));
+                TRY(scratch_init(&product, ctx, MIN(all, MAX(adding.taps, (int64_t)STORED)),
                                  dtype_info[conv->dtype].bytes));
+        }
         return run_groups(ctx, &adding, product.data);
 }

@@ -383,6 +383,18 @@ static bool steps_in_half(Dtype dtype, const ConvArgs *args)
         return false;
 }
 
+// Transposed ones read others as copies: how the inputs of one sample lie may depend on how many
+// there are, and its bits may not.
+static bool has_contiguous_samples(const TensorMeta *input, int spatial)
+{
+        TensorMeta full = conv_batched(input, spatial);
+        int64_t step = 1;
+        for (int d = full.rank - 1; d > 0; step *= full.size[d--])
+                if (full.size[d] != 1 && full.stride[d] != step)
+                        return false;
+        return true;
+}
+
 Status conv_op_run(const OpRun *run)
 {
         ConvArgs args;
@@ -397,7 +409,7 @@ Status conv_op_run(const OpRun *run)
         describe(&conv, &args, &input, run->in_meta[1]);
         _cleanup_(dense_deinit) Dense x = { .data = run->in[0] }, w = { 0 }, b = { 0 };
         _cleanup_(dense_out_deinit) DenseOut y = { .data = run->out[0] };
-        if (input.dtype != as) {
+        if (input.dtype != as || (args.transposed && !has_contiguous_samples(&input, args.spatial))) {
                 TRY(dense_init(&x, run->ctx, run->in[0], &input, as));
                 meta_set_contiguous(&input);
         }

@@ -202,6 +202,14 @@ static const Case cases[] = {
                           "d", "conv2d.default", "\"%r\", \"%w\", null, [1, 1], [1, 1]") OUTPUT("\"%d\""),
           { "w:16,16,3,3" },
           false },
+        { "transposed, of images between whose rows those of the others lie",
+          "1,6,5,16",
+          CALL("t", "transpose.int", "\"%x0\", 0, 1") CALL("k", "contiguous.default", "\"%t\"") CALL(
+                  "u", "transpose.int", "\"%k\", 0, 1") CALL("p", "permute.default", "\"%u\", [0, 3, 1, 2]")
+                  CALL("c", "conv_transpose2d.input", "\"%p\", \"%w\", null, [2, 2]")
+                          CALL("z", "contiguous.default", "\"%c\"") OUTPUT("\"%z\""),
+          { "w:16,4,3,3" },
+          false },
         { "one channel out of some channels",
           "1,33,5,8",
           CALL("s", "slice.Tensor", "\"%x0\", 1, 1, 33")

@@ -32,9 +32,11 @@ PhaseAxis phase_axis(const PhasedAxis *of, int64_t rest)
                            .n_out = (of->out_size - rest + stride - 1) / stride,
                            .step = stride / common,
                            .dilation = dilation / common };
-        while (axis.first < of->kernel && (at - axis.first * dilation) % stride != 0)
+        // taps that meet are `step` apart, so one of the first ones does, or none
+        int64_t most = at % common == 0 ? MIN(of->kernel, axis.step) : 0;
+        while (axis.first < most && (at - axis.first * dilation) % stride != 0)
                 axis.first++;
-        if (axis.first < of->kernel)
+        if (axis.first < most)
                 axis.n = (of->kernel - 1 - axis.first) / axis.step + 1;
         int64_t last = axis.first + (axis.n - 1) * axis.step;
         axis.pad = axis.n == 0 ? 0 : -((at - last * dilation) / stride);

@@ -75,6 +75,26 @@ typedef struct PoolRun {
         _Atomic int failed;
 } PoolRun;
 
+// Windows of a line from x on that have as many taps and lie equally far apart: `n`, at most
+// MOST_EVEN. One whose taps are many counts alone.
+enum { LEAST_EVEN = 8, MOST_EVEN = 512, MOST_TAPS = 64 };
+typedef struct PoolSpan {
+        int64_t n, taps, step, delta;
+} PoolSpan;
+
+static PoolSpan even_windows(const PoolAxis *axis, int64_t x)
+{
+        int64_t most = MIN(axis->out_size - x, (int64_t)MOST_EVEN), reach = axis->high[x] - axis->low[x];
+        PoolSpan span = { .n = 1, .taps = (reach + axis->step - 1) / axis->step, .step = axis->step };
+        if (most < LEAST_EVEN || reach <= 0 || span.taps > MOST_TAPS)
+                return span;
+        span.delta = axis->low[x + 1] - axis->low[x];
+        while (span.n < most && axis->low[x + span.n] - axis->low[x] == span.n * span.delta &&
+               axis->high[x + span.n] - axis->low[x + span.n] == reach)
+                span.n++;
+        return span;
+}
+
 // Steps of the next block of a window of which `left` columns are left.
 #define WINDOW_STEPS(left) MIN((left), (int64_t)WORK_BLOCK)
 

@@ -157,13 +157,22 @@ static Status make_pointwise(const DnnlConv *conv, const DirectClamp *clamp, Pac
         return STATUS_OK;
 }
 
+// Volumes whose groups have a kernel or two: the library multiplies them group by group, which
+// takes three times as long as the operator's own rows (kernels/conv/conv.c).
+static bool is_thin_volume(const DnnlConv *conv)
+{
+        return conv->input.rank == 5 && conv->groups > 1 && conv->weight.size[0] / conv->groups <= 2 &&
+               meta_numel(&conv->weight) / conv->weight.size[0] <= 128;
+}
+
 static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, const DirectClamp *clamp,
                         PackedProduct *out_product)
 {
         PackedProduct made = { 0 };
         if (kind == &onednn_product) {
-                Parts *parts;
-                TRY(parts_conv_new(conv, &parts));
+                Parts *parts = NULL;
+                if (!is_thin_volume(conv))
+                        TRY(parts_conv_new(conv, &parts));
                 if (parts != NULL)
                         made = (PackedProduct){ kind, parts, parts_name(parts), parts_scratch(parts), 0 };
         } else if (kind == &direct_product) {

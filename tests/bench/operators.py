@@ -23,6 +23,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["TORCH_CPP_LOG_LEVEL"] = "ERROR"
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402,F401
+from torch import nn  # noqa: E402,F401
 
 LIMIT, TURN_SECONDS = 3, 0.05
 DIMS = """
@@ -119,11 +120,39 @@ x.var(1) | x.norm(2, 1) | x.logsumexp(1) | x.isnan() | x.round() | x.nan_to_num(
 F.mse_loss(x, x.t()) | F.linear(x[:64], x) | torch.lerp(x, x.t(), 0.3) | F.normalize(x, dim=1)
 x.sin() | x.erf()
 """
+# Layers with constant weights, each behind the shape of its input.
+LAYERS = """
+(1, 64, 125, 125) nn.Conv2d(64, 64, 3, padding=1) | (1, 64, 125, 125) nn.Conv2d(64, 128, 3, 2, 1)
+(1, 64, 125, 125) nn.Conv2d(64, 64, 1) | (1, 64, 125, 125) nn.Conv2d(64, 64, 7, padding=3)
+(1, 64, 125, 125) nn.Conv2d(64, 64, 3, padding=2, dilation=2) | (1, 64, 125, 125) nn.Conv2d(64, 64, (1, 9))
+(1, 64, 125, 125) nn.Conv2d(64, 64, 3, 1, 1, 1, 64) | (1, 64, 125, 125) nn.Conv2d(64, 128, 3, 2, 1, 1, 64)
+(1, 64, 125, 125) nn.Conv2d(64, 64, 3, 1, 1, 1, 8) | (1, 3, 576, 576) nn.Conv2d(3, 256, 16, 16)
+(1, 64, 15625) nn.Conv1d(64, 64, 3, padding=1) | (1, 64, 15625) nn.Conv1d(64, 64, 1)
+(1, 64, 15625) nn.Conv1d(64, 64, 5, 2, 0, 3) | (1, 64, 15625) nn.Conv1d(64, 64, 9, 1, 4, 1, 64)
+(1, 16, 25, 50, 50) nn.Conv3d(16, 16, 3, padding=1) | (1, 16, 25, 50, 50) nn.Conv3d(16, 32, 3, 2)
+(1, 16, 25, 50, 50) nn.Conv3d(16, 16, 3, 1, 1, 1, 16) | (1, 16, 25, 50, 50) nn.Conv3d(16, 32, 1)
+(1, 64, 15625) nn.ConvTranspose1d(64, 32, 4, 2, 1) | (1, 64, 2000) nn.ConvTranspose1d(64, 32, 16, 8, 4)
+(1, 64, 15625) nn.ConvTranspose1d(64, 64, 3, padding=1)
+(1, 64, 8000) nn.ConvTranspose1d(64, 64, 4, 2, 1, 0, 64) | (1, 64, 62, 62) nn.ConvTranspose2d(64, 32, 2, 2)
+(1, 64, 62, 62) nn.ConvTranspose2d(64, 32, 4, 2, 1) | (1, 64, 62, 62) nn.ConvTranspose2d(64, 64, 3, 2, 1, 1)
+(1, 64, 125, 125) nn.ConvTranspose2d(64, 64, 3) | (1, 64, 62, 62) nn.ConvTranspose2d(64, 64, 4, 2, 1, 0, 64)
+(1, 64, 62, 62) nn.ConvTranspose2d(64, 3, 4, 2, 1) | (1, 64, 62, 62) nn.ConvTranspose2d(64, 64, 1, 2)
+(1, 21, 16, 16) nn.ConvTranspose2d(21, 21, 64, 32, 16)
+(1, 512, 8, 8) nn.ConvTranspose2d(512, 256, 4, 2, 1) | (64, 128, 1, 1) nn.ConvTranspose2d(128, 256, 4)
+(1, 16, 20, 40, 40) nn.ConvTranspose3d(16, 16, 2, 2)
+(1, 16, 20, 40, 40) nn.ConvTranspose3d(16, 16, 3, 2, 1, 1) | (1, 16, 25, 50, 50) nn.MaxPool3d(2)
+(1, 64, 15625) nn.MaxPool1d(3, 2) | (1, 64, 15625) nn.AvgPool1d(4) | (1, 16, 25, 50, 50) nn.AvgPool3d(3, 2)
+(1, 16, 25, 50, 50) nn.AdaptiveAvgPool3d(5) | (1, 64, 15625) nn.AdaptiveMaxPool1d(100)
+(16, 64, 1000) nn.BatchNorm1d(64) | (1, 64, 15625) nn.GroupNorm(8, 64)
+(1, 16, 25, 50, 50) nn.InstanceNorm3d(16) | (1, 64, 15625) nn.Upsample(scale_factor=2, mode="linear")
+(1, 16, 12, 25, 25) nn.Upsample(scale_factor=2, mode="trilinear")
+"""
 SQUARE, FLOAT32 = (1000, 1000), ("float32",)
 BOOLS, INTEGERS, OTHER_FLOATS = ("bool",), ("uint8", "int32", "int64"), ("float16", "bfloat16", "float64")
 EVERY = BOOLS + INTEGERS + OTHER_FLOATS
 GROUPS = [(FLOAT32, SQUARE, DIMS.replace("D", "0")), (FLOAT32, SQUARE, DIMS.replace("D", "1")),
           (FLOAT32, SQUARE, TABLE), (FLOAT32, (16, 64, 32, 32), IMAGES),
+          (FLOAT32 + OTHER_FLOATS, None, LAYERS),
           (EVERY, SQUARE, ANY_DIM.replace("D", "0")), (EVERY, SQUARE, ANY_DIM.replace("D", "1")),
           (EVERY, SQUARE, ANY), (INTEGERS + OTHER_FLOATS, SQUARE, NUMBERS), (INTEGERS, SQUARE, WHOLE),
           (OTHER_FLOATS, SQUARE, FLOATS)]
@@ -136,6 +165,14 @@ class Row(torch.nn.Module):
 
     def forward(self, x):
         return self.function(x)
+
+
+def layer_row(words, dtype):
+    """A row of LAYERS: the module and the shape of its input."""
+    shape, layer = words.split(" nn.")
+    torch.manual_seed(1)
+    module = eval("nn." + layer).eval().to(dtype)  # the table's own words
+    return module, eval(shape)
 
 
 class Ours:
@@ -199,7 +236,10 @@ def sample(dtype, shape):
 
 def measure(arguments, words, dtype, shape, folder):
     """Microseconds of both: medians of turns, one after the other."""
-    module, x = Row(words), sample(dtype, shape)
+    module = Row(words) if shape else None
+    if not shape:
+        module, shape = layer_row(words, dtype)
+    x = sample(dtype, shape)
     try:
         want = module(x)
     except (RuntimeError, IndexError):

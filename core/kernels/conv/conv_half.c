@@ -48,9 +48,9 @@ static float pixel(const ConvHalf *task, Work *work, const HalfRow *row, const P
 {
         const Conv *conv = task->conv;
         float sum = 0;
-        for (int64_t p = 0; p < row->z.n; p++) {
+        for (int64_t p = 0; p < row->z.n && !work_stops(work, 1); p++) {
                 int64_t in_z = source(conv, 0, &row->z, row->at[0], p);
-                for (int64_t q = 0; q < row->y.n && in_z >= 0; q++) {
+                for (int64_t q = 0; q < row->y.n && in_z >= 0 && !work_stops(work, 1); q++) {
                         int64_t in_y = source(conv, 1, &row->y, row->at[1], q);
                         for (int64_t r = 0; r < x->n && in_y >= 0 && !work_stops(work, TAP_STEPS); r++) {
                                 int64_t in_x = source(conv, 2, x, o, r);

@@ -517,13 +517,18 @@ static void run_piece(void *argument, int64_t begin, int64_t end)
                 run_group(run, piece / conv->n_chunks, piece % conv->n_chunks, &work, &tile);
 }
 
+static Status run_pieces(ConvRun *run)
+{
+        TRY(parallel_for(run->ctx, run->conv->n_groups * run->conv->n_chunks, 1, run_piece, run));
+        return run_poll(run->ctx);
+}
+
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,
                        float *out, void *scratch)
 {
         ConvRun run = { .ctx = ctx, .conv = conv, .residual = residual, .out = out };
         TRY(frame_fill(&conv->frame, ctx, in, scratch, &run.framed));
-        TRY(parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run));
-        return run_poll(ctx);
+        return run_pieces(&run);
 }
 
 Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const float *in, float *out,
@@ -535,8 +540,7 @@ Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, c
                 if (i == 0 || !frame_is_same(&conv->frame, &parts[i - 1].conv->frame))
                         TRY(frame_fill(&conv->frame, ctx, in, scratch, &framed));
                 ConvRun run = { .ctx = ctx, .conv = conv, .framed = framed, .out = out + parts[i].offset };
-                TRY(parallel_for(ctx, conv->n_groups * conv->n_chunks, 1, run_piece, &run));
-                TRY(run_poll(ctx));
+                TRY(run_pieces(&run));
         }
         return STATUS_OK;
 }

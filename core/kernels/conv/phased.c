@@ -54,9 +54,7 @@ static void lay_out(DnnlConv *conv, Phased *phased)
                 meta_set_channels_last(&phased->in);
                 phased->in_bytes = storage_padded((size_t)meta_numel(&phased->in) * sizeof(float));
         }
-        if (conv->out.size[1] == 1)
-                phased->out.stride[1] = 1;
-        else if (conv->out.stride[1] != 1) {
+        if (conv->out.stride[1] != 1) {
                 meta_set_channels_last(&phased->out);
                 phased->out_bytes = storage_padded((size_t)meta_numel(&phased->out) * sizeof(float));
         }

@@ -29,7 +29,7 @@ typedef struct DnnlEpilogue {
 
 typedef struct DnnlConv {
         TensorMeta input, weight, out; // float32; input and out with their real strides, rank 3 to 5
-        const void *weight_data;       // constant, contiguous; packed into the primitive
+        const void *weight_data;       // constant; packed into the primitive. Contiguous, but for direct.h
         PackShare share;               // of the packed weight
         const void *bias_data;         // float32 [out channels], or NULL
         int64_t groups;

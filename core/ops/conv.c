@@ -354,22 +354,6 @@ static void describe(Conv *conv, const ConvArgs *args, const TensorMeta *input, 
         }
 }
 
-// [groups * group_in, group_out, k...] read as [groups, group_out, group_in, k...]
-static TensorMeta transposed_weight(const TensorMeta *weight, int64_t groups)
-{
-        TensorMeta out = *weight;
-        out.rank = (uint8_t)(weight->rank + 1);
-        memmove(out.size + 3, weight->size + 2, (size_t)(weight->rank - 2) * sizeof(int64_t));
-        memmove(out.stride + 3, weight->stride + 2, (size_t)(weight->rank - 2) * sizeof(int64_t));
-        out.size[0] = groups;
-        out.stride[0] = weight->size[0] / groups * weight->stride[0];
-        out.size[1] = weight->size[1];
-        out.stride[1] = weight->stride[1];
-        out.size[2] = weight->size[0] / groups;
-        out.stride[2] = weight->stride[0];
-        return out;
-}
-
 // Transposed convolution of halfs is rounded step by step in PyTorch's plain path: always for
 // float16, for bfloat16 with a large output_padding.
 static bool steps_in_half(Dtype dtype, const ConvArgs *args)
@@ -405,7 +389,7 @@ Status conv_op_run(const OpRun *run)
                 return STATUS_OK;
         TensorMeta input = *run->in_meta[0], out = *run->out_meta[0];
         Dtype as = dtype_compute(input.dtype);
-        Conv conv = { .dtype = as };
+        Conv conv = { .dtype = as, .rounds_to = steps_in_half(input.dtype, &args) ? input.dtype : as };
         describe(&conv, &args, &input, run->in_meta[1]);
         _cleanup_(dense_deinit) Dense x = { .data = run->in[0] }, w = { 0 }, b = { 0 };
         _cleanup_(dense_out_deinit) DenseOut y = { .data = run->out[0] };
@@ -413,9 +397,7 @@ Status conv_op_run(const OpRun *run)
                 TRY(dense_init(&x, run->ctx, run->in[0], &input, as));
                 meta_set_contiguous(&input);
         }
-        bool steps = steps_in_half(run->in_meta[0]->dtype, &args);
-        TensorMeta weight = steps ? transposed_weight(run->in_meta[1], args.groups) : *run->in_meta[1];
-        TRY(dense_init(&w, run->ctx, run->in[1], &weight, as));
+        TRY(dense_init(&w, run->ctx, run->in[1], run->in_meta[1], as));
         if (run->in_meta[2] != NULL)
                 TRY(dense_init(&b, run->ctx, run->in[2], run->in_meta[2], as));
         // The kernel writes any dense layout; other dtypes go through a contiguous result.
@@ -427,11 +409,7 @@ Status conv_op_run(const OpRun *run)
         set_strides(conv.in_stride, &input, args.spatial);
         set_strides(conv.out_stride, &out, args.spatial);
         const void *bias = run->in_meta[2] == NULL ? NULL : b.data;
-        ConvHalf half = { &conv, run->in_meta[0]->dtype, x.data, w.data, bias, y.data };
-        if (steps)
-                TRY(conv_run_transposed_half(run->ctx, &half));
-        else
-                TRY(conv_run(run->ctx, &conv, x.data, w.data, bias, y.data));
+        TRY(conv_run(run->ctx, &conv, x.data, w.data, bias, y.data));
         if (!direct)
                 TRY(dense_out_store(&y));
         return STATUS_OK;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kernels/conv/conv.h"
+#include "core/tensor/half.h"
 #include "tests/kernels/sample.h"
 
 static int64_t volume(const int64_t *size)
@@ -68,11 +69,12 @@ static void check_conv(Sample *sample, Dtype dtype, bool transposed, bool depthw
                       .group_in = depthwise ? 1 : sample_int(sample, 1, 20),
                       .group_out = depthwise ? sample_int(sample, 1, 2) : sample_int(sample, 1, 20) };
         bool covers = sample_int(sample, 0, 5) == 0;
+        int64_t wide_axis = transposed ? sample_int(sample, 0, 9) : -1; // of a large stride
         for (int d = 0; d < 3; d++) {
                 bool flat = d == 0 && sample_int(sample, 0, 2) != 0;
-                conv.in_size[d] = flat ? 1 : sample_int(sample, 3, 9);
+                conv.in_size[d] = flat ? 1 : sample_int(sample, transposed ? 1 : 3, transposed ? 5 : 9);
                 conv.kernel[d] = flat ? 1 : sample_int(sample, 1, transposed ? 5 : 3);
-                bool wide = transposed && sample_int(sample, 0, 9) == 0;
+                bool wide = wide_axis == d;
                 conv.stride[d] = flat ? 1 : sample_int(sample, wide ? 9 : 1, wide ? 11 : 3);
                 conv.dilation[d] = flat ? 1 : sample_int(sample, 1, 2);
                 conv.pad[d] = flat ? 0 : sample_int(sample, 0, 2);
@@ -160,14 +162,20 @@ static void add_inputs(const Conv *conv, const float *input, const float *weight
         }
 }
 
-static void check_pieces(Sample *sample, Conv *conv, int64_t gap)
+// Fills in the size of results and the strides of one image.
+static void settle_transposed(Conv *conv, bool channels_last, int64_t *out_n_in, int64_t *out_n_out)
 {
-        int64_t n_weight = conv->group_in * conv->group_out * conv->kernel[1] * conv->kernel[2];
         for (int d = 0; d < 3; d++)
                 conv->out_size[d] = (conv->in_size[d] - 1) * conv->stride[d] - 2 * conv->pad[d] +
                                     (conv->kernel[d] - 1) * conv->dilation[d] + 1;
-        int64_t n_in = lay_out(conv->in_stride, 1, conv->group_in, conv->in_size, gap == 0),
-                n_out = lay_out(conv->out_stride, 1, conv->group_out, conv->out_size, false);
+        *out_n_in = lay_out(conv->in_stride, 1, conv->group_in, conv->in_size, channels_last);
+        *out_n_out = lay_out(conv->out_stride, 1, conv->group_out, conv->out_size, false);
+}
+
+static void check_pieces(Sample *sample, Conv *conv, int64_t gap)
+{
+        int64_t n_weight = conv->group_in * conv->group_out * conv->kernel[1] * conv->kernel[2], n_in, n_out;
+        settle_transposed(conv, gap == 0, &n_in, &n_out);
         if (gap > 0) { // rows that are not evenly spaced
                 conv->in_stride[3] += gap;
                 conv->in_stride[2] = conv->in_stride[1] = conv->in_stride[3] * conv->in_size[1];
@@ -215,6 +223,63 @@ Test(conv, transposed_products_of_many_numbers_are_made_in_pieces)
         Sample sample = { 14 };
         for (size_t i = 0; i < 2 * ARRAY_LENGTH(cases); i++)
                 check_pieces(&sample, &cases[i / 2], i % 2 == 0 ? 0 : 7);
+}
+
+// A result of a transposed convolution of rows in bfloat16: taps in order, each step rounded.
+static float rounded_result(const Conv *conv, const float *input, const float *weight, const int64_t *at)
+{
+        int64_t taps = volume(conv->kernel);
+        float sum = 0;
+        for (int64_t tap = 0; tap < taps; tap++) {
+                int64_t y = at[0] + conv->pad[1] - tap / conv->kernel[2] * conv->dilation[1],
+                        x = at[1] + conv->pad[2] - tap % conv->kernel[2] * conv->dilation[2];
+                if (y < 0 || x < 0 || y % conv->stride[1] != 0 || x % conv->stride[2] != 0 ||
+                    y / conv->stride[1] >= conv->in_size[1] || x / conv->stride[2] >= conv->in_size[2])
+                        continue;
+                int64_t from = y / conv->stride[1] * conv->in_stride[3] + x / conv->stride[2];
+                float part = 0; // exact, of small integers
+                for (int64_t c = 0; c < conv->group_in; c++)
+                        part += weight[c * taps + tap] * input[c * conv->in_stride[1] + from];
+                sum = rounded_to_half(sum + rounded_to_half(part, DTYPE_BF16), DTYPE_BF16);
+        }
+        return sum;
+}
+
+Test(conv, transposed_halves_are_rounded_at_each_tap_in_order)
+{
+        Conv cases[] = {
+                // in one piece, in pieces of rows, in parts of a row
+                PIECES(.group_in = 2, .group_out = 1, .in_size = { 1, 9, 11 }, .kernel = { 1, 3, 4 },
+                       .stride = { 1, 1, 2 }, .pad = { 0, 1, 2 }, .dilation = { 1, 2, 1 }),
+                PIECES(.group_in = 20, .group_out = 1, .in_size = { 1, 90, 400 }, .kernel = { 1, 4, 5 },
+                       .stride = { 1, 1, 2 }, .pad = { 0, 2, 0 }, .dilation = { 1, 1, 1 }),
+                PIECES(.group_in = 1, .group_out = 1, .in_size = { 1, 2, 40000 }, .kernel = { 1, 2, 16 },
+                       .stride = { 1, 1, 2 }, .pad = { 0, 0, 3 }, .dilation = { 1, 1, 1 }),
+        };
+        Sample sample = { 15 };
+        for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+                Conv *conv = &cases[i];
+                conv->rounds_to = DTYPE_BF16;
+                int64_t n_in, n_out;
+                settle_transposed(conv, false, &n_in, &n_out);
+                _cleanup_(freep) float *input = calloc((size_t)n_in, sizeof(float)),
+                                       *weight = calloc((size_t)(conv->group_in * volume(conv->kernel)),
+                                                        sizeof(float)),
+                                       *out = calloc((size_t)n_out, sizeof(float));
+                const float bias = 3;
+                for (int64_t j = 0; j < n_in; j++)
+                        input[j] = (float)sample_int(&sample, -9, 9);
+                for (int64_t j = 0; j < conv->group_in * volume(conv->kernel); j++)
+                        weight[j] = (float)sample_int(&sample, -9, 9);
+                cr_assert_eq(conv_run(NULL, conv, input, weight, &bias, out), STATUS_OK);
+                for (int64_t j = 0; j < n_out; j++) {
+                        int64_t at[] = { j / conv->out_size[2], j % conv->out_size[2] };
+                        float want =
+                                rounded_to_half(rounded_result(conv, input, weight, at) + bias, DTYPE_BF16);
+                        cr_assert_eq(out[j], want, "result %ld of case %zu: %g instead of %g", (long)j, i,
+                                     (double)out[j], (double)want);
+                }
+        }
 }
 
 Test(conv, agrees_with_a_naive_sum_when_depthwise)

@@ -8,6 +8,8 @@
 // dilation 1 and padding 0.
 typedef struct Conv {
         Dtype dtype; // compute dtype: F32, F64, I64
+        // F16 or BF16: every step of a transposed one of F32 is rounded to it. All others: no step.
+        Dtype rounds_to;
         bool transposed;
         int64_t n, groups;
         int64_t group_in, group_out; // channels of one group
@@ -23,14 +25,3 @@ typedef struct Conv {
 // transposed convolution.
 Status conv_run(const RunContext *ctx, const Conv *conv, const void *input, const void *weight,
                 const void *bias, void *out);
-
-// Transposed convolution of DTYPE_F16 or DTYPE_BF16, as PyTorch's plain path rounds it: every tap's
-// sum over channels, every addition of taps, and the bias. Arrays hold such values as float32
-// (conv->dtype is DTYPE_F32); slower than conv_run.
-typedef struct ConvHalf {
-        const Conv *conv;
-        Dtype half;
-        const float *input, *weight, *bias; // [groups * group_out][group_in][kernel]; NULL: no bias
-        float *out;
-} ConvHalf;
-Status conv_run_transposed_half(const RunContext *ctx, const ConvHalf *task);

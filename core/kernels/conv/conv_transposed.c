@@ -2,9 +2,14 @@
 // conv_transposed.c: the product of the weight and the input has a number for each tap of each
 // input; those that meet at a result are added up. The product is made for some channels and some
 // inputs at a time. Where it would be a sum of very few numbers it is not stored.
+//
+// Halves are rounded as in PyTorch's plain path: each number of the product, each sum of taps, and
+// the sum with the bias. Taps are added in order, for sums that nearly cancel depend on it: the
+// inputs are taken from the last one to the first.
 #include "core/kernels/conv/conv_transposed.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/tensor/half.h"
 
 enum {
         STORED = 1 << 19, // numbers of the product at a time
@@ -55,7 +60,7 @@ typedef struct Adding {
         char *out;                              // of this image and group
         int64_t channel, n_channels;            // these are made
         int64_t row, n_rows, column, n_columns; // from these inputs
-        bool begins;                            // nothing was added up yet
+        bool begins, adds_bias;                 // nothing was added up yet; nothing is left to add
 } Adding;
 
 static PhaseAxis phase_of(const Adding *adding, int axis, int64_t rest)
@@ -87,8 +92,9 @@ static int64_t shift_of(const PhaseAxis *phase, int64_t q)
         return (phase->n - 1 - q) * phase->dilation - phase->pad;
 }
 
-#define ADD(x) x##_f32
-#define ADD_T  float
+#define ADD_ROUND(x) (x)
+#define ADD(x)       x##_f32
+#define ADD_T        float
 #include "core/kernels/conv/conv_transposed.inc"
 #undef ADD
 #undef ADD_T
@@ -102,17 +108,42 @@ static int64_t shift_of(const PhaseAxis *phase, int64_t q)
 #include "core/kernels/conv/conv_transposed.inc"
 #undef ADD
 #undef ADD_T
+#undef ADD_ROUND
+#define ADD_ROUND(x) half_to_float(float_to_half(x))
+#define ADD(x)       x##_f16
+#define ADD_T        float
+#include "core/kernels/conv/conv_transposed.inc"
+#undef ADD
+#undef ADD_ROUND
+#define ADD_ROUND(x) bfloat_to_float(float_to_bfloat(x))
+#define ADD(x)       x##_bf16
+#include "core/kernels/conv/conv_transposed.inc"
+#undef ADD
+#undef ADD_T
+#undef ADD_ROUND
 
-static Status add_up(const RunContext *ctx, Adding *adding)
+static bool in_halves(const Conv *conv)
+{
+        return (DTYPES_HALFS & DTYPE_BIT(conv->rounds_to)) != 0;
+}
+
+static ParallelBody row_adder(const Conv *conv)
+{
+        if (in_halves(conv))
+                return conv->rounds_to == DTYPE_F16 ? add_rows_f16 : add_rows_bf16;
+        return conv->dtype == DTYPE_F32   ? add_rows_f32
+               : conv->dtype == DTYPE_F64 ? add_rows_f64
+                                          : add_rows_i64;
+}
+
+// `ends`: these inputs are the last ones.
+static Status add_up(const RunContext *ctx, Adding *adding, bool ends)
 {
         const Conv *conv = adding->conv;
         int64_t n = adding->n_channels * conv->out_size[0] * conv->out_size[1],
                 steps = conv->out_size[2] * (1 + conv->kernel[2] / MAX(conv->stride[2], (int64_t)1));
-        TRY(parallel_for(ctx, n, MAX((int64_t)1, 65536 / MAX(steps, (int64_t)1)),
-                         conv->dtype == DTYPE_F32   ? add_rows_f32
-                         : conv->dtype == DTYPE_F64 ? add_rows_f64
-                                                    : add_rows_i64,
-                         adding));
+        adding->adds_bias = ends && adding->bias != NULL;
+        TRY(parallel_for(ctx, n, MAX((int64_t)1, 65536 / MAX(steps, (int64_t)1)), row_adder(conv), adding));
         adding->begins = false;
         return run_poll(ctx);
 }
@@ -163,14 +194,16 @@ static Status run_channels(const RunContext *ctx, Adding *adding, char *product)
         adding->begins = true;
         adding->product = product;
         adding->n_rows = adding->n_columns = 0;
-        for (adding->row = 0; adding->row < adding->rows; adding->row += rows)
-                for (adding->column = 0; adding->column < adding->width; adding->column += columns) {
-                        adding->n_rows = MIN(rows, adding->rows - adding->row);
-                        adding->n_columns = MIN(columns, adding->width - adding->column);
+        for (int64_t row_end = adding->rows; row_end > 0; row_end -= rows)
+                for (int64_t column_end = adding->width; column_end > 0; column_end -= columns) {
+                        adding->row = MAX(row_end - rows, (int64_t)0);
+                        adding->column = MAX(column_end - columns, (int64_t)0);
+                        adding->n_rows = row_end - adding->row;
+                        adding->n_columns = column_end - adding->column;
                         TRY(multiply(ctx, adding, product));
-                        TRY(add_up(ctx, adding));
+                        TRY(add_up(ctx, adding, adding->row == 0 && adding->column == 0));
                 }
-        return adding->begins ? add_up(ctx, adding) : STATUS_OK; // without inputs
+        return adding->begins ? add_up(ctx, adding, true) : STATUS_OK; // without inputs
 }
 
 static Status run_group(const RunContext *ctx, Adding *adding, char *product)
@@ -183,7 +216,7 @@ static Status run_group(const RunContext *ctx, Adding *adding, char *product)
         adding->n_columns = adding->width;
         adding->begins = true;
         if (product == NULL)
-                return add_up(ctx, adding);
+                return add_up(ctx, adding, true);
         int64_t n = STORED / MAX(saturating_product(adding->taps, adding->rows * adding->width), (int64_t)1);
         n = MAX(MIN(n, conv->group_out), (int64_t)1);
         for (; adding->channel < conv->group_out; adding->channel += n) {
@@ -249,7 +282,8 @@ Status conv_run_transposed(const RunContext *ctx, const Conv *conv, const void *
                           .bias = bias,
                           .out = out };
         TRY(find_phases(&adding, &kept));
-        if (conv->group_in > FEW_INPUTS || (conv->group_in > 0 && conv->in_stride[4] != 1)) {
+        if (conv->group_in > (in_halves(conv) ? 0 : FEW_INPUTS) ||
+            (conv->group_in > 0 && conv->in_stride[4] != 1)) {
                 int64_t all = saturating_product(saturating_product(adding.taps, conv->group_out),
                                                  MAX(adding.rows * adding.width, (int64_t)1));
                 TRY(scratch_init(&product, ctx, MIN(all, MAX(adding.taps, (int64_t)STORED)),

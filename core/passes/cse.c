@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cse.c: two passes that need no new call.
+// cse.c: three passes that need no new call.
 // merge_equal. Match: two calls of one overload with equal arguments, on bytes that are written
 // once. Rewrite: readers of the second read the first; the second is dropped.
+// remove_same_views. Match: a view that is the tensor itself (`x[:, :n]` of n channels). Rewrite: its
+// readers, and in-place calls on it, take the tensor.
 // remove_copies. Match: a copy whose bytes nobody writes afterwards, on the source's places.
 // Rewrite: its readers read the source.
 #include "core/passes/passes.h"
@@ -201,13 +203,43 @@ Status pass_merge_equal(Recording *recording, PassContext *context)
         return STATUS_OK;
 }
 
-// ---- copies ----
+// ---- views and copies ----
 static bool same_place(const Tensor *a, const Tensor *b)
 {
         if (a->meta.dtype != b->meta.dtype || a->offset != b->offset ||
             a->storage->n_bytes != b->storage->n_bytes || !meta_same_shape(&a->meta, &b->meta))
                 return false;
         return memcmp(a->meta.stride, b->meta.stride, a->meta.rank * sizeof(int64_t)) == 0;
+}
+
+static bool is_same_view(const RecordedCall *call)
+{
+        if (call->computes || call->moved != 0 || call->call.inplace || call->call.n_outs != 1 ||
+            call->call.n_args == 0 || call->call.args[SELF].kind != VALUE_TENSOR ||
+            (call->call.op->flags & OP_EFFECT) != 0)
+                return false;
+        const Recorded *from = settled(call->call.args[SELF].tensor), *to = call->outs[0];
+        return to != NULL && to->call == call && to != from && to->tensor.storage == from->tensor.storage &&
+               to->tensor.meta.wrapped == from->tensor.meta.wrapped && same_place(&from->tensor, &to->tensor);
+}
+
+Status pass_remove_same_views(Recording *recording, PassContext *context)
+{
+        (void)context;
+        for (uint32_t i = 0; i < recording->n_calls; i++) {
+                RecordedCall *call = recording->calls[i];
+                for (uint32_t k = 0; k < call->call.n_outs; k++) { // an in-place call's is its argument
+                        if (call->outs[k] != NULL && call->outs[k]->instead != NULL)
+                                call->outs[k] = call->outs[k]->instead;
+                }
+                if (!is_same_view(call))
+                        continue;
+                call->outs[0]->instead = recorded_of(&settled(call->call.args[SELF].tensor)->tensor);
+                call->removed = true;
+        }
+        TRY(recording_substitute(recording));
+        recording_compact(recording);
+        return STATUS_OK;
 }
 
 Status pass_remove_copies(Recording *recording, PassContext *context)

@@ -331,6 +331,27 @@ Test(passes, remove_copies_reads_the_original)
         expect_equal_runs();
 }
 
+Test(passes, remove_same_views_reads_and_writes_the_tensor_itself)
+{
+        Node *x = input("x"), *neg = call("torch.neg", of(x), absent),
+             *same = call("torch.ops.aten.alias.default", of(neg), absent);
+        Node *sum = call("torch.ops.aten.add_.Tensor", of(same), of(x));
+        finish(call("torch.mul", of(sum), of(same)));
+        expect_text(
+                "remove_same_views",
+                "graph():\n"
+                "    %x : [num_users=2] = placeholder[target=x]\n"
+                "    %neg_default : [num_users=1] = "
+                "call_function[target=torch.ops.aten.neg.default](args = (%x,), kwargs = {})\n"
+                "    %add__tensor : [num_users=1] = "
+                "call_function[target=torch.ops.aten.add_.Tensor](args = (%neg_default, %x), kwargs = {})\n"
+                "    %mul_tensor : [num_users=1] = "
+                "call_function[target=torch.ops.aten.mul.Tensor](args = (%add__tensor, %add__tensor), "
+                "kwargs = {})\n"
+                "    return mul_tensor");
+        expect_equal_runs();
+}
+
 Test(passes, no_write_leaks_from_one_run_into_the_next_or_into_the_state)
 {
         Node *x = input("x"), *w = constant("w", 1);

@@ -263,12 +263,13 @@ static Status reshape_alias_infer(OpCall *call)
 }
 
 const OpDef view_part_ops[] = {
-        { "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", .infer = select_infer },
+        { "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", .infer = select_infer,
+          .traits = TRAIT_BY_SHAPE },
         { "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt "
           "step=1) -> Tensor(a)",
-          .infer = slice_infer },
+          .infer = slice_infer, .traits = TRAIT_BY_SHAPE },
         { "aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)",
-          .infer = narrow_infer },
+          .infer = narrow_infer, .traits = TRAIT_BY_SHAPE },
         { "aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)",
           .infer = narrow_infer },
         { "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",

@@ -85,7 +85,8 @@ static Status add_copy(const Layout *layout, const Recorded *from, MemoryFormat 
         return insert(layout, &new_call, out_value);
 }
 
-// The elements of `from` under another shape and strides: `to`, or a new value where that is NULL.
+// The elements of `from` under another shape and strides: `to`, which may begin elsewhere in its
+// buffer, or a new value where that is NULL.
 static Status add_view(const Layout *layout, const Recorded *from, const TensorMeta *meta, Recorded *to,
                        Recorded **out_value)
 {
@@ -97,7 +98,8 @@ static Status add_view(const Layout *layout, const Recorded *from, const TensorM
                 value_unref(size);
                 return status;
         }
-        Value args[] = { rewrite_tensor(from), size, stride, value_int(from->tensor.offset) };
+        Value args[] = { rewrite_tensor(from), size, stride,
+                         value_int((to == NULL ? from : to)->tensor.offset) };
         NewCall new_call = { .overload = op_for(ROLE_AS_STRIDED),
                              .take_args = args,
                              .outs = to == NULL ? NULL : &to,
@@ -155,12 +157,14 @@ static Status copy_back(const Layout *layout, Recorded *value)
         return add_view(layout, copied, meta, value, &made);
 }
 
-// The call that made the view `value`, again.
+// The call that made the view `value`, again. Of several views (`split`), this one alone.
 static Status view_again(const Layout *layout, Recorded *value)
 {
         Value args[SCHEMA_MAX_ARGS];
         RecordedCall *old = value->call;
         Recorded *made;
+        if (old->call.n_outs != 1)
+                return add_view(layout, rewrite_arg(old, SELF), &value->tensor.meta, value, &made);
         for (uint32_t i = 0; i < old->call.n_args; i++)
                 args[i] = value_ref(old->call.args[i]);
         NewCall new_call = { .overload = old->overload,
@@ -228,6 +232,15 @@ static Status take_twin(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
+// Pixel by pixel, the channels of each beside each other: an image that lies channels_last, or some
+// channels of one.
+static bool lies_by_pixels(const TensorMeta *meta)
+{
+        const int64_t *size = meta->size, *stride = meta->stride;
+        return stride[1] == 1 && stride[3] >= size[1] && stride[2] >= size[3] * stride[3] &&
+               (size[0] == 1 || stride[0] >= size[2] * stride[2]);
+}
+
 // All operands of the result's shape have its places now, and twins a place of their own.
 static Status look_for_mixture(void *context, Recorded *value)
 {
@@ -236,7 +249,8 @@ static Status look_for_mixture(void *context, Recorded *value)
                 return STATUS_OK;
         Recorded *twin = twin_of(operands->layout, value);
         const TensorMeta *meta = twin == NULL ? &value->tensor.meta : &twin->tensor.meta;
-        operands->mixed |= operands->first != NULL && !meta_same_places(meta, operands->first);
+        operands->mixed |= operands->first != NULL && !meta_same_places(meta, operands->first) &&
+                           !(lies_by_pixels(meta) && lies_by_pixels(operands->first));
         operands->first = meta;
         return STATUS_OK;
 }
@@ -335,7 +349,12 @@ static Status ask_for_image(const Layout *layout, const RecordedCall *call)
                      (follows_layout(call) && (call->call.op->flags & OP_ELEMENTWISE) == 0 &&
                       can_have_twin(layout, image) && !meta_is_contiguous(&image->tensor.meta) &&
                       meta_lies_channels_last(&image->tensor.meta));
-        return reads ? ask_for_twin(layout, image) : STATUS_OK;
+        TRY(reads ? ask_for_twin(layout, image) : STATUS_OK);
+        Recorded *twin = is_image_conv(call) ? twin_of(layout, image) : NULL;
+        if (twin == NULL || meta_is_channels_last(&twin->tensor.meta))
+                return STATUS_OK;
+        // some channels of an image: kernels of convolutions want them by themselves
+        return add_copy(layout, twin, MEMORY_FORMAT_CHANNELS_LAST, NULL, &layout->twins[image->index]);
 }
 
 static Status visit_call(Layout *layout, RecordedCall *call)

@@ -546,6 +546,41 @@ Test(conv_passes, what_is_made_for_a_cat_is_made_inside_it)
                     64);
 }
 
+#define ITEM(name, of, index)                                                                                \
+        "{\"name\": \"" name "\", \"op\": \"call_function\", \"target\": \"_operator.getitem\", "            \
+        "\"args\": [\"%" of "\", " index "]},"
+Test(conv_passes, some_channels_of_an_image_stay_channels_last)
+{
+        const char *parts = CONV("c", "x0", "w") CALL("s", "split.Tensor", "\"%c\", 4, 1") ITEM("p", "s", "0")
+                ITEM("q", "s", "1") CONV("d", "p", "v") CALL("a", "add.Tensor", "\"%d\", \"%q\"")
+                        CONV("e", "a", "v") CAT("k", "\"%d\", \"%e\", \"%q\"", "1");
+        // a copy of the image, `p` by itself, the sum, three convolutions, cat with relu, a copy back
+        static const struct {
+                const char *what, *nodes;
+                uint32_t n_code;
+        } cases[] = {
+                { "joined again", CALL("r", "relu.default", "\"%k\"") OUTPUT("\"%r\""), 9 },
+                { "a part is a result, too", CALL("r", "relu.default", "\"%k\"") OUTPUT("[\"%r\", \"%q\"]"),
+                  10 },
+                { "strides of a part are read",
+                  CALL("t", "as_strided.default", "\"%q\", [2, 3], [3, 5], 1024") OUTPUT("[\"%k\", \"%t\"]"),
+                  9 },
+        };
+        for (size_t i = 0; i < 2 * ARRAY_LENGTH(cases); i++) {
+                Text nodes = { 0 };
+                text_add(&nodes, parts);
+                text_add(&nodes, cases[i / 2].nodes);
+                try_graph(cases[i / 2].what, i % 2 == 0 ? LIST("2,5,16,16") : LIST("1,5,16,16"),
+                          LIST("w:8,5,3,3", "v:4,4,3,3"), nodes.data, cases[i / 2].n_code);
+                text_deinit(&nodes);
+        }
+        try_graph("a slice of channels is added to in place", LIST("1,5,16,16"),
+                  LIST("w:8,5,3,3", "v:8,8,3,3"),
+                  CONV("c", "x0", "w") CALL("s", "slice.Tensor", "\"%c\", 1, 0, 8")
+                          CALL("a", "add_.Tensor", "\"%s\", \"%s\"") CONV("d", "a", "v") OUTPUT("\"%d\""),
+                  5);
+}
+
 // ---- groups that end in an operator on rows ----
 Test(conv_passes, pointwise_groups_take_in_what_is_done_to_their_rows)
 {

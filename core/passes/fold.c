@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold.c. Match: a call whose inputs are all constants. Rewrite: its results become constants,
-// computed by the kernels that a run would use, so with the same bits. A result larger than its
-// operands and than FOLD_BYTES stays a call, to save memory.
+// computed by the kernels that a run would use, so with the same bits. Results that take FOLD_BYTES
+// more than the operands stay a call, to save memory. All together take no more than the graph's
+// weights do, or FOLD_TOTAL_BYTES.
 #include "core/passes/passes.h"
 
 #include "core/eval/eager.h"
@@ -23,7 +24,7 @@ static Status look_at(void *context, const Value *leaf)
         return STATUS_OK;
 }
 
-static bool can_fold(const RecordedCall *call, const PassContext *context)
+static bool can_fold(const Recording *recording, const RecordedCall *call, const PassContext *context)
 {
         if (!call->computes || call->call.inplace || call->call.n_outs == 0 ||
             (call->call.op->flags & (OP_EFFECT | OP_RANDOM)) != 0)
@@ -40,8 +41,9 @@ static bool can_fold(const RecordedCall *call, const PassContext *context)
         Operands operands = { .constant = true };
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 (void)value_walk(call->call.args[i], look_at, &operands);
-        return operands.constant && n_bytes <= MAX(operands.n_bytes, (size_t)FOLD_BYTES) &&
-               context->folded_bytes + n_bytes <= FOLD_TOTAL_BYTES;
+        return operands.constant && n_bytes <= operands.n_bytes + FOLD_BYTES &&
+               context->folded_bytes + n_bytes <=
+                       MAX((size_t)FOLD_TOTAL_BYTES, recording->graph->weights_bytes);
 }
 
 static bool take_result(BufferValues *values, Recorded *value, Value result, PassContext *context)
@@ -89,7 +91,7 @@ Status pass_fold_constants(Recording *recording, PassContext *context)
         TRY(eager_open(recording->graph, &ctx, &eager));
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 TRY(run_poll(context->poll));
-                if (can_fold(recording->calls[i], context))
+                if (can_fold(recording, recording->calls[i], context))
                         TRY(fold(&values, recording->calls[i], eager_emitter(eager), context));
         }
         recording_compact(recording);

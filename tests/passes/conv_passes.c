@@ -581,6 +581,15 @@ Test(conv_passes, some_channels_of_an_image_stay_channels_last)
                   5);
 }
 
+Test(conv_passes, weights_that_are_made_from_weights_are_made_once)
+{
+        try_graph("standardised, more than 4 MB", LIST("2,1050"), LIST("w:1,1040,1050"),
+                  CALL("n", "_native_batch_norm_legit.no_stats", "\"%w\", null, null, true, 0.0, 1e-05")
+                          ITEM("i", "n", "0") CALL("v", "view.default", "\"%i\", [1040, 1050]")
+                                  CALL("l", "linear.default", "\"%x0\", \"%v\"") OUTPUT("\"%l\""),
+                  1);
+}
+
 // ---- groups that end in an operator on rows ----
 Test(conv_passes, pointwise_groups_take_in_what_is_done_to_their_rows)
 {

@@ -385,10 +385,12 @@ static bool is_worth_it(const Recording *recording)
                 const RecordedCall *call = recording->calls[i];
                 if (!call->removed && op_role(&call->call) == ROLE_QUANTIZED_CONV)
                         return true; // its kernel knows that layout alone
-                if (!call->removed && is_image_conv(call) &&
-                    !meta_is_channels_last(&call->call.args[SELF].tensor->meta))
-                        flops += call->call.op->cost(&call->call).flops /
-                                 MAX(call->call.args[SELF].tensor->meta.size[0], (int64_t)1);
+                if (call->removed || !is_image_conv(call))
+                        continue;
+                const TensorMeta *image = &call->call.args[SELF].tensor->meta;
+                if (meta_lies_channels_last(image) && !meta_is_contiguous(image))
+                        return true; // PyTorch's strides of one sample may not say so
+                flops += call->call.op->cost(&call->call).flops / MAX(image->size[0], (int64_t)1);
         }
         return flops >= FEWEST_FLOPS;
 }

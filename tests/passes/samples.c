@@ -195,6 +195,23 @@ static const Case cases[] = {
                           "d", "conv2d.default", "\"%r\", \"%w\", null, [1, 1], [1, 1]") OUTPUT("\"%d\""),
           { "w:16,16,3,3" },
           false },
+        { "tokens seen as an image, which the convolution is added to",
+          "1,196,24",
+          CALL("t", "transpose.int", "\"%x0\", 1, 2") CALL("f", "reshape.default", "\"%t\", [-1, 24, 14, 14]")
+                  CALL("c", "conv2d.default", "\"%f\", \"%w\", null, [1, 1], [1, 1], [1, 1], 24")
+                          CALL("a", "add.Tensor", "\"%f\", \"%c\"") CALL("z", "contiguous.default", "\"%a\"")
+                                  OUTPUT("\"%z\""),
+          { "w:24,1,3,3" },
+          false },
+        { "parts of an image",
+          "1,8,14,14",
+          CALL("c", "conv2d.default", "\"%x0\", \"%w\", null, [1, 1], [1, 1]")
+                  CALL("p", "slice.Tensor", "\"%c\", 1, 0, 8") CALL("q", "slice.Tensor", "\"%c\", 1, 8, 16")
+                          CALL("d", "conv2d.default", "\"%p\", \"%v\", null, [1, 1], [1, 1]")
+                                  CALL("a", "add.Tensor", "\"%d\", \"%q\"")
+                                          CALL("z", "contiguous.default", "\"%a\"") OUTPUT("\"%z\""),
+          { "w:16,8,3,3", "v:8,8,3,3" },
+          false },
         { "transposed around an image seen as another one",
           "1,16,12,11",
           CALL("c", "conv_transpose2d.input", "\"%x0\", \"%w\", null, [1, 1], [1, 1]")

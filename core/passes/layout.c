@@ -53,6 +53,15 @@ static bool is_image_conv(const RecordedCall *call)
                (!args.transposed || (!is_half_type(meta) && conv_has_phases(&args, meta, &constant->meta)));
 }
 
+// Its kernel reads some channels of an image where they lie.
+static bool is_depthwise(const RecordedCall *call)
+{
+        const TensorMeta *image = &call->call.args[SELF].tensor->meta,
+                         *weight = &call->call.args[CONV_WEIGHT].tensor->meta;
+        return op_role(&call->call) != ROLE_QUANTIZED_CONV && image->dtype == DTYPE_F32 &&
+               weight->size[0] == image->size[1] && weight->size[1] == 1;
+}
+
 // Calls whose result follows the layout of their operands, and whose kernels run on either.
 static bool follows_layout(const RecordedCall *call)
 {
@@ -232,15 +241,6 @@ static Status take_twin(void *context, const Value *leaf, Value *out)
         return STATUS_OK;
 }
 
-// Pixel by pixel, the channels of each beside each other: an image that lies channels_last, or some
-// channels of one.
-static bool lies_by_pixels(const TensorMeta *meta)
-{
-        const int64_t *size = meta->size, *stride = meta->stride;
-        return stride[1] == 1 && stride[3] >= size[1] && stride[2] >= size[3] * stride[3] &&
-               (size[0] == 1 || stride[0] >= size[2] * stride[2]);
-}
-
 // All operands of the result's shape have its places now, and twins a place of their own.
 static Status look_for_mixture(void *context, Recorded *value)
 {
@@ -250,7 +250,7 @@ static Status look_for_mixture(void *context, Recorded *value)
         Recorded *twin = twin_of(operands->layout, value);
         const TensorMeta *meta = twin == NULL ? &value->tensor.meta : &twin->tensor.meta;
         operands->mixed |= operands->first != NULL && !meta_same_places(meta, operands->first) &&
-                           !(lies_by_pixels(meta) && lies_by_pixels(operands->first));
+                           !(meta_lies_by_pixels(meta) && meta_lies_by_pixels(operands->first));
         operands->first = meta;
         return STATUS_OK;
 }
@@ -351,9 +351,9 @@ static Status ask_for_image(const Layout *layout, const RecordedCall *call)
                       meta_lies_channels_last(&image->tensor.meta));
         TRY(reads ? ask_for_twin(layout, image) : STATUS_OK);
         Recorded *twin = is_image_conv(call) ? twin_of(layout, image) : NULL;
-        if (twin == NULL || meta_is_channels_last(&twin->tensor.meta))
+        if (twin == NULL || meta_is_channels_last(&twin->tensor.meta) || is_depthwise(call))
                 return STATUS_OK;
-        // some channels of an image: kernels of convolutions want them by themselves
+        // some channels of an image: other kernels want them by themselves
         return add_copy(layout, twin, MEMORY_FORMAT_CHANNELS_LAST, NULL, &layout->twins[image->index]);
 }
 

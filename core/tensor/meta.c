@@ -61,6 +61,13 @@ bool meta_lies_channels_last(const TensorMeta *meta)
         return meta_same_places(&image, meta);
 }
 
+bool meta_lies_by_pixels(const TensorMeta *meta)
+{
+        const int64_t *size = meta->size, *stride = meta->stride;
+        return meta->rank == 4 && stride[1] == 1 && stride[3] >= size[1] &&
+               stride[2] >= size[3] * stride[3] && (size[0] == 1 || stride[0] >= size[2] * stride[2]);
+}
+
 int64_t meta_numel(const TensorMeta *meta)
 {
         uint64_t numel = 1; // wraps on the way to 0 only

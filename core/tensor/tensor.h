@@ -142,6 +142,9 @@ bool meta_is_channels_last(const TensorMeta *meta); // rank 4 (or 5), strides of
 void meta_set_channels_last(TensorMeta *meta);
 // Whether elements lie where channels_last has them; strides of dimensions of size 1 are arbitrary.
 bool meta_lies_channels_last(const TensorMeta *meta); // rank 4 or 5
+// Whether a channels_last image, or some channels of one, lies there: pixels in order, the channels
+// of each beside each other.
+bool meta_lies_by_pixels(const TensorMeta *meta);
 bool meta_is_non_overlapping_and_dense(const TensorMeta *meta);
 int64_t meta_numel(const TensorMeta *meta); // sizes already checked
 bool meta_same_shape(const TensorMeta *a, const TensorMeta *b);

@@ -316,6 +316,7 @@ static void check_columns(Sample *sample, Dtype dtype, ReduceKind kind)
         Reduction reduction = {
                 .dtype = dtype, .stored = dtype, .kind = kind, .rounding = DTYPE_NONE, .data = in, .out = got
         };
+        reduction.p = 2;
         cr_assert(n == 1 || columns_fit(&columns, &reduction));
         cr_assert(n == 1 || !columns_fit(&rows, &reduction));
         cr_assert_eq(reduce_run(NULL, &columns, &reduction), STATUS_OK);
@@ -346,6 +347,8 @@ Test(reduce, neighbouring_columns_have_the_bits_of_rows)
                                 if (kind != REDUCE_MEAN)
                                         check_columns(&sample, DTYPE_I64, kind);
                         }
+                        check_columns(&sample, DTYPE_F32, REDUCE_NORM);
+                        check_columns(&sample, DTYPE_F64, REDUCE_NORM);
                 }
         }
 }

@@ -95,7 +95,8 @@ static bool fits(const DnnlConv *conv)
         int64_t channels = conv->input.rank == 4 ? conv->input.size[1] : 0;
         return channels > 1 && conv->groups == channels && conv->out.size[1] == channels &&
                !conv->epilogue.add_out && conv->epilogue.activation == DNNL_NOTHING &&
-               meta_is_channels_last(&conv->input) && meta_is_channels_last(&conv->out) &&
+               (meta_is_channels_last(&conv->input) || meta_lies_by_pixels(&conv->input)) &&
+               meta_is_channels_last(&conv->out) &&
                meta_numel(&conv->out) > 0 && conv->weight.size[2] <= MAX_TAPS &&
                conv->weight.size[3] <= MAX_TAPS && conv->weight.size[2] * conv->weight.size[3] <= MAX_TAPS &&
                dnnl_conv_frame(conv) <= INT32_MAX;
@@ -171,7 +172,8 @@ Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, Depthwise *
         depthwise->in = conv->input;
         depthwise->out = conv->out;
         if (!rows) { // strides of dimensions of size 1 are arbitrary
-                meta_set_channels_last(&depthwise->in);
+                if (meta_is_channels_last(&depthwise->in))
+                        meta_set_channels_last(&depthwise->in);
                 meta_set_channels_last(&depthwise->out);
         }
         depthwise->clamp = *clamp;

@@ -2,6 +2,7 @@
 // columns.c: a tile of columns goes through the rows of memory once. Where reduce.c keeps a lane, a
 // chunk's sum or a level of the tree as one number, here it is one number for each column.
 #include "core/kernels/reduce/columns.h"
+#include <math.h>
 #include <string.h>
 
 enum { TILE_BYTES = 1024, TILE_LEAST = 4, MAX_LEVELS = 32 };
@@ -61,6 +62,7 @@ typedef struct ColumnTask {
         const Reduction *reduction;
         const ReduceSteps *steps;
         ReduceKind kind;                 // in `steps`: counts are sums and extremes of 0 and 1
+        int lanes;                       // of a row
         TileLoad load;                   // of elements; NULL: they are what the steps take
         TileLoad widen;                  // of results; NULL: they are stored as they are
         size_t stored_bytes, item_bytes; // of an element in memory and of a column's
@@ -100,6 +102,8 @@ static const void *row_of(const Tile *tile, int64_t i)
         }
         if (wide)
                 tile_loader(TILE_I64, DTYPE_BOOL)(row, 1, (size_t)tile->n, strip(tile, LOADED));
+        if (task->kind == REDUCE_NORM)
+                task->steps->multiply(strip(tile, LOADED), strip(tile, LOADED), tile->n);
         return strip(tile, LOADED);
 }
 
@@ -119,9 +123,10 @@ static void take_row(Tile *tile, ReduceStep step, int which, int64_t i, bool fir
 // Rows begin .. begin + n: whole groups into the lanes, what is left over into REST.
 static void take_rows(Tile *tile, ReduceStep step, int64_t begin, int64_t n)
 {
-        int64_t at = 0, whole = n - n % REDUCE_LANES;
-        for (; at < whole && !work_stops(&tile->work, REDUCE_LANES * tile->n); at += REDUCE_LANES) {
-                for (int lane = 0; lane < REDUCE_LANES; lane++)
+        const int lanes = tile->task->lanes;
+        int64_t at = 0, whole = n - n % lanes;
+        for (; at < whole && !work_stops(&tile->work, lanes * tile->n); at += lanes) {
+                for (int lane = 0; lane < lanes; lane++)
                         take_row(tile, step, lane, begin + at + lane, at == 0);
         }
         for (at = whole; at < n && !work_stops(&tile->work, tile->n); at++)
@@ -173,12 +178,26 @@ static void sum_rows(Tile *tile)
 static void fold_rows(Tile *tile, ReduceStep step)
 {
         int64_t n = tile->task->plan->row_length;
+        const int lanes = tile->task->lanes;
         size_t bytes = (size_t)tile->n * tile->task->item_bytes;
         take_rows(tile, step, 0, n);
-        int from = n % REDUCE_LANES != 0 ? REST : 0;
+        int from = n % lanes != 0 ? REST : 0;
         memcpy(strip(tile, TOTAL), strip(tile, from), bytes);
-        for (int lane = from == REST ? 0 : 1; lane < REDUCE_LANES && n >= REDUCE_LANES; lane++)
+        for (int lane = from == REST ? 0 : 1; lane < lanes && n >= lanes; lane++)
                 step(strip(tile, TOTAL), strip(tile, lane), tile->n);
+}
+
+static void store_roots(const Tile *tile, int64_t first)
+{
+        const Reduction *reduction = tile->task->reduction;
+        const double *squares = (const double *)(const void *)strip(tile, TOTAL);
+        for (int64_t i = 0; i < tile->n; i++) {
+                double norm = sqrt(squares[i]);
+                if (reduction->dtype == DTYPE_F32)
+                        ((float *)reduction->out)[first + i] = (float)norm;
+                else
+                        ((double *)reduction->out)[first + i] = norm;
+        }
 }
 
 static void reduce_tile(Tile *tile, int64_t index)
@@ -194,10 +213,13 @@ static void reduce_tile(Tile *tile, int64_t index)
         if (kind == REDUCE_SUM || kind == REDUCE_NANSUM || kind == REDUCE_MEAN)
                 sum_rows(tile);
         else
-                fold_rows(tile, kind == REDUCE_PROD  ? task->steps->multiply
-                                : kind == REDUCE_MAX ? task->steps->larger
-                                                     : task->steps->smaller);
-        if (task->widen != NULL)
+                fold_rows(tile, kind == REDUCE_PROD   ? task->steps->multiply
+                                : kind == REDUCE_NORM ? task->steps->add
+                                : kind == REDUCE_MAX  ? task->steps->larger
+                                                      : task->steps->smaller);
+        if (kind == REDUCE_NORM)
+                store_roots(tile, first);
+        else if (task->widen != NULL)
                 task->widen(strip(tile, TOTAL), (int64_t)task->item_bytes, (size_t)tile->n,
                             (int64_t *)task->reduction->out + first);
         else
@@ -219,9 +241,16 @@ static void reduce_tiles(void *argument, int64_t begin, int64_t end)
         scratch_deinit(&scratch);
 }
 
+// Of one element it is the magnitude, which has no square that could overflow.
+static bool is_euclidean(const RowPlan *plan, const Reduction *reduction)
+{
+        return reduction->kind == REDUCE_NORM && reduction->p == 2 && plan->row_length > 1;
+}
+
 bool columns_fit(const RowPlan *plan, const Reduction *reduction)
 {
-        bool made = reduction->kind <= REDUCE_NONZERO || reduction->kind == REDUCE_NANSUM;
+        bool made = reduction->kind <= REDUCE_NONZERO || reduction->kind == REDUCE_NANSUM ||
+                    is_euclidean(plan, reduction);
         int last = plan->n_keep - 1;
         return made && reduction->extra == NULL && last >= 0 && plan->keep_stride[last] == 1 &&
                plan->keep_size[last] >= TILE_LEAST && plan->n_reduce > 0 && plan->row_length > 0 &&
@@ -231,7 +260,9 @@ bool columns_fit(const RowPlan *plan, const Reduction *reduction)
 Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
 {
         const ReduceKind kind = reduction->kind;
-        const Dtype dtype = kind == REDUCE_NONZERO ? DTYPE_I64 : reduce_item(reduction);
+        const Dtype dtype = kind == REDUCE_NONZERO ? DTYPE_I64
+                            : kind == REDUCE_NORM  ? DTYPE_F64
+                                                   : reduce_item(reduction);
         const bool truth = reduce_counts(kind) || reduction->stored == DTYPE_BOOL;
         const size_t item_bytes = dtype_info[dtype].bytes;
         ColumnTask task = { .ctx = ctx,
@@ -242,7 +273,9 @@ Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *
                                     : kind == REDUCE_ALL     ? REDUCE_MIN
                                     : kind == REDUCE_NONZERO ? REDUCE_SUM
                                                              : kind,
-                            .load = reduce_loader(reduction),
+                            .lanes = kind == REDUCE_NORM ? REDUCE_DOUBLES : REDUCE_LANES,
+                            .load = kind == REDUCE_NORM ? tile_loader(TILE_F64, reduction->stored)
+                                                        : reduce_loader(reduction),
                             .widen = dtype == DTYPE_U8 || dtype == DTYPE_I32
                                              ? tile_loader(TILE_I64, truth ? DTYPE_BOOL : dtype)
                                              : NULL,

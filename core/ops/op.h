@@ -75,7 +75,7 @@ enum OpTraits {
         TRAIT_RUNTIME_SCALARS = 1 << 8,
         // A view of self's own geometry: the in-place twin moves nothing.
         TRAIT_SAME_GEOMETRY = 1 << 9,
-        // Views of argument 0. Which elements they have follows from self's shape, not from strides.
+        // Views of argument 0. Which elements they have follows from its shape, not from strides.
         TRAIT_BY_SHAPE = 1 << 10,
         // Results are laid out the same for every layout of the operands; finite elements are equal
         // within rounding.

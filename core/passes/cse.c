@@ -2,8 +2,8 @@
 // cse.c: three passes that need no new call.
 // merge_equal. Match: two calls of one overload with equal arguments, on bytes that are written
 // once. Rewrite: readers of the second read the first; the second is dropped.
-// remove_same_views. Match: a view that is the tensor itself (`x[:, :n]` of n channels). Rewrite: its
-// readers, and in-place calls on it, take the tensor.
+// remove_same_views. Match: a view that is the tensor itself (`x[:, :n]` of n channels). Rewrite:
+// its readers, and in-place calls on it, take the tensor.
 // remove_copies. Match: a copy whose bytes nobody writes afterwards, on the source's places.
 // Rewrite: its readers read the source.
 #include "core/passes/passes.h"

@@ -58,7 +58,7 @@ static bool is_depthwise(const RecordedCall *call)
 {
         const TensorMeta *image = &call->call.args[SELF].tensor->meta,
                          *weight = &call->call.args[CONV_WEIGHT].tensor->meta;
-        return op_role(&call->call) != ROLE_QUANTIZED_CONV && image->dtype == DTYPE_F32 &&
+        return op_role(&call->call) != ROLE_QUANTIZED_CONV && is_packed_type(image) &&
                weight->size[0] == image->size[1] && weight->size[1] == 1;
 }
 

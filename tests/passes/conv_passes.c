@@ -554,7 +554,7 @@ Test(conv_passes, some_channels_of_an_image_stay_channels_last)
         const char *parts = CONV("c", "x0", "w") CALL("s", "split.Tensor", "\"%c\", 4, 1") ITEM("p", "s", "0")
                 ITEM("q", "s", "1") CONV("d", "p", "v") CALL("a", "add.Tensor", "\"%d\", \"%q\"")
                         CONV("e", "a", "v") CAT("k", "\"%d\", \"%e\", \"%q\"", "1");
-        // a copy of the image, `p` by itself, the sum, three convolutions, cat with relu, a copy back
+        // a copy of the image, `p` by itself, the sum, three convolutions, cat, relu, a copy back
         static const struct {
                 const char *what, *nodes;
                 uint32_t n_code;

@@ -96,10 +96,9 @@ static bool fits(const DnnlConv *conv)
         return channels > 1 && conv->groups == channels && conv->out.size[1] == channels &&
                !conv->epilogue.add_out && conv->epilogue.activation == DNNL_NOTHING &&
                (meta_is_channels_last(&conv->input) || meta_lies_by_pixels(&conv->input)) &&
-               meta_is_channels_last(&conv->out) &&
-               meta_numel(&conv->out) > 0 && conv->weight.size[2] <= MAX_TAPS &&
-               conv->weight.size[3] <= MAX_TAPS && conv->weight.size[2] * conv->weight.size[3] <= MAX_TAPS &&
-               dnnl_conv_frame(conv) <= INT32_MAX;
+               meta_is_channels_last(&conv->out) && meta_numel(&conv->out) > 0 &&
+               conv->weight.size[2] <= MAX_TAPS && conv->weight.size[3] <= MAX_TAPS &&
+               conv->weight.size[2] * conv->weight.size[3] <= MAX_TAPS && dnnl_conv_frame(conv) <= INT32_MAX;
 }
 
 static bool fits_rows(const DnnlConv *conv)

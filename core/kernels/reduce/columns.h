@@ -22,8 +22,8 @@ typedef struct ReduceSteps {
 } ReduceSteps;
 extern const KernelFamily reduce_family; // of ReduceSteps
 
-// Whether columns_run takes it: sums, means, products, extremes without an index, and norms of order
-// 2, of rows whose neighbours are contiguous.
+// Whether columns_run takes it: sums, means, products, extremes without an index, and norms of
+// order 2, of rows whose neighbours are contiguous.
 bool columns_fit(const RowPlan *plan, const Reduction *reduction);
 // As reduce_run, with the same bits: each row's operations come in the same order.
 Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction);

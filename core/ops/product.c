@@ -11,6 +11,7 @@
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 #include "core/kernels/conv/depthwise.h"
+#include "core/kernels/conv/grouped.h"
 #include "core/kernels/product/narrow.h"
 #include "core/kernels/product/packed.h"
 #include "core/kernels/product/parts.h"
@@ -87,6 +88,17 @@ static void free_direct(void *impl)
         direct_conv_free(impl);
 }
 
+static Status run_grouped(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        DirectImages images = { run->in[0], residual, run->out[0], run->scratch };
+        return grouped_run(product->impl, run->ctx, &images);
+}
+
+static void free_grouped(void *impl)
+{
+        grouped_free(impl);
+}
+
 static void free_depthwise(void *impl)
 {
         depthwise_free(impl);
@@ -112,10 +124,11 @@ static const ProductAlgorithm packed_product = { "packed", true, run_packed, fre
 static const ProductAlgorithm narrow_product = { "narrow", true, run_narrow, free_narrow, then_narrow };
 static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct, NULL };
 static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise, NULL };
+static const ProductAlgorithm grouped_product = { "grouped", true, run_grouped, free_grouped, NULL };
 static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd, NULL };
 static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd, NULL };
-static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &winograd_4,
-                                                      &winograd_2, &onednn_product };
+static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &grouped_product,
+                                                      &winograd_4,     &winograd_2,        &onednn_product };
 
 bool conv_has_one_tap(const DnnlConv *conv)
 {
@@ -186,6 +199,12 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
                 TRY(depthwise_new(conv, clamp, &depthwise));
                 if (depthwise != NULL)
                         made = (PackedProduct){ kind, depthwise, depthwise_name(depthwise), 0, 0 };
+        } else if (kind == &grouped_product) {
+                Grouped *grouped;
+                TRY(grouped_new(conv, clamp, &grouped));
+                if (grouped != NULL)
+                        made = (PackedProduct){ kind, grouped, grouped_name(grouped),
+                                                grouped_scratch(grouped), 0 };
         } else {
                 Winograd *winograd;
                 TRY(winograd_new(conv, clamp, kind == &winograd_4 ? 4 : 2, &winograd));
@@ -327,6 +346,15 @@ static bool takes_pointwise(const DnnlConv *conv)
                (conv->n_threads == 1 || n_bytes <= POINTWISE_ROWS);
 }
 
+// The library has kernels for groups of eights, but packs nothing for others. Vectors of sixteen
+// would be half empty there.
+static bool takes_grouped(const DnnlConv *conv)
+{
+        int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0] / conv->groups;
+        const DirectIsa *isa = direct_isa();
+        return isa != NULL && (n_out >= isa->lanes || n_out % 8 != 0 || n_in % 8 != 0);
+}
+
 static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
 {
         int step = winograd_rule(conv);
@@ -338,6 +366,8 @@ static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, Packe
         if (out_product->kind == NULL)
                 TRY(make_kind(conv->groups == 1 ? &direct_product : &depthwise_product, conv, clamp,
                               out_product));
+        if (out_product->kind == NULL && takes_grouped(conv))
+                TRY(make_kind(&grouped_product, conv, clamp, out_product));
         return out_product->kind != NULL ? STATUS_OK : make_kind(&onednn_product, conv, clamp, out_product);
 }
 

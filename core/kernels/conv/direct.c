@@ -136,7 +136,8 @@ typedef struct Order {
 static Order order_of(const DnnlConv *conv, const DirectConv *direct)
 {
         const TensorMeta *in = &direct->frame.in, *weight = &conv->weight;
-        Order rows = { .n = { weight->size[2], weight->size[3], in->size[1] },
+        int64_t n_channels = direct->frame.narrow == NULL ? weight->size[1] : in->size[1];
+        Order rows = { .n = { weight->size[2], weight->size[3], n_channels },
                        .in_step = { in->stride[2] * conv->dilation[0], in->stride[3] * conv->dilation[1],
                                     in->stride[1] },
                        .weight_step = { weight->stride[2], weight->stride[3], weight->stride[1] } };
@@ -531,15 +532,19 @@ Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const floa
         return run_pieces(&run);
 }
 
-Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const float *in, float *out,
-                        void *scratch)
+Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const DirectImages *images)
 {
         Framed framed = { 0 };
         for (int i = 0; i < n; i++) {
-                const DirectConv *conv = parts[i].conv;
-                if (i == 0 || !frame_is_same(&conv->frame, &parts[i - 1].conv->frame))
-                        TRY(frame_fill(&conv->frame, ctx, in, scratch, &framed));
-                ConvRun run = { .ctx = ctx, .conv = conv, .framed = framed, .out = out + parts[i].offset };
+                const DirectPart *part = &parts[i];
+                if (i == 0 || !frame_is_same(&part->conv->frame, &parts[i - 1].conv->frame))
+                        TRY(frame_fill(&part->conv->frame, ctx, images->in, images->scratch, &framed));
+                ConvRun run = { .ctx = ctx,
+                                .conv = part->conv,
+                                .framed = framed,
+                                .residual = images->residual == NULL ? NULL : images->residual + part->offset,
+                                .out = images->out + part->offset };
+                run.framed.in = (const float *)framed.in + part->in_offset;
                 TRY(run_pieces(&run));
         }
         return STATUS_OK;

@@ -10,7 +10,8 @@
 
 typedef struct DirectConv DirectConv;
 
-// Two spatial dimensions, one group, no windows wholly outside; input channels_last or contiguous;
+// Two spatial dimensions, one group, no windows wholly outside; input channels_last or contiguous,
+// of more channels than the weight where others read those (DirectPart.in_offset);
 // an output whose channels lie together, its pixels and rows however far apart. Else, and where the
 // CPU lacks the instructions, *out_conv stays NULL (STATUS_OK). conv->epilogue must be empty.
 // PRECISION_BF16: bfloat16, for an input in channels_last with an even number of channels, or three
@@ -32,14 +33,20 @@ size_t direct_conv_scratch(const DirectConv *conv);
 // bytes, 64-byte aligned.
 Status direct_conv_run(const DirectConv *conv, const RunContext *ctx, const float *in, const float *residual,
                        float *out, void *scratch);
-// Convolutions of one input, each with a part of the output that begins `offset` floats in it.
-// `scratch`: the most that any of them needs. Neighbours with the same frame share it.
+// Convolutions of one input, each with a part of the output that begins `offset` floats in it. Of a
+// part that reads some channels, the first one is `in_offset` (float32 in channels_last only).
 typedef struct DirectPart {
         DirectConv *conv;
-        int64_t offset;
+        int64_t in_offset, offset;
 } DirectPart;
-Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const float *in, float *out,
-                        void *scratch);
+// residual NULL: none. `scratch`: the most that any part needs. Neighbours with the same frame
+// share it.
+typedef struct DirectImages {
+        const float *in, *residual;
+        float *out;
+        void *scratch;
+} DirectImages;
+Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const DirectImages *images);
 
 // out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. Winograd's
 // transforms make the error of a sum several times as large, so blocks (panels.h) are smaller than

@@ -227,7 +227,8 @@ Status phased_run(const Phased *phased, const RunContext *ctx, const float *in, 
                 in = (const float *)(const void *)laid_in;
         }
         float *results = phased->out_bytes > 0 ? (float *)(void *)laid_out : out;
-        TRY(direct_convs_run(phased->parts, phased->n, ctx, in, results, rest));
+        DirectImages images = { .in = in, .out = results, .scratch = rest };
+        TRY(direct_convs_run(phased->parts, phased->n, ctx, &images));
         if (phased->out_bytes == 0)
                 return STATUS_OK;
         Region from = region_of(&phased->out, results), to = region_of(&phased->given_out, out);

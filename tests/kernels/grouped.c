@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <math.h>
+#include "core/kernels/conv/grouped.h"
+#include "core/kernels/run_context.h"
+#include "tests/kernels/conv_case.h"
+
+static double wanted(const Case *made, int64_t image, int64_t channel, const int64_t at[2])
+{
+        const DnnlConv *conv = &made->conv;
+        const int64_t *kernel = conv->weight.size + 2, *size = conv->input.size, n_in = conv->weight.size[1],
+                      first = channel / (conv->weight.size[0] / conv->groups) * n_in;
+        double sum = made->bias == NULL ? 0 : (double)made->bias[channel];
+        for (int64_t t = 0; t < n_in * kernel[0] * kernel[1]; t++) {
+                int64_t c = t / kernel[1] / kernel[0],
+                        y = at[0] * conv->stride[0] - conv->padding[0] +
+                            t / kernel[1] % kernel[0] * conv->dilation[0],
+                        x = at[1] * conv->stride[1] - conv->padding[1] + t % kernel[1] * conv->dilation[1];
+                if (y >= 0 && y < size[2] && x >= 0 && x < size[3])
+                        sum += (double)made->weight[channel * n_in * kernel[0] * kernel[1] + t] *
+                               (double)made
+                                       ->input[((image * size[2] + y) * size[3] + x) * size[1] + first + c];
+        }
+        return sum;
+}
+
+// Results of groups that read channel `spoilt` are NaN.
+static void check_results(const Case *made, int64_t spoilt)
+{
+        const DnnlConv *conv = &made->conv;
+        const int64_t *size = conv->out.size, group_in = conv->weight.size[1],
+                      group_out = conv->weight.size[0] / conv->groups;
+        for (int64_t i = 0; i < meta_numel(&conv->out); i++) {
+                int64_t channel = i % size[1], pixel = i / size[1],
+                        at[2] = { pixel / size[3] % size[2], pixel % size[3] };
+                double want = wanted(made, pixel / size[3] / size[2], channel, at);
+                if (made->residual != NULL)
+                        want += (double)made->residual[i];
+                if (made->clamp.on && !isnan(want))
+                        want = fmin(fmax(want, (double)made->clamp.low), (double)made->clamp.high);
+                double got = (double)made->out[i];
+                cr_assert(channel / group_out == spoilt / group_in ? isnan(want) == isnan(got)
+                                                                   : !isnan(want) && !isnan(got));
+                cr_assert(isnan(want) || close_enough_sum(DTYPE_F32, got, want,
+                                                          meta_numel(&conv->weight) / size[1] + 2),
+                          "result %ld: %.9g instead of %.9g", (long)i, got, want);
+        }
+}
+
+static void run_grouped(Case *made)
+{
+        Grouped *grouped;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = made->conv.n_threads;
+        cr_assert_eq(grouped_new(&made->conv, &made->clamp, &grouped), STATUS_OK);
+        cr_assert_not_null(grouped);
+        void *scratch = aligned_alloc(64, grouped_scratch(grouped) + 64);
+        DirectImages images = { made->input, made->residual, made->out, scratch };
+        cr_assert_eq(grouped_run(grouped, &ctx, &images), STATUS_OK);
+        free(scratch);
+        grouped_free(grouped);
+}
+
+static Case grouped_case(Sample *sample)
+{
+        int64_t groups = sample_int(sample, 2, 5), group_in = sample_int(sample, 1, 9);
+        Shape shape = { .n = sample_int(sample, 1, 2),
+                        .n_in = groups * group_in,
+                        .n_out = groups * sample_int(sample, 1, 20),
+                        .height = sample_int(sample, 4, 9),
+                        .width = sample_int(sample, 4, 20) };
+        for (int i = 0; i < 2; i++) {
+                shape.kernel[i] = sample_int(sample, 1, 3);
+                shape.stride[i] = sample_int(sample, 1, 2);
+                shape.padding[i] = sample_int(sample, 0, shape.kernel[i] - 1);
+                shape.dilation[i] = 1;
+        }
+        Case made = make_case(sample, &shape, true);
+        made.conv.groups = groups;
+        made.conv.weight.size[1] = group_in;
+        made.conv.weight.stride[0] = group_in * shape.kernel[0] * shape.kernel[1];
+        return made;
+}
+
+static void free_grouped(Case *made)
+{
+        made->conv.weight.size[1] = made->conv.input.size[1]; // as it was made
+        free_case(made);
+}
+
+Test(grouped, each_group_reads_its_own_channels)
+{
+        Sample sample = { 81 };
+        FOR_EACH_ISA(isa)
+        {
+                for (int round = 0; round < 60 && direct_isa() != NULL; round++) {
+                        Case made = grouped_case(&sample);
+                        const int64_t *size = made.conv.input.size;
+                        run_grouped(&made);
+                        check_results(&made, size[1]);
+                        int64_t spoilt = sample_int(&sample, 0, size[1] - 1);
+                        for (int64_t pixel = 0; pixel < size[0] * size[2] * size[3]; pixel++)
+                                made.input[pixel * size[1] + spoilt] = NAN;
+                        run_grouped(&made);
+                        check_results(&made, spoilt);
+                        free_grouped(&made);
+                }
+        }
+}
+
+Test(grouped, refuses_what_it_is_not_made_for)
+{
+        Sample sample = { 82 };
+        Case made = grouped_case(&sample);
+        Grouped *grouped;
+        made.conv.groups = 1;
+        cr_assert_eq(grouped_new(&made.conv, &made.clamp, &grouped), STATUS_OK);
+        cr_assert_null(grouped, "one group");
+        made.conv.groups = 2;
+        meta_set_contiguous(&made.conv.input);
+        cr_assert_eq(grouped_new(&made.conv, &made.clamp, &grouped), STATUS_OK);
+        cr_assert_null(grouped, "channels apart");
+        free_grouped(&made);
+}

@@ -115,11 +115,16 @@ static bool is_dense_image(const TensorMeta *meta)
 }
 
 // Images that are not dense and parameters that are not contiguous go through PyTorch's elementwise
-// operators: the mean is taken off first, and among halfs every step is rounded.
+// operators: the mean is taken off first, and among halfs every step is rounded. But with running
+// statistics samples that are dense by themselves, as those of `x[:, 8:]` are, go the same way in
+// every batch: one sample's strides do not tell.
 static void choose_steps(BatchArrays *arrays, const OpRun *run)
 {
         Dtype dtype = run->in_meta[0]->dtype, stats;
-        arrays->centred = !is_dense_image(run->in_meta[0]);
+        TensorMeta sample = *run->in_meta[0];
+        if (arrays->n_params == 4 && dtype != DTYPE_F16 && dtype != DTYPE_BF16)
+                sample.size[0] = MIN(sample.size[0], (int64_t)1);
+        arrays->centred = !is_dense_image(&sample);
         for (uint32_t k = 1; k <= arrays->n_params; k++)
                 arrays->centred |= run->in_meta[k] != NULL && !meta_is_contiguous(run->in_meta[k]);
         arrays->rounded = arrays->centred && (dtype == DTYPE_F16 || dtype == DTYPE_BF16) &&

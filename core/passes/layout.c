@@ -56,10 +56,11 @@ static bool is_image_conv(const RecordedCall *call)
 // Its kernel reads some channels of an image where they lie.
 static bool is_depthwise(const RecordedCall *call)
 {
-        const TensorMeta *image = &call->call.args[SELF].tensor->meta,
-                         *weight = &call->call.args[CONV_WEIGHT].tensor->meta;
+        ConvArgs args;
+        const TensorMeta *image = &call->call.args[SELF].tensor->meta;
         return op_role(&call->call) != ROLE_QUANTIZED_CONV && is_packed_type(image) &&
-               weight->size[0] == image->size[1] && weight->size[1] == 1;
+               conv_args(&call->call, &args) == STATUS_OK && !args.transposed &&
+               args.groups == image->size[1] && args.out_size[1] == image->size[1];
 }
 
 // Calls whose result follows the layout of their operands, and whose kernels run on either.

@@ -203,6 +203,14 @@ static const Case cases[] = {
                                   OUTPUT("\"%z\""),
           { "w:24,1,3,3" },
           false },
+        { "batch norm of some channels",
+          "1,16,8,10",
+          CALL("s", "slice.Tensor", "\"%x0\", 1, 8, 16")
+                  CALL("n", "batch_norm.default",
+                       "\"%s\", \"%g\", \"%b\", \"%mean\", \"%var\", false, 0.1, 1e-05, true")
+                          CALL("z", "contiguous.default", "\"%n\"") OUTPUT("\"%z\""),
+          { "g:8", "b:8", "mean:8", "var:8" },
+          false },
         { "parts of an image",
           "1,8,14,14",
           CALL("c", "conv2d.default", "\"%x0\", \"%w\", null, [1, 1], [1, 1]")

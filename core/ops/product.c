@@ -346,8 +346,8 @@ static bool takes_pointwise(const DnnlConv *conv)
                (conv->n_threads == 1 || n_bytes <= POINTWISE_ROWS);
 }
 
-// oneDNN is slow where the channels of a group are no multiple of eight. Where they are, it is as
-// fast as a direct convolution that fills half of a vector or less.
+// oneDNN is slow where the channels of a group are no multiple of eight. Groups of eight take as
+// long on either with vectors of eight; they would leave vectors of sixteen half empty.
 static bool takes_grouped(const DnnlConv *conv)
 {
         int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0] / conv->groups;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { TILE_BYTES = 1024, TILE_LEAST = 4, MAX_LEVELS = 32 };
-enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, N_STRIPS = LEVELS + MAX_LEVELS };
+enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, DONE = LEVELS + MAX_LEVELS, N_STRIPS = DONE + 8 };
 
 #define COL_PASTE(x, type, set) x##_##type##_##set
 #define COL_NAME(x, type, set)  COL_PASTE(x, type, set)
@@ -14,17 +14,20 @@ enum { REST = REDUCE_LANES, TOTAL, LOADED, MASK, LEVELS, N_STRIPS = LEVELS + MAX
 #define COL_T                   float
 #define COL_ADDED               float
 #define COL_FLOAT               int32_t // of as many bits
+#define COL_AT                  int32_t
 #define COL_NAN(x)              ((x) != (x))
 #include "core/kernels/reduce/columns.inc"
 #define COL_TYPE   f64
 #define COL_T      double
 #define COL_ADDED  double
 #define COL_FLOAT  int64_t
+#define COL_AT     int64_t
 #define COL_NAN(x) ((x) != (x))
 #include "core/kernels/reduce/columns.inc"
 #define COL_TYPE   i64
 #define COL_T      int64_t
 #define COL_ADDED  uint64_t // sums wrap
+#define COL_AT     int64_t
 #define COL_NAN(x) 0
 #include "core/kernels/reduce/columns.inc"
 #define COL_TYPE   i32
@@ -58,7 +61,8 @@ const KernelFamily reduce_family = { "reduce", ARRAY_LENGTH(reduce_variants), re
 
 typedef struct ColumnTask {
         const RunContext *ctx;
-        const RowPlan *plan;
+        RowPlan plan;                 // its last dimension that is kept is that of the columns
+        int64_t out_stride[MAX_RANK]; // of the results, by dimension that is kept
         const Reduction *reduction;
         const ReduceSteps *steps;
         ReduceKind kind;                 // in `steps`: counts are sums and extremes of 0 and 1
@@ -87,7 +91,7 @@ static char *strip(const Tile *tile, int which)
 static const void *row_of(const Tile *tile, int64_t i)
 {
         const ColumnTask *task = tile->task;
-        const RowPlan *plan = task->plan;
+        const RowPlan *plan = &task->plan;
         int64_t offset = plan->n_reduce == 1
                                  ? i * plan->reduce_stride[0]
                                  : row_offset(plan->n_reduce, plan->reduce_size, plan->reduce_stride, i);
@@ -155,7 +159,7 @@ static int sum_chunk(Tile *tile, int64_t begin, int64_t n)
 static void sum_rows(Tile *tile)
 {
         ReduceStep add = tile->task->steps->add;
-        int64_t n = tile->task->plan->row_length;
+        int64_t n = tile->task->plan.row_length;
         size_t bytes = (size_t)tile->n * tile->task->item_bytes;
         uint64_t filled = 0;
         for (int64_t at = 0; at < n && !tile->work.stops; at += REDUCE_CHUNK) {
@@ -177,7 +181,7 @@ static void sum_rows(Tile *tile)
 // As the other row functions: lanes over the whole row, then what is left over, then the lanes.
 static void fold_rows(Tile *tile, ReduceStep step)
 {
-        int64_t n = tile->task->plan->row_length;
+        int64_t n = tile->task->plan.row_length;
         const int lanes = tile->task->lanes;
         size_t bytes = (size_t)tile->n * tile->task->item_bytes;
         take_rows(tile, step, 0, n);
@@ -187,44 +191,94 @@ static void fold_rows(Tile *tile, ReduceStep step)
                 step(strip(tile, TOTAL), strip(tile, lane), tile->n);
 }
 
-static void store_roots(const Tile *tile, int64_t first)
+// Rows in order, the numbers of the extremes' rows into REST.
+static void find_first(Tile *tile)
+{
+        const ReduceSteps *steps = tile->task->steps;
+        const int64_t n = tile->task->plan.row_length;
+        const size_t bytes = (size_t)tile->n * tile->task->item_bytes;
+        memcpy(strip(tile, TOTAL), row_of(tile, 0), bytes);
+        memset(strip(tile, REST), 0, bytes);
+        for (int64_t i = 1; i < n && !work_stops(&tile->work, tile->n); i++)
+                (tile->task->kind == REDUCE_MAX ? steps->first_larger : steps->first_smaller)(
+                        strip(tile, TOTAL), strip(tile, REST), row_of(tile, i), i, tile->n);
+}
+
+// ---- results ----
+// Elements of `bytes` each, one for each column, to `out`, of which the tile's begin at `first`.
+static void put(const Tile *tile, const void *from, size_t bytes, void *out, int64_t first)
+{
+        const ColumnTask *task = tile->task;
+        const RowPlan *plan = &task->plan;
+        int64_t step = task->out_stride[plan->n_keep - 1];
+        char *to = (char *)out +
+                   row_offset(plan->n_keep, plan->keep_size, task->out_stride, first) * (int64_t)bytes;
+        if (step == 1) {
+                memcpy(to, from, (size_t)tile->n * bytes);
+                return;
+        }
+        for (int64_t i = 0; i < tile->n; i++)
+                memcpy(to + i * step * (int64_t)bytes, (const char *)from + i * (int64_t)bytes, bytes);
+}
+
+// Integers of a strip, as int64.
+static const void *widened(const Tile *tile, TileLoad widen, int which)
+{
+        if (widen == NULL)
+                return strip(tile, which);
+        widen(strip(tile, which), (int64_t)tile->task->item_bytes, (size_t)tile->n, strip(tile, DONE));
+        return strip(tile, DONE);
+}
+
+static void put_roots(const Tile *tile, int64_t first)
 {
         const Reduction *reduction = tile->task->reduction;
-        const double *squares = (const double *)(const void *)strip(tile, TOTAL);
-        for (int64_t i = 0; i < tile->n; i++) {
-                double norm = sqrt(squares[i]);
-                if (reduction->dtype == DTYPE_F32)
-                        ((float *)reduction->out)[first + i] = (float)norm;
-                else
-                        ((double *)reduction->out)[first + i] = norm;
+        double *squares = (double *)(void *)strip(tile, TOTAL);
+        float *narrow = (float *)(void *)strip(tile, DONE);
+        for (int64_t i = 0; i < tile->n; i++)
+                narrow[i] = (float)(squares[i] = sqrt(squares[i]));
+        if (reduction->dtype == DTYPE_F32)
+                put(tile, narrow, sizeof(float), reduction->out, first);
+        else
+                put(tile, squares, sizeof(double), reduction->out, first);
+}
+
+static void put_results(const Tile *tile, int64_t first)
+{
+        const ColumnTask *task = tile->task;
+        const Reduction *reduction = task->reduction;
+        if (task->kind == REDUCE_NORM) {
+                put_roots(tile, first);
+                return;
         }
+        size_t bytes = task->widen == NULL ? task->item_bytes : sizeof(int64_t);
+        put(tile, widened(tile, task->widen, TOTAL), bytes, reduction->out, first);
+        if (reduction->extra == NULL)
+                return;
+        TileLoad widen = task->item_bytes == sizeof(int32_t) ? tile_loader(TILE_I64, DTYPE_I32) : NULL;
+        put(tile, widened(tile, widen, REST), sizeof(int64_t), reduction->extra, first);
 }
 
 static void reduce_tile(Tile *tile, int64_t index)
 {
         const ColumnTask *task = tile->task;
-        const RowPlan *plan = task->plan;
+        const RowPlan *plan = &task->plan;
         ReduceKind kind = task->kind;
         int64_t first = index / task->n_tiles * task->inner + index % task->n_tiles * task->tile;
         tile->n = MIN(task->tile, task->inner - index % task->n_tiles * task->tile);
         tile->data = (const char *)task->reduction->data +
                      row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, first) *
                              (int64_t)task->stored_bytes;
-        if (kind == REDUCE_SUM || kind == REDUCE_NANSUM || kind == REDUCE_MEAN)
+        if (task->reduction->extra != NULL)
+                find_first(tile);
+        else if (kind == REDUCE_SUM || kind == REDUCE_NANSUM || kind == REDUCE_MEAN)
                 sum_rows(tile);
         else
                 fold_rows(tile, kind == REDUCE_PROD   ? task->steps->multiply
                                 : kind == REDUCE_NORM ? task->steps->add
                                 : kind == REDUCE_MAX  ? task->steps->larger
                                                       : task->steps->smaller);
-        if (kind == REDUCE_NORM)
-                store_roots(tile, first);
-        else if (task->widen != NULL)
-                task->widen(strip(tile, TOTAL), (int64_t)task->item_bytes, (size_t)tile->n,
-                            (int64_t *)task->reduction->out + first);
-        else
-                memcpy((char *)task->reduction->out + (size_t)first * task->item_bytes, strip(tile, TOTAL),
-                       (size_t)tile->n * task->item_bytes);
+        put_results(tile, first);
 }
 
 static void reduce_tiles(void *argument, int64_t begin, int64_t end)
@@ -247,14 +301,41 @@ static bool is_euclidean(const RowPlan *plan, const Reduction *reduction)
         return reduction->kind == REDUCE_NORM && reduction->p == 2 && plan->row_length > 1;
 }
 
+// The dimension whose elements lie side by side; -1: none that is kept.
+static int columns_of(const RowPlan *plan)
+{
+        for (int d = plan->n_keep - 1; d >= 0; d--)
+                if (plan->keep_stride[d] == 1 && plan->keep_size[d] >= TILE_LEAST)
+                        return d;
+        return -1;
+}
+
 bool columns_fit(const RowPlan *plan, const Reduction *reduction)
 {
         bool made = reduction->kind <= REDUCE_NONZERO || reduction->kind == REDUCE_NANSUM ||
                     is_euclidean(plan, reduction);
-        int last = plan->n_keep - 1;
-        return made && reduction->extra == NULL && last >= 0 && plan->keep_stride[last] == 1 &&
-               plan->keep_size[last] >= TILE_LEAST && plan->n_reduce > 0 && plan->row_length > 0 &&
-               plan->row_length >> MAX_LEVELS == 0;
+        const bool finds = reduction->kind == REDUCE_MAX || reduction->kind == REDUCE_MIN;
+        return made && (reduction->extra == NULL || finds) && columns_of(plan) >= 0 && plan->n_reduce > 0 &&
+               plan->row_length > 0 && plan->row_length <= INT32_MAX;
+}
+
+// Results are contiguous in the order of the dimensions as they were.
+static void put_columns_last(ColumnTask *task)
+{
+        RowPlan *plan = &task->plan;
+        int last = plan->n_keep - 1, columns = columns_of(plan);
+        int64_t step = 1;
+        for (int d = last; d >= 0; step *= plan->keep_size[d--])
+                task->out_stride[d] = step;
+        int64_t size = plan->keep_size[columns], stride = task->out_stride[columns];
+        for (int d = columns; d < last; d++) {
+                plan->keep_size[d] = plan->keep_size[d + 1];
+                plan->keep_stride[d] = plan->keep_stride[d + 1];
+                task->out_stride[d] = task->out_stride[d + 1];
+        }
+        plan->keep_size[last] = size;
+        plan->keep_stride[last] = 1;
+        task->out_stride[last] = stride;
 }
 
 Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction)
@@ -266,7 +347,7 @@ Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *
         const bool truth = reduce_counts(kind) || reduction->stored == DTYPE_BOOL;
         const size_t item_bytes = dtype_info[dtype].bytes;
         ColumnTask task = { .ctx = ctx,
-                            .plan = plan,
+                            .plan = *plan,
                             .reduction = reduction,
                             .steps = kernel_variant(&reduce_family, dtype),
                             .kind = kind == REDUCE_ANY       ? REDUCE_MAX
@@ -281,8 +362,9 @@ Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *
                                              : NULL,
                             .stored_bytes = dtype_info[reduction->stored].bytes,
                             .item_bytes = item_bytes,
-                            .inner = plan->keep_size[plan->n_keep - 1],
                             .tile = TILE_BYTES / (int64_t)item_bytes };
+        put_columns_last(&task);
+        task.inner = task.plan.keep_size[plan->n_keep - 1];
         task.n_tiles = (task.inner + task.tile - 1) / task.tile;
         int64_t cost = saturating_product(plan->row_length, MIN(task.tile, task.inner));
         TRY(parallel_for(ctx, plan->n_rows / task.inner * task.n_tiles, MAX((int64_t)1, 65536 / cost),

@@ -10,6 +10,10 @@ typedef void (*ReduceStep)(void *into, const void *from, int64_t n);
 typedef struct ReduceSteps {
         ReduceStep add, multiply, larger, smaller; // n columns into as many; NaN wins
         ReduceStep add_known;                      // NaN counts as 0
+        // row `row` of n columns into the extremes so far and the numbers of their rows, which are
+        // integers of as many bits; NULL for int32 and uint8
+        void (*first_larger)(void *into, void *at, const void *from, int64_t row, int64_t n);
+        void (*first_smaller)(void *into, void *at, const void *from, int64_t row, int64_t n);
         // n elements of a row, whole groups, into its REDUCE_LANES lanes
         ReduceStep add_lanes, multiply_lanes, larger_lanes, smaller_lanes, add_known_lanes;
         // two rows at once: sums of one wait for each other
@@ -22,8 +26,8 @@ typedef struct ReduceSteps {
 } ReduceSteps;
 extern const KernelFamily reduce_family; // of ReduceSteps
 
-// Whether columns_run takes it: sums, means, products, extremes without an index, and norms of
-// order 2, of rows whose neighbours are contiguous.
+// Whether columns_run takes it: sums, means, products, extremes, and norms of order 2, of rows
+// whose neighbours are contiguous.
 bool columns_fit(const RowPlan *plan, const Reduction *reduction);
 // As reduce_run, with the same bits: each row's operations come in the same order.
 Status columns_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction);

@@ -175,8 +175,11 @@ DnnlConv conv_task(const OpCall *call, const ConvArgs *args, const Tensor *weigh
                 conv.padding[i] = args->padding[i];
                 conv.dilation[i] = args->dilation[i];
         }
-        // Strides of dimensions of size 1 are arbitrary: views of one sample may have others.
-        if (conv.out.rank == 4 && !meta_is_contiguous(&conv.out) && meta_lies_channels_last(&conv.out))
+        // Strides of dimensions of size 1 are arbitrary: views of one sample may have others, and
+        // results of one channel lie in both orders.
+        const TensorMeta *decides = conv.out.size[1] == 1 ? &conv.input : &conv.out;
+        if (conv.out.rank == 4 && !meta_is_contiguous(decides) && meta_lies_channels_last(decides) &&
+            meta_lies_channels_last(&conv.out))
                 meta_set_channels_last(&conv.out);
         if (conv.input.rank == 4 && meta_is_channels_last(&conv.out) && meta_lies_channels_last(&conv.input))
                 meta_set_channels_last(&conv.input);

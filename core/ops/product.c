@@ -253,32 +253,35 @@ Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const D
 }
 
 // ---- left factors whose rows do not lie one after another ----
-// Narrow products read whole rows. A batch of one has them always, so those of others are copied.
+// They are copied. Narrow products read whole rows, which a batch of one has always.
 typedef struct Gathered {
         TensorMeta given, rows;
         size_t n_bytes; // of the rows
-        NarrowMatmul *narrow;
+        PackedProduct product;
 } Gathered;
 
 static Status run_gathered(const PackedProduct *product, const OpRun *run, const float *residual)
 {
         const Gathered *gathered = product->impl;
         Region from = region_of(&gathered->given, run->in[0]), to = region_of(&gathered->rows, run->scratch);
+        OpRun rows = *run;
         TRY(copy_region(run->ctx, &from, &to));
-        return narrow_matmul_run(gathered->narrow, run->ctx, run->scratch, residual, run->out[0],
-                                 (char *)run->scratch + gathered->n_bytes);
+        rows.in = (const void *const[]){ run->scratch };
+        rows.scratch = (char *)run->scratch + gathered->n_bytes;
+        return packed_product_run(&gathered->product, &rows, residual);
 }
 
 static void free_gathered(void *impl)
 {
         Gathered *gathered = impl;
-        narrow_matmul_free(gathered->narrow);
+        packed_product_deinit(&gathered->product);
         free(gathered);
 }
 
 static void then_gathered(void *impl, const PointAfter *after)
 {
-        narrow_matmul_then(((Gathered *)impl)->narrow, after);
+        const PackedProduct *product = &((Gathered *)impl)->product;
+        product->kind->then(product->impl, after);
 }
 
 static const ProductAlgorithm gathered_product = { "gathered", true, run_gathered, free_gathered,
@@ -288,25 +291,24 @@ static Status make_gathered(const TensorMeta *left, const DnnlMatmul *matmul, Pr
                             const DirectClamp *clamp, PackedProduct *out_product)
 {
         DnnlMatmul rows = *matmul;
-        NarrowMatmul *narrow;
+        _cleanup_(packed_product_deinit) PackedProduct product = { 0 };
         int64_t n_k = left->size[left->rank - 1];
         if (!is_packed_type(left) || meta_numel(left) == 0)
                 return STATUS_OK;
         meta_init(&rows.a, left->dtype, 2, (int64_t[]){ meta_numel(left) / n_k, n_k });
-        TRY(narrow_matmul_new(&rows, precision, clamp, &narrow));
-        if (narrow == NULL)
+        TRY(matmul_product_new(&rows, precision, clamp, &product));
+        if (product.kind == NULL || product.kind->then == NULL)
                 return STATUS_OK;
         Gathered *gathered = calloc(1, sizeof(*gathered));
-        if (gathered == NULL) {
-                narrow_matmul_free(narrow);
+        if (gathered == NULL)
                 return fail_memory();
-        }
         gathered->given = *left;
         meta_init(&gathered->rows, left->dtype, left->rank, left->size);
         gathered->n_bytes = storage_padded((size_t)meta_numel(left) * sizeof(float));
-        gathered->narrow = narrow;
-        *out_product = (PackedProduct){ &gathered_product, gathered, narrow_matmul_name(narrow),
-                                        gathered->n_bytes + narrow_matmul_scratch(narrow), 0 };
+        gathered->product = product;
+        *out_product = (PackedProduct){ &gathered_product, gathered, product.name,
+                                        gathered->n_bytes + product.scratch_bytes, 0 };
+        product = (PackedProduct){ 0 };
         return STATUS_OK;
 }
 
@@ -328,7 +330,8 @@ Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precis
         DnnlMatmul made = *matmul;
         bool takes = product_takes(left) && product_rows(left, &made.a);
         *out_product = (PackedProduct){ 0 };
-        if (precision != PRECISION_F32 && (!takes || (made.a.stride[1] != 1 && made.a.size[1] != 1)))
+        bool has_rows = takes && (made.a.stride[1] == 1 || made.a.size[1] == 1);
+        if (!takes || (precision != PRECISION_F32 && !has_rows))
                 TRY(make_gathered(left, matmul, precision, clamp, out_product));
         return out_product->kind != NULL || !takes ? STATUS_OK
                                                    : matmul_product_new(&made, precision, clamp, out_product);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// functional.c. Match: an in-place twin (`relu_`) that writes the whole buffer of a result of
-// which nobody reads an older view. Rewrite: the functional row (`relu`) into a new value, which
-// takes the old one's place from there on. Then the buffer is written once, and later passes may
-// move and merge the calls around it.
+// functional.c. Match: an in-place twin (`relu_`) that writes the whole buffer of a result, through
+// the result itself or one view of it, and nobody reads it in another way afterwards. Rewrite: the
+// functional row (`relu`) into a new value, which takes the place of what was written from there
+// on. Then the buffer is written once, and later passes may move and merge the calls around it.
 #include "core/passes/passes.h"
 
 #include <string.h>
@@ -10,8 +10,9 @@
 
 typedef struct Rewritten { // of a buffer
         bool refused;
-        uint32_t last_write; // position + 1 of the call; 0: none yet
-        Recorded *now;       // the value that the base has here; NULL: the base itself
+        uint32_t last_write;     // position + 1 of the call; 0: none yet
+        const Recorded *written; // what the calls write: the base, or a view of all of it
+        Recorded *now;           // the value that `written` has here; NULL: itself
 } Rewritten;
 
 typedef struct Turning {
@@ -52,11 +53,14 @@ static bool writes_whole(const RecordedCall *call)
 {
         const Recorded *self = recorded_of(call->call.args[SELF].tensor);
         const Buffer *buffer = recorded_buffer(self);
-        return buffer->kind == BUFFER_RUN && !buffer->written_later && buffer->base == self &&
-               self->from == FROM_CALL && self->call != NULL && self->call->computes &&
-               self->tensor.offset == 0 && meta_is_non_overlapping_and_dense(&self->tensor.meta) &&
-               call->outs[0] == self && functional_twin(call) != NULL &&
-               same_without(call, functional_twin(call));
+        const Recorded *base = buffer->base;
+        return buffer->kind == BUFFER_RUN && !buffer->written_later && base->from == FROM_CALL &&
+               base->call != NULL && base->call->computes && base->tensor.offset == 0 &&
+               self->tensor.offset == 0 && self->tensor.meta.dtype == base->tensor.meta.dtype &&
+               meta_numel(&self->tensor.meta) == meta_numel(&base->tensor.meta) &&
+               meta_is_non_overlapping_and_dense(&base->tensor.meta) &&
+               meta_is_non_overlapping_and_dense(&self->tensor.meta) && call->outs[0] == self &&
+               functional_twin(call) != NULL && same_without(call, functional_twin(call));
 }
 
 // ---- what can be turned ----
@@ -67,8 +71,7 @@ static Status look_at_use(void *context, const Value *leaf)
                 return STATUS_OK;
         const Recorded *value = recorded_of(leaf->tensor);
         Rewritten *state = state_of(turning, value);
-        if (state != NULL && value != recorded_buffer(value)->base &&
-            state->last_write > turning->made[value->index])
+        if (state != NULL && value != state->written && state->last_write > turning->made[value->index])
                 state->refused = true;
         return STATUS_OK;
 }
@@ -76,6 +79,16 @@ static Status look_at_use(void *context, const Value *leaf)
 static Status look_at_result(void *context, Recorded *value)
 {
         return look_at_use(context, &(Value){ .kind = VALUE_TENSOR, .tensor = &value->tensor });
+}
+
+static void look_at_write(const Turning *turning, uint32_t position, const Recorded *out)
+{
+        Rewritten *state = state_of(turning, out);
+        if (!writes_whole(turning->recording->calls[position]) ||
+            (state->written != NULL && state->written != out))
+                state->refused = true;
+        state->written = out;
+        state->last_write = position + 1;
 }
 
 static void find_refused(const Turning *turning)
@@ -92,10 +105,8 @@ static void find_refused(const Turning *turning)
                                 continue;
                         if (out->call == call)
                                 turning->made[out->index] = i + 1;
-                        else if (call->computes && writes_whole(call))
-                                state->last_write = i + 1;
                         else if (call->computes)
-                                state->refused = true;
+                                look_at_write(turning, i, out);
                 }
         }
         (void)recording_visit_results(recording, look_at_result, (void *)(uintptr_t)turning);
@@ -108,7 +119,7 @@ static Status rename_leaf(void *context, const Value *leaf, Value *out)
         if (leaf->kind == VALUE_TENSOR) {
                 const Recorded *value = recorded_of(leaf->tensor);
                 const Rewritten *state = state_of(context, value);
-                if (state != NULL && state->now != NULL && recorded_buffer(value)->base == value)
+                if (state != NULL && state->now != NULL && state->written == value)
                         out->tensor = &state->now->tensor;
         }
         value_ref(*out);

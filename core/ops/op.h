@@ -92,6 +92,7 @@ typedef enum OpRole {
         ROLE_FUSED,            // (inputs, body): pointwise operators run together
         ROLE_FUSED_CONV,       // convolution, then a residual, then an activation
         ROLE_FUSED_LINEAR,     // linear, then a residual, then an activation
+        ROLE_LINEAR,           // (input, weight, bias)
         ROLE_QUANTIZED_LINEAR, // linear between tensors of levels (quantized_linear.c)
         ROLE_QUANTIZED_CONV,   // likewise a convolution (quantized_conv.c)
         ROLE_QUANTIZE,         // (input, inverse, zero_point, quant_min, quant_max, dtype): 8-bit levels
@@ -100,6 +101,7 @@ typedef enum OpRole {
         ROLE_PAD,          // (self, pad, value): pairs of the last dimensions, the last one first
         ROLE_ADD,          // (self, other, alpha) of tensors
         ROLE_CAT,          // (tensors, dim)
+        ROLE_GLU,          // (self, dim)
         ROLE_INDEX_SELECT, // (self, dim, index)
         ROLE_MAX_POOL,     // (self, ...): images
         // child graphs with programs of their own (control.c)
@@ -108,7 +110,6 @@ typedef enum OpRole {
         ROLE_CHILD_ROWS,
         // several rows
         ROLE_CONV,            // conv_args() reads the arguments; input, weight, bias come first
-        ROLE_LINEAR,          // (input, weight, bias)
         ROLE_ADDMM,           // (bias, mat1, mat2, beta, alpha)
         ROLE_MM,              // (self, mat2)
         ROLE_ADD_NUMBER,      // (self, number, alpha)

@@ -21,14 +21,6 @@ static Status packed_run(const OpRun *run)
         return packed_product_run(run->state, run, NULL);
 }
 
-// addmm: the matrix is the second tensor.
-static Status packed_second_run(const OpRun *run)
-{
-        OpRun second = *run;
-        second.in = run->in + 1;
-        return packed_product_run(run->state, &second, NULL);
-}
-
 static void free_product(void *impl)
 {
         packed_product_deinit(impl);
@@ -111,28 +103,11 @@ Status linear_pack(const OpCall *call, const PackContext *context, Packed *out_p
         return take(&product, packed_run, out_packed);
 }
 
+// Those of float32 are linear layers by then (pass make_linear).
 Status addmm_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
-        const TensorMeta *a = arg_meta(call, ADDMM_MAT1), *b = arg_meta(call, ADDMM_MAT2);
-        if (is_half_type(a))
-                return half_addmm_pack(call, context, out_packed);
-        const Tensor *bias = product_constant(call, SELF), *weight = matrix_constant_of(call, ADDMM_MAT2);
-        if (bias == NULL || weight == NULL || bias->meta.rank != 1 || bias->meta.size[0] != b->size[1] ||
-            call->inplace || !value_is_one(arg_number(call, ADDMM_BETA)) ||
-            !value_is_one(arg_number(call, ADDMM_ALPHA)) || !is_packed_type(a))
-                return STATUS_OK;
-        DnnlMatmul matmul = {
-                .b = *b,
-                .out = call->outs[0].meta,
-                .b_data = tensor_data(weight),
-                .share = { .cache = context->cache, .storage = weight->storage, .poll = context->poll },
-                .bias_data = tensor_data(bias),
-                .n_threads = context->n_threads
-        };
-        PackedProduct product;
-        TRY(left_product_new(a, &matmul, context->precision, &(DirectClamp){ 0 }, &product));
-        product.baked = 1u << 0 | 1u << 2;
-        return take(&product, packed_second_run, out_packed);
+        return is_half_type(arg_meta(call, ADDMM_MAT1)) ? half_addmm_pack(call, context, out_packed)
+                                                        : STATUS_OK;
 }
 
 // Both factors are given at run time.
@@ -174,10 +149,7 @@ Status mm_pack(const OpCall *call, const PackContext *context, Packed *out_packe
         if (weight == NULL)
                 return take_parts(&matmul, out_packed);
         PackedProduct product;
-        if (a->rank == 2)
-                TRY(left_product_new(a, &matmul, context->precision, &(DirectClamp){ 0 }, &product));
-        else
-                TRY(matmul_product_new(&matmul, context->precision, &(DirectClamp){ 0 }, &product));
+        TRY(matmul_product_new(&matmul, context->precision, &(DirectClamp){ 0 }, &product));
         product.baked = 1u << 1;
         return take(&product, packed_run, out_packed);
 }

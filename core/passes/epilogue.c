@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// epilogue.c. Match: a convolution, linear or addmm with constant weights whose only reader adds
+// epilogue.c. Match: a convolution or linear layer with constant weights whose only reader adds
 // a tensor of the same layout, applies an activation, or both in this order. Rewrite: one fused
 // convolution or linear in the place of the last call, where all operands are there.
 #include "core/passes/passes.h"
@@ -25,13 +25,7 @@ static bool is_constant(const Recorded *value)
 }
 
 // ---- products ----
-typedef enum ProductKind {
-        PRODUCT_NONE,
-        PRODUCT_CONV,
-        PRODUCT_LINEAR,
-        PRODUCT_ADDMM,
-        PRODUCT_FUSED
-} ProductKind;
+typedef enum ProductKind { PRODUCT_NONE, PRODUCT_CONV, PRODUCT_LINEAR, PRODUCT_FUSED } ProductKind;
 
 static ProductKind fused_kind(const RecordedCall *call, bool adds)
 {
@@ -58,18 +52,9 @@ static ProductKind kind_of(const RecordedCall *call, bool adds)
                              conv_args(&call->call, &args) == STATUS_OK && !args.transposed;
                 return plain ? PRODUCT_CONV : PRODUCT_NONE;
         }
-        if (role == ROLE_LINEAR)
-                return is_constant(rewrite_arg(call, LINEAR_WEIGHT)) &&
-                                       rewrite_arg(call, LINEAR_WEIGHT)->tensor.meta.rank == 2
-                               ? PRODUCT_LINEAR
-                               : PRODUCT_NONE;
-        if (role != ROLE_ADDMM || !value_is_one(call->call.args[ADDMM_BETA]) ||
-            !value_is_one(call->call.args[ADDMM_ALPHA]))
-                return PRODUCT_NONE;
-        const Recorded *bias = rewrite_arg(call, SELF), *weight = rewrite_arg(call, ADDMM_MAT2);
-        bool plain = is_constant(weight) && is_constant(bias) && bias->tensor.meta.rank == 1 &&
-                     bias->tensor.meta.size[0] == weight->tensor.meta.size[1];
-        return plain ? PRODUCT_ADDMM : PRODUCT_NONE;
+        bool plain = role == ROLE_LINEAR && is_constant(rewrite_arg(call, LINEAR_WEIGHT)) &&
+                     rewrite_arg(call, LINEAR_WEIGHT)->tensor.meta.rank == 2;
+        return plain ? PRODUCT_LINEAR : PRODUCT_NONE;
 }
 
 // ---- arguments of the fused call ----
@@ -91,26 +76,9 @@ static Status conv_arguments(const RecordedCall *call, Value *out)
         return STATUS_OK;
 }
 
-static Status addmm_arguments(Recording *recording, const RecordedCall *call, Value *out)
-{
-        const Recorded *matrix = rewrite_arg(call, ADDMM_MAT2);
-        TensorMeta turned = matrix->tensor.meta;
-        Recorded *weight;
-        turned.size[0] = matrix->tensor.meta.size[1];
-        turned.size[1] = matrix->tensor.meta.size[0];
-        turned.stride[0] = matrix->tensor.meta.stride[1];
-        turned.stride[1] = matrix->tensor.meta.stride[0];
-        TRY(recording_add_value(recording, FROM_LITERAL, matrix->tensor.storage, &turned,
-                                matrix->tensor.offset, &weight));
-        out[SELF] = value_ref(call->call.args[ADDMM_MAT1]);
-        out[LINEAR_WEIGHT] = rewrite_tensor(weight);
-        out[LINEAR_BIAS] = value_ref(call->call.args[SELF]);
-        return STATUS_OK;
-}
-
 // Fills all arguments; on failure the remaining ones are None.
-static Status fill_arguments(Recording *recording, const RecordedCall *call, ProductKind kind,
-                             const Addition *addition, const Overload *overload, Value *out)
+static Status fill_arguments(const RecordedCall *call, ProductKind kind, const Addition *addition,
+                             const Overload *overload, Value *out)
 {
         uint32_t n = overload->schema.n_args, at = n - 4;
         if (kind == PRODUCT_FUSED) {
@@ -118,8 +86,6 @@ static Status fill_arguments(Recording *recording, const RecordedCall *call, Pro
                         out[i] = value_ref(call->call.args[i]);
         } else if (kind == PRODUCT_CONV) {
                 TRY(conv_arguments(call, out));
-        } else if (kind == PRODUCT_ADDMM) {
-                TRY(addmm_arguments(recording, call, out));
         } else {
                 for (int i = SELF; i <= LINEAR_BIAS; i++)
                         out[i] = value_ref(call->call.args[i]);
@@ -169,7 +135,7 @@ static Status try_input(Recording *recording, Uses *uses, RecordedCall *call, in
                 kind == PRODUCT_FUSED ? product->overload
                                       : op_for(kind == PRODUCT_CONV ? ROLE_FUSED_CONV : ROLE_FUSED_LINEAR);
         Value args[SCHEMA_MAX_ARGS] = { 0 };
-        Status status = fill_arguments(recording, product, kind, &addition, overload, args);
+        Status status = fill_arguments(product, kind, &addition, overload, args);
         if (status == STATUS_OK)
                 return fuse(recording, uses, call, product, overload, args);
         for (uint32_t i = 0; i < overload->schema.n_args; i++)

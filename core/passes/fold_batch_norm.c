@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_batch_norm.c. Match: a convolution, linear or addmm with constant weights whose only
-// reader scales and shifts its channels by constants (batch norm with running statistics, mul,
-// add). Rewrite: the same product with other constants. Scale and shift are computed in double
-// and rounded once, into weight and bias.
+// fold_batch_norm.c. Match: a convolution or linear layer with constant weights whose only reader
+// scales and shifts its channels by constants (batch norm with running statistics, mul, add).
+// Rewrite: the same product with other constants. Scale and shift are computed in double and
+// rounded once, into weight and bias.
 #include "core/passes/passes.h"
 
 #include <math.h>
@@ -65,11 +65,6 @@ static bool find_product(RecordedCall *call, Product *out)
                 product.weight_arg = LINEAR_WEIGHT;
                 product.bias_arg = LINEAR_BIAS;
                 product.out_dim = rank - 1;
-        } else if (role == ROLE_ADDMM && value_is_one(call->call.args[ADDMM_BETA]) &&
-                   value_is_one(call->call.args[ADDMM_ALPHA])) {
-                product.weight_arg = ADDMM_MAT2;
-                product.weight_dim = 1;
-                product.out_dim = 1;
         } else {
                 return false;
         }

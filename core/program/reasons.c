@@ -92,7 +92,7 @@ static bool takes_part(const RecordedCall *call)
 static bool is_product(const RecordedCall *call)
 {
         OpRole role = op_role(&call->call);
-        return role == ROLE_CONV || role == ROLE_LINEAR || role == ROLE_ADDMM;
+        return role == ROLE_CONV || role == ROLE_LINEAR;
 }
 
 bool reasons_covers(const RecordedCall *call)

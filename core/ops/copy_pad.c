@@ -268,15 +268,41 @@ static void mapped_rows(void *argument, int64_t begin, int64_t end)
         }
 }
 
-static Status mapped_pad_run(const OpRun *run)
+// The dimensions, those that lie closest together in the result last.
+static void by_closeness(const TensorMeta *to, int out_order[MAX_RANK])
+{
+        for (int d = 0; d < to->rank; d++) {
+                int at = d;
+                for (; at > 0 && to->stride[out_order[at - 1]] < to->stride[d]; at--)
+                        out_order[at] = out_order[at - 1];
+                out_order[at] = d;
+        }
+}
+
+// Bytes in the source for each index of dimension `d` of the result.
+static void map_dim(const RunContext *ctx, const OpRun *run, int d, const int64_t *widths, int n,
+                    int64_t *out_offsets)
 {
         PadKind kind = *(const PadKind *)run->call->op->row;
+        const TensorMeta *from = run->in_meta[0], *to = run->out_meta[0];
+        int side = to->rank - 1 - d;
+        int64_t step = from->stride[d] * dtype_info[from->dtype].bytes;
+        Work work = { .ctx = ctx };
+        for (int64_t i = 0; i < to->size[d] && !work_stops(&work, 8); i++)
+                out_offsets[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side],
+                                                                     widths[2 * side + 1], from->size[d])
+                                                      : i);
+}
+
+static Status mapped_pad_run(const OpRun *run)
+{
         MappedJob job = { .ctx = run->ctx,
                           .from = region_of(run->in_meta[0], run->in[0]),
                           .to = region_of(run->out_meta[0], run->out[0]) };
-        const TensorMeta *from = &job.from.meta, *to = &job.to.meta;
+        const TensorMeta *given = run->out_meta[0];
+        TensorMeta *to = &job.to.meta;
         int64_t widths[PAD_CAP], total = 0, numel = meta_numel(to);
-        int n = 0;
+        int n = 0, order[MAX_RANK], last = to->rank - 1, bytes = dtype_info[to->dtype].bytes;
         if (numel == 0)
                 return STATUS_OK;
         TRY(arg_widths(run->call, widths, &n));
@@ -285,27 +311,24 @@ static Status mapped_pad_run(const OpRun *run)
         _cleanup_(scratch_deinit) Scratch table = { 0 };
         TRY(scratch_init(&table, run->ctx, total, sizeof(int64_t)));
         int64_t *next = table.data;
-        Work work = { .ctx = run->ctx };
+        by_closeness(given, order);
         for (int d = 0; d < to->rank; d++) {
-                int side = to->rank - 1 - d;
-                int64_t step = from->stride[d] * dtype_info[from->dtype].bytes;
-                for (int64_t i = 0; i < to->size[d] && !work_stops(&work, 8); i++)
-                        next[i] = step * (2 * side < n ? mapped_index(kind, i, widths[2 * side],
-                                                                      widths[2 * side + 1], from->size[d])
-                                                       : i);
+                to->size[d] = given->size[order[d]];
+                to->stride[d] = given->stride[order[d]];
+                map_dim(run->ctx, run, order[d], widths, n, next);
                 job.offsets[d] = next;
                 next += to->size[d];
         }
-        int last = to->rank - 1, bytes = dtype_info[to->dtype].bytes;
+        TRY(run_poll(run->ctx));
         int64_t width = to->size[last];
+        int side = given->rank - 1 - order[last];
         job.row = (MappedRow){ .offsets = job.offsets[last],
                                .n = width,
                                .to_stride = to->stride[last] * bytes,
-                               .first = MIN(MAX(widths[0], 0), width),
+                               .first = 2 * side < n ? MIN(MAX(widths[2 * side], 0), width) : 0,
                                .bytes = bytes };
         job.row.stop = run_end(run->ctx, &job.row);
-        if (!work.stops)
-                TRY(parallel_for(run->ctx, numel / width, MAX(16384 / width, 1), mapped_rows, &job));
+        TRY(parallel_for(run->ctx, numel / width, MAX(16384 / width, 1), mapped_rows, &job));
         return run_poll(run->ctx);
 }
 
@@ -361,21 +384,23 @@ static Status pad_enum_expand(Emitter *emitter, const OpCall *call, Value *out)
         return pad_by_mode(emitter, call, modes[mode], out);
 }
 
-#define MAPPED_PAD(schema_, kind_)                                                                           \
+#define MAPPED_PAD(schema_, kind_, traits_)                                                                  \
         {                                                                                                    \
                 .schema = "aten::" schema_, .dtypes = DTYPES_ALL & ~DTYPES_BOOL, .infer = mapped_pad_infer,  \
-                .run = mapped_pad_run, .row = &(kind_), .traits = TRAIT_FRESH                                \
+                .run = mapped_pad_run, .row = &(kind_), .traits = TRAIT_FRESH | (traits_)                    \
         }
 
 const OpDef copy_pad_ops[] = {
         { "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
-          .infer = constant_pad_infer, .run = constant_pad_run, .traits = TRAIT_FRESH, .role = ROLE_PAD },
-        MAPPED_PAD("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_reflect),
-        MAPPED_PAD("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_reflect),
-        MAPPED_PAD("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_reflect),
-        MAPPED_PAD("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_replicate),
-        MAPPED_PAD("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_replicate),
-        MAPPED_PAD("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_replicate),
+          .infer = constant_pad_infer, .run = constant_pad_run, .traits = TRAIT_FRESH | TRAIT_LAYOUT,
+          .role = ROLE_PAD },
+        MAPPED_PAD("reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_reflect, 0),
+        MAPPED_PAD("reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_reflect, TRAIT_LAYOUT),
+        MAPPED_PAD("reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_reflect, 0),
+        MAPPED_PAD("replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", pad_replicate, 0),
+        MAPPED_PAD("replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", pad_replicate,
+                   TRAIT_LAYOUT),
+        MAPPED_PAD("replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", pad_replicate, 0),
         { "aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", .infer = mapped_pad_infer,
           .run = mapped_pad_run, .row = &pad_circular, .traits = TRAIT_FRESH },
         { "aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor",

@@ -69,6 +69,14 @@ static bool follows_layout(const RecordedCall *call)
         return op_has(&call->call, TRAIT_LAYOUT) || op_has(&call->call, TRAIT_LAYOUT_NEAR);
 }
 
+// Whether the copy is the same for every layout of what it copies.
+static bool copies_elements(const RecordedCall *call)
+{
+        const Value *format = &call->call.args[CLONE_MEMORY_FORMAT];
+        return op_role(&call->call) == ROLE_CLONE && format->kind == VALUE_MEMORY_FORMAT &&
+               format->memory_format == MEMORY_FORMAT_CONTIGUOUS;
+}
+
 // ---- copies between the two ----
 static Status insert(const Layout *layout, const NewCall *new_call, Recorded **out_value)
 {
@@ -335,7 +343,7 @@ static Status goes_along(Operands *operands, const RecordedCall *call, bool *out
                 TRY(recorded_visit_inputs(call, look_for_mixture, operands));
         }
         *out_yes = (follows_layout(call) && !operands->mixed) || op_has(op, TRAIT_ANY_LAYOUT) ||
-                   is_image_conv(call);
+                   copies_elements(call) || is_image_conv(call);
         return STATUS_OK;
 }
 
@@ -358,10 +366,32 @@ static Status ask_for_image(const Layout *layout, const RecordedCall *call)
         return add_copy(layout, twin, MEMORY_FORMAT_CHANNELS_LAST, NULL, &layout->twins[image->index]);
 }
 
+// Whether tokens seen as an image, which lie channels_last, are copied to the other layout.
+static bool copies_tokens(const Layout *layout, const RecordedCall *call)
+{
+        const Recorded *from = op_has(&call->call, TRAIT_COPIES) ? rewrite_arg(call, SELF) : NULL;
+        return from != NULL && !is_missing(layout, from) && can_have_twin(layout, call->outs[0]) &&
+               from->tensor.meta.dtype == call->outs[0]->tensor.meta.dtype && !recorded_is_constant(from) &&
+               !recorded_buffer(from)->written && !meta_is_contiguous(&from->tensor.meta) &&
+               meta_lies_channels_last(&from->tensor.meta);
+}
+
+// The copy's twin is what it copies. It is made only where it is read.
+static Status put_off_copy(const Layout *layout, RecordedCall *call)
+{
+        const Recorded *copy = call->outs[0];
+        layout->twins[copy->index] = rewrite_arg(call, SELF);
+        layout->missing[copy->index] = true;
+        call->removed = true;
+        return settle_strides(layout, &layout->twins[copy->index]);
+}
+
 static Status visit_call(Layout *layout, RecordedCall *call)
 {
         layout->at = call;
         if (can_infer_again(layout, call)) {
+                if (call->computes && copies_tokens(layout, call))
+                        return put_off_copy(layout, call);
                 Operands operands = { .layout = layout, .like = &call->outs[0]->tensor.meta };
                 bool goes;
                 TRY(ask_for_image(layout, call));

@@ -10,10 +10,13 @@ typedef struct Product {
         Recorded *left, *right, *bias; // bias NULL: none
 } Product;
 
+// One of a batch of one, too.
 static bool is_matrix(const Recorded *value)
 {
         return value != NULL && recorded_is_constant(value) && value->tensor.storage->data != NULL &&
-               value->tensor.meta.rank == 2 && meta_numel(&value->tensor.meta) > 0;
+               (value->tensor.meta.rank == 2 ||
+                (value->tensor.meta.rank == 3 && value->tensor.meta.size[0] == 1)) &&
+               meta_numel(&value->tensor.meta) > 0;
 }
 
 static bool is_bias(const Recorded *value, int64_t n)
@@ -37,7 +40,8 @@ static bool find_product(const RecordedCall *call, Product *out)
         } else {
                 return false;
         }
-        return out->left != NULL && is_matrix(out->right) && out->left->tensor.meta.rank >= 2 &&
+        return out->left != NULL && is_matrix(out->right) &&
+               out->left->tensor.meta.rank >= out->right->tensor.meta.rank &&
                (is_packed_type(&out->left->tensor.meta) || is_half_type(&out->left->tensor.meta));
 }
 
@@ -46,10 +50,12 @@ static Status turn(Recording *recording, const Recorded *matrix, Recorded **out_
 {
         const TensorMeta *meta = &matrix->tensor.meta;
         TensorMeta turned = *meta;
-        turned.size[0] = meta->size[1];
-        turned.size[1] = meta->size[0];
-        turned.stride[0] = meta->stride[1];
-        turned.stride[1] = meta->stride[0];
+        int row = meta->rank - 2;
+        turned.rank = 2;
+        turned.size[0] = meta->size[row + 1];
+        turned.size[1] = meta->size[row];
+        turned.stride[0] = meta->stride[row + 1];
+        turned.stride[1] = meta->stride[row];
         return recording_add_value(recording, FROM_LITERAL, matrix->tensor.storage, &turned,
                                    matrix->tensor.offset, out_weight);
 }

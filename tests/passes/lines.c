@@ -182,6 +182,11 @@ Test(lines, products_with_constants_are_linear_layers)
                           CALL("m", "addmm.default", "\"%b\", \"%f\", \"%w\"")
                                   CALL("r", "relu.default", "\"%m\"") OUTPUT("\"%r\""),
                   1 },
+                { "a batch of one",
+                  CALL("f", "view.default", "\"%x0\", [1, 15, 24]") CALL(
+                          "u", "unsqueeze.default", "\"%w\", 0") CALL("m", "bmm.default", "\"%f\", \"%u\"")
+                          CALL("r", "relu.default", "\"%m\"") OUTPUT("\"%r\""),
+                  1 },
                 { "a bias of rows",
                   CALL("f", "view.default", "\"%x0\", [-1, 24]")
                           CALL("m", "addmm.default", "\"%one\", \"%f\", \"%w\"") OUTPUT("\"%m\""),

@@ -3,6 +3,7 @@
 // the image is summed: pixels at the left and right border are stretches of their own. Some
 // channels go down a band of rows before the next ones, so that the first cache has what their
 // windows share. Sequences take each channel's row into a frame of zeros instead and go along it.
+// Groups of four channels with as many results are computed likewise: a vector holds whole groups.
 #include "core/kernels/conv/depthwise.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ enum {
         DEPTHWISE_PIXELS = 8,
         DEPTHWISE_VECTORS = 8,
         DEPTHWISE_COLUMNS = 5,
+        FOUR = 4,
         MAX_TAPS = 128,
         LEAST_CHANNELS = 32,
         BLOCK_FLOATS = 6 << 10,
@@ -21,8 +23,9 @@ enum {
 enum { LEAST_WORK = 100000 }; // multiplications of a thread
 enum { ROW_VECTORS = 8, ROW_RESULTS = 1024, ROW_REACH = 1024, ROW_SLACK = 16 };
 
-// Three or five neighbouring columns, windows that begin one or two pixels apart; anything else.
-typedef enum Window { WINDOW_ANY, WINDOW_3, WINDOW_3_BY_2, WINDOW_5, WINDOW_5_BY_2 } Window;
+// Three or five neighbouring columns, windows that begin one or two pixels apart; groups of four
+// channels; anything else.
+typedef enum Window { WINDOW_ANY, WINDOW_3, WINDOW_3_BY_2, WINDOW_5, WINDOW_5_BY_2, WINDOW_FOURS } Window;
 
 // Steps in floats; of channel 0, `in` and `weights` of the window's first tap inside the image.
 typedef struct Stretch {
@@ -34,6 +37,7 @@ typedef struct Stretch {
         int64_t n_rows, n_columns; // taps
         int64_t in_row, in_column; // from a tap to the next
         int64_t weight_row, weight_column;
+        int64_t width; // WINDOW_FOURS: from the weights of one channel of the groups to the next
         Window window; // of stretches of several pixels
         DirectClamp clamp;
 } Stretch;
@@ -80,8 +84,9 @@ const KernelFamily depthwise_family = { .name = "depthwise" };
 struct Depthwise {
         TensorMeta in, out;
         int64_t kernel[2], stride[2], pad[2], dilation[2];
+        int64_t depth;        // channels of a group: 1 or FOUR
         Storage *packed;      // counted: of weights, maybe shared
-        const float *weights; // [tap][channel], channels padded to whole vectors; [channel][tap]
+        const float *weights; // [tap][of the group][result], padded to whole vectors; [channel][tap]
         float *bias;
         int64_t width; // ... that many
         DirectClamp clamp;
@@ -92,9 +97,10 @@ struct Depthwise {
 
 static bool fits(const DnnlConv *conv)
 {
-        int64_t channels = conv->input.rank == 4 ? conv->input.size[1] : 0;
-        return channels > 1 && conv->groups == channels && conv->out.size[1] == channels &&
-               !conv->epilogue.add_out && conv->epilogue.activation == DNNL_NOTHING &&
+        int64_t channels = conv->input.rank == 4 ? conv->input.size[1] : 0, depth = conv->weight.size[1];
+        return channels > 1 && (depth == 1 || depth == FOUR) && conv->groups * depth == channels &&
+               conv->out.size[1] == channels && !conv->epilogue.add_out &&
+               conv->epilogue.activation == DNNL_NOTHING &&
                (meta_is_channels_last(&conv->input) || meta_lies_by_pixels(&conv->input)) &&
                meta_is_channels_last(&conv->out) && meta_numel(&conv->out) > 0 &&
                conv->weight.size[2] <= MAX_TAPS && conv->weight.size[3] <= MAX_TAPS &&
@@ -114,7 +120,7 @@ static bool fits_rows(const DnnlConv *conv)
 
 typedef struct WeightsMaker {
         const DnnlConv *conv;
-        int64_t width, n_taps;
+        int64_t width, depth, n_taps;
         bool rows;
 } WeightsMaker;
 
@@ -123,13 +129,14 @@ static Status make_weights(void *context, Storage **out_storage)
         const WeightsMaker *maker = context;
         const float *from = maker->conv->weight_data;
         _cleanup_(storage_unrefp) Storage *storage = NULL;
-        TRY(storage_new((size_t)(maker->width * maker->n_taps) * sizeof(float), true, NULL, &storage));
+        int64_t n_taps = maker->n_taps, depth = maker->depth;
+        TRY(storage_new((size_t)(maker->width * depth * n_taps) * sizeof(float), true, NULL, &storage));
         float *to = (float *)storage->data;
-        int64_t tap_step = maker->rows ? 1 : maker->width, step = maker->rows ? maker->n_taps : 1;
+        int64_t tap_step = maker->rows ? 1 : maker->width, step = maker->rows ? n_taps : 1;
         Work work = { .ctx = maker->conv->share.poll };
-        for (int64_t t = 0; t < maker->n_taps; t++)
+        for (int64_t k = 0; k < n_taps * depth; k++) // [tap][of the group]
                 for (int64_t c = 0; c < maker->conv->input.size[1] && !work_stops(&work, 1); c++)
-                        to[t * tap_step + c * step] = from[c * maker->n_taps + t];
+                        to[k * tap_step + c * step] = from[(c * depth + k % depth) * n_taps + k / depth];
         if (work.stops)
                 return run_poll(maker->conv->share.poll);
         *out_storage = take_ptr(storage);
@@ -144,12 +151,14 @@ static Status pack(const DnnlConv *conv, Depthwise *depthwise)
         depthwise->bias = new_array((size_t)depthwise->width, sizeof(float));
         if (depthwise->bias == NULL)
                 return fail_memory();
-        snprintf(format, sizeof(format), "depthwise%s %ldx%ld", depthwise->row == NULL ? "" : " rows",
-                 (long)n_taps, (long)channels);
+        snprintf(format, sizeof(format), "depthwise%s %ldx%ldx%ld", depthwise->row == NULL ? "" : " rows",
+                 (long)n_taps, (long)depthwise->depth, (long)channels);
         PackSource source = pack_source(&conv->share, conv->weight_data);
-        WeightsMaker maker = {
-                .conv = conv, .width = depthwise->width, .n_taps = n_taps, .rows = depthwise->row != NULL
-        };
+        WeightsMaker maker = { .conv = conv,
+                               .width = depthwise->width,
+                               .depth = depthwise->depth,
+                               .n_taps = n_taps,
+                               .rows = depthwise->row != NULL };
         TRY(pack_cache_get(conv->share.storage == NULL ? NULL : conv->share.cache, format, &source, 1,
                            (PackMaker){ make_weights, &maker, conv->share.poll }, &depthwise->packed));
         depthwise->weights = (const float *)depthwise->packed->data;
@@ -179,13 +188,15 @@ Status depthwise_new(const DnnlConv *conv, const DirectClamp *clamp, Depthwise *
         depthwise->run = kernel->run;
         depthwise->row = rows ? kernel->row : NULL;
         depthwise->kernel[1] = 1;
+        depthwise->depth = conv->weight.size[1];
         for (int i = 0; i < conv->input.rank - 2; i++) {
                 depthwise->kernel[i] = conv->weight.size[2 + i];
                 depthwise->stride[i] = conv->stride[i];
                 depthwise->pad[i] = conv->padding[i];
                 depthwise->dilation[i] = conv->dilation[i];
         }
-        snprintf(depthwise->name, sizeof(depthwise->name), "depthwise:%s", isa_name(kernel->isa));
+        snprintf(depthwise->name, sizeof(depthwise->name), "%s:%s",
+                 depthwise->depth == 1 ? "depthwise" : "grouped", isa_name(kernel->isa));
         Status status = pack(conv, depthwise);
         if (status == STATUS_OK)
                 *out_depthwise = depthwise;
@@ -268,7 +279,8 @@ static void run_row(const OutRow *row, Stretch *stretch, Work *work)
 {
         const Depthwise *depthwise = row->run->depthwise;
         int64_t width = depthwise->out.size[3], first = row->run->first, next = row->run->next;
-        int64_t steps = (stretch->next - stretch->first) * depthwise->kernel[0] * depthwise->kernel[1] / 4;
+        int64_t steps = (stretch->next - stretch->first) * depthwise->kernel[0] * depthwise->kernel[1] *
+                        depthwise->depth / 4;
         stretch->n_rows = row->rows.n;
         for (int64_t x = 0; x < width && !work_stops(work, steps); x++) { // the border
                 x = x == first ? next : x;
@@ -307,6 +319,8 @@ static int64_t rows_at_once(const Depthwise *depthwise)
 static Window window_of(const Depthwise *depthwise)
 {
         int64_t columns = depthwise->kernel[1], stride = depthwise->stride[1];
+        if (depthwise->depth == FOUR)
+                return WINDOW_FOURS;
         if (depthwise->dilation[1] != 1 || stride > 2)
                 return WINDOW_ANY;
         if (columns == 3)
@@ -326,8 +340,9 @@ static void run_rows(void *argument, int64_t begin, int64_t end)
                             .in_step = depthwise->stride[1] * in->stride[3],
                             .in_row = depthwise->dilation[0] * in->stride[2],
                             .in_column = depthwise->dilation[1] * in->stride[3],
-                            .weight_row = depthwise->kernel[1] * depthwise->width,
-                            .weight_column = depthwise->width,
+                            .weight_row = depthwise->kernel[1] * depthwise->depth * depthwise->width,
+                            .weight_column = depthwise->depth * depthwise->width,
+                            .width = depthwise->width,
                             .window = window_of(depthwise),
                             .clamp = depthwise->clamp };
         Work work = { .ctx = run->ctx };
@@ -406,8 +421,8 @@ Status depthwise_run(const Depthwise *depthwise, const RunContext *ctx, const fl
         if (depthwise->row != NULL)
                 return run_all_sequences(&run);
         inner_columns(depthwise, &run.first, &run.next);
-        int64_t work =
-                depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] * depthwise->kernel[1];
+        int64_t work = depthwise->out.size[3] * depthwise->out.size[1] * depthwise->kernel[0] *
+                       depthwise->kernel[1] * depthwise->depth;
         int64_t n = depthwise->out.size[0] * depthwise->out.size[2];
         TRY(parallel_for(ctx, n, run_share(ctx, n, LEAST_WORK / work), run_rows, &run));
         return run_poll(ctx);

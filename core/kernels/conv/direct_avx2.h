@@ -10,6 +10,7 @@
 #define DIRECT_STEPS         2
 #define DIRECT_FMA(x, b, c)  _mm256_fmadd_ps(_mm256_set1_ps(x), (b), (c))
 #define DIRECT_FMAV(x, b, c) _mm256_fmadd_ps((x), (b), (c))
+#define DIRECT_SPREAD(x, of) _mm256_permute_ps((x), 0x55 * (of)) // element `of` of each four
 #define DIRECT_MAX(low, x)   _mm256_max_ps((low), (x))
 #define DIRECT_MIN(high, x)  _mm256_min_ps((high), (x))
 #define DIRECT_LOAD(from)    _mm256_loadu_ps(from)

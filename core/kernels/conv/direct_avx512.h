@@ -13,6 +13,7 @@
 #define DIRECT_STEPS                1
 #define DIRECT_FMA(x, b, c)         _mm512_fmadd_ps(_mm512_set1_ps(x), (b), (c))
 #define DIRECT_FMAV(x, b, c)        _mm512_fmadd_ps((x), (b), (c))
+#define DIRECT_SPREAD(x, of)        _mm512_permute_ps((x), 0x55 * (of)) // element `of` of each four
 #define DIRECT_MAX(low, x)          _mm512_max_ps((low), (x))
 #define DIRECT_MIN(high, x)         _mm512_min_ps((high), (x))
 #define DIRECT_LOAD(from)           _mm512_loadu_ps(from)

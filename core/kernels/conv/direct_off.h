@@ -7,6 +7,7 @@
 #undef DIRECT_STEPS
 #undef DIRECT_FMA
 #undef DIRECT_FMAV
+#undef DIRECT_SPREAD
 #undef DIRECT_MAX
 #undef DIRECT_MIN
 #undef DIRECT_LOAD

@@ -225,21 +225,27 @@ static Status read_padding(const OpCall *call, const TensorMeta *weight, ConvArg
         return STATUS_OK;
 }
 
-// 3-d convolutions keep channels_last where PyTorch's oneDNN path takes them. 1-d ones run as
-// images of height 1, for which only the weight's layout decides.
+// As an image of height 1.
+static bool line_suggests_channels_last(const TensorMeta *line)
+{
+        TensorMeta image = *line;
+        image.rank = 4;
+        image.size[2] = 1;
+        image.stride[2] = line->size[2] * line->stride[2];
+        image.size[3] = line->size[2];
+        image.stride[3] = line->stride[2];
+        return meta_suggests_channels_last(&image);
+}
+
+// 3-d convolutions keep channels_last where PyTorch's oneDNN path takes them. Inputs of 1-d ones are
+// made contiguous first: only one that is already may lie channels_last, too.
 static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
 {
         if (args->spatial == 2)
                 return meta_suggests_channels_last(input) || meta_suggests_channels_last(weight);
-        if (args->spatial == 1) {
-                TensorMeta image = *weight;
-                image.rank = 4;
-                image.size[2] = 1;
-                image.stride[2] = weight->size[2] * weight->stride[2];
-                image.size[3] = weight->size[2];
-                image.stride[3] = weight->stride[2];
-                return meta_suggests_channels_last(&image);
-        }
+        if (args->spatial == 1)
+                return line_suggests_channels_last(weight) ||
+                       (meta_is_contiguous(input) && line_suggests_channels_last(input));
         int64_t kernel_h = weight->size[3], kernel_w = weight->size[4];
         bool fast = input->dtype == DTYPE_BF16 ||
                     (input->dtype == DTYPE_F32 &&
@@ -296,7 +302,9 @@ Status conv_args(const OpCall *call, ConvArgs *out_args)
                 return fail(STATUS_SHAPE,
                             "Only zero batch or zero channel inputs are supported, but got input shape: %s",
                             shape_text(input.rank, input.size, text, sizeof(text)));
-        args.channels_last = keeps_channels_last(&args, &input, weight);
+        args.channels_last = row->volumes_follow && args.spatial == 3
+                                     ? meta_suggests_channels_last(&input)
+                                     : keeps_channels_last(&args, &input, weight);
         *out_args = args;
         return STATUS_OK;
 }

@@ -9,6 +9,7 @@ typedef struct ConvRow {
         int dilation_arg, groups_arg, output_padding_arg, transposed_arg;
         bool transposed;
         bool pads_each_side; // the padding may be a list of all that is before, then all that is after
+        bool volumes_follow; // results of three dimensions lie as the input does
         bool mixes_dtypes;   // input, weight and bias have dtypes of their own, which the row checks
 } ConvRow;
 

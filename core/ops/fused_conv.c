@@ -270,7 +270,8 @@ static Status fused_linear_pack(const OpCall *call, const PackContext *context, 
 
 static const ConvRow fused_conv_row = { .dilation_arg = CONV_DILATION,
                                         .groups_arg = CONV_GROUPS,
-                                        .pads_each_side = true };
+                                        .pads_each_side = true,
+                                        .volumes_follow = true };
 const OpDef fused_conv_ops[] = {
         { .schema = "fxserve::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
                     "SymInt[] padding, SymInt[] dilation, "

@@ -56,7 +56,9 @@ static void result_meta(const TensorMeta *input, TensorMeta *out)
 {
         *out = *input;
         meta_set_contiguous(out);
-        if (meta_suggests_channels_last(input))
+        const bool images = input->rank == 4 || input->rank == 5;
+        if (meta_suggests_channels_last(input) ||
+            (images && !meta_is_contiguous(input) && meta_lies_channels_last(input)))
                 meta_set_channels_last(out);
 }
 

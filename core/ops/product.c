@@ -15,6 +15,7 @@
 #include "core/kernels/product/narrow.h"
 #include "core/kernels/product/packed.h"
 #include "core/kernels/product/parts.h"
+#include "core/kernels/conv/volume.h"
 #include "core/kernels/conv/winograd.h"
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
@@ -99,6 +100,17 @@ static void free_grouped(void *impl)
         grouped_free(impl);
 }
 
+static Status run_volume(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        (void)residual;
+        return volume_run(product->impl, run->ctx, run->in[0], run->out[0], run->scratch);
+}
+
+static void free_volume(void *impl)
+{
+        volume_free(impl);
+}
+
 static void free_depthwise(void *impl)
 {
         depthwise_free(impl);
@@ -125,10 +137,12 @@ static const ProductAlgorithm narrow_product = { "narrow", true, run_narrow, fre
 static const ProductAlgorithm direct_product = { "direct", true, run_direct, free_direct, NULL };
 static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise, NULL };
 static const ProductAlgorithm grouped_product = { "grouped", true, run_grouped, free_grouped, NULL };
+static const ProductAlgorithm volume_product = { "volume", false, run_volume, free_volume, NULL };
 static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd, NULL };
 static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd, NULL };
 static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &grouped_product,
-                                                      &winograd_4,     &winograd_2,        &onednn_product };
+                                                      &volume_product, &winograd_4,        &winograd_2,
+                                                      &onednn_product };
 
 bool conv_has_one_tap(const DnnlConv *conv)
 {
@@ -205,6 +219,12 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
                 if (grouped != NULL)
                         made = (PackedProduct){ kind, grouped, grouped_name(grouped),
                                                 grouped_scratch(grouped), 0 };
+        } else if (kind == &volume_product) {
+                Volume *volume;
+                TRY(volume_new(conv, &volume));
+                if (volume != NULL)
+                        made = (PackedProduct){ kind, volume, volume_name(volume), volume_scratch(volume),
+                                                0 };
         } else {
                 Winograd *winograd;
                 TRY(winograd_new(conv, clamp, kind == &winograd_4 ? 4 : 2, &winograd));
@@ -253,7 +273,8 @@ Status matmul_product_new(const DnnlMatmul *matmul, Precision precision, const D
 }
 
 // ---- left factors whose rows do not lie one after another ----
-// They are copied. Narrow products read whole rows, which a batch of one has always.
+// They are copied, for a batch of one, too, where they might be read as columns: other kernels have
+// other bits.
 typedef struct Gathered {
         TensorMeta given, rows;
         size_t n_bytes; // of the rows
@@ -331,7 +352,7 @@ Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precis
         bool takes = product_takes(left) && product_rows(left, &made.a);
         *out_product = (PackedProduct){ 0 };
         bool has_rows = takes && (made.a.stride[1] == 1 || made.a.size[1] == 1);
-        if (!takes || (precision != PRECISION_F32 && !has_rows))
+        if (!has_rows)
                 TRY(make_gathered(left, matmul, precision, clamp, out_product));
         return out_product->kind != NULL || !takes ? STATUS_OK
                                                    : matmul_product_new(&made, precision, clamp, out_product);
@@ -371,6 +392,8 @@ static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, Packe
                               out_product));
         if (out_product->kind == NULL && takes_grouped(conv))
                 TRY(make_kind(&grouped_product, conv, clamp, out_product));
+        if (out_product->kind == NULL)
+                TRY(make_kind(&volume_product, conv, clamp, out_product));
         return out_product->kind != NULL ? STATUS_OK : make_kind(&onednn_product, conv, clamp, out_product);
 }
 

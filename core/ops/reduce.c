@@ -256,7 +256,7 @@ const OpDef reduce_ops[] = {
         REDUCE("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum_all),
         REDUCE_ROWS("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
                     "dtype=None) -> Tensor",
-                    sum_list, 0, END_BY_DIMS),
+                    sum_list, TRAIT_ANY_LAYOUT, END_BY_DIMS),
         REDUCE("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", mean_all),
         REDUCE_ROWS(
                 "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
@@ -266,10 +266,10 @@ const OpDef reduce_ops[] = {
         REDUCE("aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
                "Tensor",
                prod_one),
-        REDUCE_ROWS("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", max_list, 0,
-                    END_BY_DIMS),
-        REDUCE_ROWS("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", min_list, 0,
-                    END_BY_DIMS),
+        REDUCE_ROWS("aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", max_list,
+                    TRAIT_ANY_LAYOUT, END_BY_DIMS),
+        REDUCE_ROWS("aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", min_list,
+                    TRAIT_ANY_LAYOUT, END_BY_DIMS),
         REDUCE("aten::max(Tensor self) -> Tensor", max_all),
         REDUCE("aten::min(Tensor self) -> Tensor", min_all),
         REDUCE("aten::all(Tensor self) -> Tensor", all_all),

@@ -120,13 +120,15 @@ static Status aminmax_run(const OpRun *run)
 
 const OpDef reduce_arg_ops[] = {
         { "aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &largest, .traits = TRAIT_FRESH },
+          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &largest,
+          .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT },
         { "aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &smallest, .traits = TRAIT_FRESH },
+          DTYPES_REAL, .infer = arg_infer, .run = arg_run, .row = &smallest,
+          .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT },
         { "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL,
-          .infer = arg_infer, .run = arg_run, .row = &largest, .traits = TRAIT_FRESH },
+          .infer = arg_infer, .run = arg_run, .row = &largest, .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT },
         { "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", DTYPES_REAL,
-          .infer = arg_infer, .run = arg_run, .row = &smallest, .traits = TRAIT_FRESH },
+          .infer = arg_infer, .run = arg_run, .row = &smallest, .traits = TRAIT_FRESH | TRAIT_ANY_LAYOUT },
         { "aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)",
           DTYPES_REAL, .infer = aminmax_infer, .run = aminmax_run, .traits = TRAIT_FRESH },
 };

@@ -58,24 +58,6 @@ static ProductKind kind_of(const RecordedCall *call, bool adds)
 }
 
 // ---- arguments of the fused call ----
-static Status conv_arguments(const RecordedCall *call, Value *out)
-{
-        ConvArgs args;
-        TRY(conv_args(&call->call, &args));
-        uint32_t n = (uint32_t)args.spatial;
-        for (int i = SELF; i <= CONV_BIAS; i++)
-                out[i] = value_ref(call->call.args[i]);
-        TRY(value_ints_new(VALUE_LIST, args.stride, n, &out[CONV_STRIDE]));
-        int64_t padding[6];
-        memcpy(padding, args.padding, n * sizeof(int64_t));
-        memcpy(padding + n, args.padding_after, n * sizeof(int64_t));
-        bool same = memcmp(padding, padding + n, n * sizeof(int64_t)) == 0;
-        TRY(value_ints_new(VALUE_LIST, padding, same ? n : 2 * n, &out[CONV_PADDING]));
-        TRY(value_ints_new(VALUE_LIST, args.dilation, n, &out[CONV_DILATION]));
-        out[CONV_GROUPS] = value_int(args.groups);
-        return STATUS_OK;
-}
-
 // Fills all arguments; on failure the remaining ones are None.
 static Status fill_arguments(const RecordedCall *call, ProductKind kind, const Addition *addition,
                              const Overload *overload, Value *out)
@@ -85,7 +67,9 @@ static Status fill_arguments(const RecordedCall *call, ProductKind kind, const A
                 for (uint32_t i = 0; i < n; i++)
                         out[i] = value_ref(call->call.args[i]);
         } else if (kind == PRODUCT_CONV) {
-                TRY(conv_arguments(call, out));
+                ConvArgs args;
+                TRY(conv_args(&call->call, &args));
+                TRY(rewrite_fused_conv(call, &args, out));
         } else {
                 for (int i = SELF; i <= LINEAR_BIAS; i++)
                         out[i] = value_ref(call->call.args[i]);

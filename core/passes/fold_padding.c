@@ -40,26 +40,6 @@ static bool windows_meet_input(const Recorded *weight, const ConvArgs *args)
         return true;
 }
 
-static Status fill_arguments(const RecordedCall *conv, const RecordedCall *pad, const ConvArgs *args,
-                             Value *out)
-{
-        uint32_t n = (uint32_t)args->spatial, last = CONV_GROUPS + 1;
-        int64_t padding[6];
-        memcpy(padding, args->padding, n * sizeof(int64_t));
-        memcpy(padding + n, args->padding_after, n * sizeof(int64_t));
-        out[SELF] = value_ref(pad->call.args[SELF]);
-        out[CONV_WEIGHT] = value_ref(conv->call.args[CONV_WEIGHT]);
-        out[CONV_BIAS] = value_ref(conv->call.args[CONV_BIAS]);
-        TRY(value_ints_new(VALUE_LIST, args->stride, n, &out[CONV_STRIDE]));
-        TRY(value_ints_new(VALUE_LIST, padding, 2 * n, &out[CONV_PADDING]));
-        TRY(value_ints_new(VALUE_LIST, args->dilation, n, &out[CONV_DILATION]));
-        out[CONV_GROUPS] = value_int(args->groups);
-        TRY(value_str_new("none", 4, &out[last]));
-        out[last + 1] = value_float(0);
-        out[last + 2] = value_float(0);
-        return STATUS_OK;
-}
-
 static Status try_conv(Recording *recording, const Uses *uses, RecordedCall *conv)
 {
         Recorded *input = rewrite_arg(conv, SELF), *weight = rewrite_arg(conv, CONV_WEIGHT);
@@ -74,7 +54,9 @@ static Status try_conv(Recording *recording, const Uses *uses, RecordedCall *con
                 return STATUS_OK;
         const Overload *overload = op_for(ROLE_FUSED_CONV);
         Value values[SCHEMA_MAX_ARGS] = { 0 };
-        Status status = fill_arguments(conv, pad, &args, values);
+        Status status = rewrite_fused_conv(conv, &args, values);
+        value_unref(values[SELF]);
+        values[SELF] = value_ref(pad->call.args[SELF]);
         if (status != STATUS_OK) {
                 for (uint32_t i = 0; i < overload->schema.n_args; i++)
                         value_unref(values[i]);

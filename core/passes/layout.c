@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.c: convolutions run on channels_last images, oneDNN's fastest layout. Match: a 2-d
-// convolution, then every call whose result follows the layout of its operands, views of images,
+// layout.c: convolutions run on channels_last images and volumes. Match: a convolution of two or
+// three dimensions, then every call whose result follows the layout of its operands, views of images,
 // and calls that read any layout. Rewrite: the same call on the operands' twins (the same elements
 // in another layout). A value may have a twin beside it. Readers that need the value itself,
 // results among them, get one copy, placed before the first of them; views of it are made again
@@ -27,13 +27,16 @@ static Recorded *twin_of(const Layout *layout, const Recorded *value)
         return value->index < layout->n_values ? layout->twins[value->index] : NULL;
 }
 
-// Images that are written once.
+static bool is_image(const TensorMeta *meta)
+{
+        return meta->rank == 4 || meta->rank == 5;
+}
+
 static bool can_have_twin(const Layout *layout, const Recorded *value)
 {
-        if (value == NULL || value->index >= layout->n_values || recorded_is_constant(value) ||
-            value->tensor.meta.rank != 4 || meta_numel(&value->tensor.meta) == 0)
-                return false;
-        return !recorded_buffer(value)->written && !meta_is_channels_last(&value->tensor.meta);
+        return value != NULL && value->index < layout->n_values && !recorded_is_constant(value) &&
+               is_image(&value->tensor.meta) && meta_numel(&value->tensor.meta) > 0 &&
+               !meta_is_channels_last(&value->tensor.meta);
 }
 
 static bool is_image_conv(const RecordedCall *call)
@@ -47,10 +50,19 @@ static bool is_image_conv(const RecordedCall *call)
                 return false;
         const Tensor *constant = weight->tensor;
         const TensorMeta *meta = &input->tensor->meta;
-        return meta->rank == 4 && (levels || is_packed_type(meta) || is_half_type(meta)) &&
-               constant->meta.rank == 4 && recorded_is_constant(recorded_of(constant)) &&
-               conv_args(&call->call, &args) == STATUS_OK && args.batched &&
-               (!args.transposed || (!is_half_type(meta) && conv_has_phases(&args, meta, &constant->meta)));
+        if (!is_image(meta) || constant->meta.rank != meta->rank ||
+            !recorded_is_constant(recorded_of(constant)) ||
+            !(levels || is_packed_type(meta) || is_half_type(meta)) ||
+            conv_args(&call->call, &args) != STATUS_OK || !args.batched)
+                return false;
+        if (meta->rank == 5)
+                return is_packed_type(meta) && args.groups == 1 && !args.transposed;
+        return (!args.transposed || (!is_half_type(meta) && conv_has_phases(&args, meta, &constant->meta)));
+}
+
+static MemoryFormat channels_last_of(const Recorded *value)
+{
+        return value->tensor.meta.rank == 5 ? MEMORY_FORMAT_CHANNELS_LAST_3D : MEMORY_FORMAT_CHANNELS_LAST;
 }
 
 // Its kernel reads some channels of an image where they lie.
@@ -133,7 +145,9 @@ static Status ask_for_twin(const Layout *layout, Recorded *value)
                 return STATUS_OK;
         Recorded **twin = &layout->twins[value->index];
         if (!meta_lies_channels_last(&value->tensor.meta))
-                return add_copy(layout, value, MEMORY_FORMAT_CHANNELS_LAST, NULL, twin);
+                return recorded_buffer(value)->written
+                               ? STATUS_OK // a copy would not see what is written later
+                               : add_copy(layout, value, channels_last_of(value), NULL, twin);
         // only strides of dimensions of size 1 differ
         TensorMeta meta = value->tensor.meta;
         meta_set_channels_last(&meta);
@@ -234,7 +248,7 @@ static Status look_for_twin(void *context, Recorded *value)
 static Status ask_for_alike(void *context, Recorded *value)
 {
         Operands *operands = context;
-        if (value == NULL || value->tensor.meta.rank != 4 ||
+        if (value == NULL || !is_image(&value->tensor.meta) ||
             !meta_same_shape(&value->tensor.meta, operands->like))
                 return STATUS_OK;
         return ask_for_twin(operands->layout, value);
@@ -283,7 +297,7 @@ static bool can_infer_again(const Layout *layout, const RecordedCall *call)
 static Status settle_strides(const Layout *layout, Recorded **inout_twin)
 {
         TensorMeta meta = (*inout_twin)->tensor.meta;
-        if (meta.rank != 4 || meta_numel(&meta) == 0 || meta_is_channels_last(&meta) ||
+        if (!is_image(&meta) || meta_numel(&meta) == 0 || meta_is_channels_last(&meta) ||
             meta_is_contiguous(&meta) || !meta_lies_channels_last(&meta))
                 return STATUS_OK;
         const Recorded *twin = *inout_twin;
@@ -291,24 +305,46 @@ static Status settle_strides(const Layout *layout, Recorded **inout_twin)
         return add_view(layout, twin, &meta, NULL, inout_twin);
 }
 
+// Results of 3-d convolutions lie as PyTorch's kernels want them, those of fused ones as the input.
+static const Overload *overload_of(const RecordedCall *call)
+{
+        bool volume = is_image_conv(call) && call->call.args[SELF].tensor->meta.rank == 5;
+        return volume ? op_for(ROLE_FUSED_CONV) : call->overload;
+}
+
+static Status arguments_of(const RecordedCall *call, Value *out)
+{
+        ConvArgs args;
+        if (overload_of(call) != call->overload) {
+                TRY(conv_args(&call->call, &args));
+                return rewrite_fused_conv(call, &args, out);
+        }
+        for (uint32_t i = 0; i < call->call.n_args; i++)
+                out[i] = value_ref(call->call.args[i]);
+        return STATUS_OK;
+}
+
 // The same operator on twins, if it accepts them. Results in the other layout become twins of the
 // original results.
 static Status infer_again(const Layout *layout, RecordedCall *old)
 {
-        Value args[SCHEMA_MAX_ARGS] = { 0 };
+        Value given[SCHEMA_MAX_ARGS] = { 0 }, args[SCHEMA_MAX_ARGS] = { 0 };
         RecordedCall *again;
-        uint32_t n = old->call.n_args;
-        Status status = STATUS_OK;
+        const Overload *overload = overload_of(old);
+        uint32_t n = overload->schema.n_args;
+        Status status = arguments_of(old, given);
         for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
-                status = value_map(old->call.args[i], take_twin, (void *)(uintptr_t)layout, &args[i]);
+                status = value_map(given[i], take_twin, (void *)(uintptr_t)layout, &args[i]);
+        for (uint32_t i = 0; i < n; i++)
+                value_unref(given[i]);
         if (status != STATUS_OK) {
                 for (uint32_t i = 0; i < n; i++)
                         value_unref(args[i]);
                 return status;
         }
-        NewCall new_call = { .overload = old->overload,
+        NewCall new_call = { .overload = overload,
                              .take_args = args,
-                             .given = old->call.given,
+                             .given = overload == old->overload ? old->call.given : 0,
                              .outs = old->outs,
                              .n_outs = old->call.n_outs,
                              .results = RESULTS_RESTRIDED,
@@ -363,7 +399,7 @@ static Status ask_for_image(const Layout *layout, const RecordedCall *call)
         if (twin == NULL || meta_is_channels_last(&twin->tensor.meta) || is_depthwise(call))
                 return STATUS_OK;
         // some channels of an image: other kernels want them by themselves
-        return add_copy(layout, twin, MEMORY_FORMAT_CHANNELS_LAST, NULL, &layout->twins[image->index]);
+        return add_copy(layout, twin, channels_last_of(twin), NULL, &layout->twins[image->index]);
 }
 
 // Whether tokens seen as an image, which lie channels_last, are copied to the other layout.

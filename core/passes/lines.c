@@ -4,7 +4,6 @@
 // it gives. Rewrite: the same call, or the 2-d convolution, on images; the line is a view of its
 // result. Later passes and kernels know images alone.
 #include "core/passes/passes.h"
-#include <string.h>
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
@@ -147,34 +146,38 @@ static Status plain_arguments(const ConvArgs *args, Value *out)
         return STATUS_OK;
 }
 
-static Status fused_arguments(const RecordedCall *call, const ConvArgs *args, Value *out)
+// The same numbers for two dimensions.
+static ConvArgs image_args(const ConvArgs *line)
 {
-        const int64_t padding[] = { 0, args->padding[0], 0, args->padding_after[0] };
-        const Overload *overload = op_for(ROLE_FUSED_CONV);
-        TRY(plain_arguments(args, out));
-        value_clear(&out[CONV_PADDING]);
-        TRY(value_ints_new(VALUE_LIST, padding, 4, &out[CONV_PADDING]));
-        if (op_role(&call->call) == ROLE_FUSED_CONV) {
-                for (uint32_t i = CONV_GROUPS + 1; i < overload->schema.n_args; i++)
-                        out[i] = value_ref(call->call.args[i]);
-                return STATUS_OK;
-        }
-        TRY(value_str_new("none", strlen("none"), &out[CONV_GROUPS + 1]));
-        out[CONV_GROUPS + 2] = value_float(0);
-        out[CONV_GROUPS + 3] = value_float(0);
-        return STATUS_OK;
+        ConvArgs args = *line;
+        args.spatial = 2;
+        args.stride[1] = line->stride[0];
+        args.dilation[1] = line->dilation[0];
+        args.padding[1] = line->padding[0];
+        args.padding_after[1] = line->padding_after[0];
+        args.stride[0] = args.dilation[0] = 1;
+        args.padding[0] = args.padding_after[0] = 0;
+        return args;
 }
 
 static Status conv_values(const Lines *lines, const ConvArgs *args, bool fused, Value *out)
 {
         const RecordedCall *call = lines->at;
         Recorded *image, *weight;
+        const ConvArgs images = image_args(args);
         TRY(contiguous_image_of(lines, rewrite_arg(call, SELF), &image));
         TRY(image_of(lines, rewrite_arg(call, CONV_WEIGHT), &weight));
+        if (fused) {
+                TRY(rewrite_fused_conv(call, &images, out));
+                value_unref(out[SELF]);
+                value_unref(out[CONV_WEIGHT]);
+        } else {
+                TRY(plain_arguments(args, out));
+                out[CONV_BIAS] = value_ref(call->call.args[CONV_BIAS]);
+        }
         out[SELF] = rewrite_tensor(image);
         out[CONV_WEIGHT] = rewrite_tensor(weight);
-        out[CONV_BIAS] = value_ref(call->call.args[CONV_BIAS]);
-        return fused ? fused_arguments(call, args, out) : plain_arguments(args, out);
+        return STATUS_OK;
 }
 
 static Status convolve(const Lines *lines, const ConvArgs *args)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// rewrite.c: who reads what, and constants that passes make.
+// rewrite.c: who reads what, constants that passes make, and arguments.
 #include "core/passes/rewrite.h"
 #include "core/kernels/dense.h"
 #include "core/kernels/numeric_policy.h"
+#include "core/ops/arguments.h"
+
+#include <string.h>
 
 // ---- who reads what ----
 typedef struct Counting {
@@ -101,4 +104,28 @@ bool rewrite_is_finite(const Recorded *value)
         const TensorMeta *meta = &value->tensor.meta;
         return recorded_is_constant(value) && value->tensor.storage->data != NULL && is_packed_type(meta) &&
                meta_is_contiguous(meta) && floats_are_finite(tensor_data(&value->tensor), meta);
+}
+
+// ---- arguments ----
+Status rewrite_fused_conv(const RecordedCall *conv, const ConvArgs *args, Value *out)
+{
+        uint32_t n = (uint32_t)args->spatial, at = CONV_GROUPS + 1;
+        int64_t padding[6];
+        for (int i = SELF; i <= CONV_BIAS; i++)
+                out[i] = value_ref(conv->call.args[i]);
+        TRY(value_ints_new(VALUE_LIST, args->stride, n, &out[CONV_STRIDE]));
+        memcpy(padding, args->padding, n * sizeof(int64_t));
+        memcpy(padding + n, args->padding_after, n * sizeof(int64_t));
+        bool same = memcmp(padding, padding + n, n * sizeof(int64_t)) == 0;
+        TRY(value_ints_new(VALUE_LIST, padding, same ? n : 2 * n, &out[CONV_PADDING]));
+        TRY(value_ints_new(VALUE_LIST, args->dilation, n, &out[CONV_DILATION]));
+        out[CONV_GROUPS] = value_int(args->groups);
+        for (uint32_t i = at; op_role(&conv->call) == ROLE_FUSED_CONV && i < conv->call.n_args; i++)
+                out[i] = value_ref(conv->call.args[i]);
+        if (op_role(&conv->call) == ROLE_FUSED_CONV)
+                return STATUS_OK;
+        TRY(value_str_new("none", strlen("none"), &out[at]));
+        out[at + 1] = value_float(0);
+        out[at + 2] = value_float(0);
+        return STATUS_OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What passes that replace calls share: who reads what, arguments, and new constants.
 #pragma once
+#include "core/ops/conv.h"
 #include "core/program/recording.h"
 
 typedef struct Uses {
@@ -30,6 +31,10 @@ Status rewrite_constant(Recording *recording, const TensorMeta *meta, Recorded *
 // Whether the value is a contiguous float32 constant whose bytes are there, without NaN and
 // infinities: zero times those is NaN, where zeros are stored, and nothing where they are not.
 bool rewrite_is_finite(const Recorded *value);
+
+// The arguments of the fused convolution that computes what `conv` does with the numbers of `args`.
+// On failure the remaining ones are None.
+Status rewrite_fused_conv(const RecordedCall *conv, const ConvArgs *args, Value *out);
 
 // Argument `index`; NULL: no tensor.
 static inline Recorded *rewrite_arg(const RecordedCall *call, int index)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lines.c: 1-d convolutions that run on images, linear layers made of products, and in-place calls
-// through views.
+// lines.c: 1-d convolutions that run on images, 3-d ones that stay channels_last, linear layers made
+// of products, and in-place calls through views.
 #include "tests/passes/try_graph.h"
 
 TestSuite(lines, .init = made_start, .timeout = 120);
@@ -243,4 +243,37 @@ Test(lines, an_image_of_one_channel)
                 CALL("d", "conv2d.default", "\"%r\", \"%v\", \"%b\", [1, 1], [1, 1]")
                         CALL("s", "sigmoid.default", "\"%d\"") OUTPUT("\"%s\"");
         try_graph("one channel", LIST("2,8,24,24"), LIST("w:16,8,3,3", "v:1,16,3,3", "b:1"), nodes, 3);
+}
+
+#define CONV3D(name, in, weight)                                                                             \
+        CALL(name, "conv3d.default", "\"%" in "\", \"%" weight "\", \"%b\", [1], [1]")
+
+// A copy in front, a copy behind: volumes stay channels_last in between.
+Test(lines, volumes_between_convolutions)
+{
+        static const Case cases[] = {
+                { "activation and residual",
+                  CONV3D("c", "x0", "w") CALL("r", "relu.default", "\"%c\"")
+                          CALL("s", "add.Tensor", "\"%r\", \"%x0\"") CONV3D("d", "s", "w") OUTPUT("\"%d\""),
+                  5 },
+                { "one plane and one column of taps",
+                  CALL("c", "conv3d.default",
+                       "\"%x0\", \"%plane\", null, [1, 2, 2], [0, 1, 1]") CALL("r", "relu.default", "\"%c\"")
+                          CALL("d", "conv3d.default", "\"%r\", \"%column\", \"%b\", [2, 1, 1], [1, 0, 0]")
+                                  OUTPUT("\"%d\""),
+                  4 },
+                { "strides",
+                  CALL("c", "conv3d.default", "\"%x0\", \"%w\", \"%b\", [2], [1]")
+                          CALL("t", "cat.default", "[\"%c\", \"%c\"], 1") OUTPUT("\"%t\""),
+                  5 },
+                { "pooled",
+                  CONV3D("c", "x0", "w") CALL("p", "max_pool3d.default", "\"%c\", [2]") CONV3D("d", "p", "w")
+                          OUTPUT("\"%d\""),
+                  7 },
+                { "mean", CONV3D("c", "x0", "w") CALL("m", "mean.dim", "\"%c\", [2, 3, 4]") OUTPUT("\"%m\""),
+                  3 },
+        };
+        const char *const *states = LIST("w:12,12,3,3,3", "plane:12,12,1,3,3", "column:12,12,3,1,1", "b:12");
+        try_cases(cases, ARRAY_LENGTH(cases), LIST("2,12,6,8,9"), states);
+        try_cases(cases, ARRAY_LENGTH(cases), LIST("1,12,5,8,7"), states);
 }

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// volume.c: planes lie one after another in channels_last, so that a plane of taps convolves
+// neighbouring ones as a batch of images. With a stride along the depth they are taken one by one.
+// A plane of taps that meets a plane of the input for every result comes first and begins the sums.
+// Kernels of one plane convolve all planes of all samples as images, and those of one column see a
+// volume as an image of as many rows as it has planes.
+#include "core/kernels/conv/volume.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/kernels/copy.h"
+#include "core/kernels/dense.h"
+
+enum { MOST_PLANES = 64 }; // of taps
+
+// One plane of taps: results first_out.. of `n` planes, from planes of the input `step` apart.
+typedef struct Plane {
+        DirectConv *conv;
+        int64_t first_in, first_out, n;
+} Plane;
+
+struct Volume {
+        TensorMeta given_in, in, given_out, out; // as they are given, in channels_last
+        size_t in_bytes, out_bytes;              // of copies in channels_last; 0: none is made
+        int64_t n_samples;                       // that are convolved one by one; 1: all at once
+        int64_t step, at_once;                   // from plane to plane of the input; planes of a run
+        int n;
+        Plane planes[MOST_PLANES]; // the one that begins the sums comes first
+        char name[40];
+};
+
+static bool fits(const DnnlConv *conv)
+{
+        return conv->input.rank == 5 && conv->groups == 1 && conv->weight.size[2] <= MOST_PLANES &&
+               !conv->epilogue.add_out && conv->epilogue.activation == DNNL_NOTHING &&
+               meta_numel(&conv->input) > 0 && meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0;
+}
+
+static void lay_out(const DnnlConv *conv, Volume *volume)
+{
+        volume->given_in = volume->in = conv->input;
+        volume->given_out = volume->out = conv->out;
+        meta_set_channels_last(&volume->in);
+        meta_set_channels_last(&volume->out);
+        if (!meta_same_places(&volume->in, &conv->input))
+                volume->in_bytes = storage_padded((size_t)meta_numel(&volume->in) * sizeof(float));
+        if (!meta_same_places(&volume->out, &conv->out))
+                volume->out_bytes = storage_padded((size_t)meta_numel(&volume->out) * sizeof(float));
+}
+
+// ---- planes of taps ----
+// Which results plane `k` of the taps meets a plane of the input for.
+static Plane plane_of(const DnnlConv *conv, int64_t k)
+{
+        int64_t stride = conv->stride[0], from = conv->padding[0] - k * conv->dilation[0],
+                size = conv->input.size[2];
+        int64_t first = from <= 0 ? 0 : (from + stride - 1) / stride,
+                last = size + from <= 0 ? -1 : (size - 1 + from) / stride;
+        last = MIN(last, conv->out.size[2] - 1);
+        return (Plane){ .first_in = first * stride - from,
+                        .first_out = first,
+                        .n = MAX(last - first + 1, (int64_t)0) };
+}
+
+static TensorMeta images_of(const TensorMeta *volume, int64_t n, int64_t height, int64_t width)
+{
+        TensorMeta images;
+        meta_init(&images, volume->dtype, 4, (int64_t[]){ n, volume->size[1], height, width });
+        meta_set_channels_last(&images);
+        return images;
+}
+
+// *out_plane.conv NULL: there is no direct convolution for it.
+static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, bool begins, Plane *plane)
+{
+        const TensorMeta *weight = &conv->weight;
+        const TensorMeta *in = &volume->in, *out = &volume->out;
+        DnnlConv part = *conv;
+        int64_t n = volume->at_once == 1 ? 1 : plane->n;
+        part.input = images_of(in, n, in->size[3], in->size[4]);
+        part.out = images_of(out, n, out->size[3], out->size[4]);
+        part.weight.rank = 4;
+        for (int d = 2; d < 4; d++) {
+                part.weight.size[d] = weight->size[d + 1];
+                part.weight.stride[d] = weight->stride[d + 1];
+        }
+        for (int i = 0; i < 2; i++) {
+                part.stride[i] = conv->stride[i + 1];
+                part.padding[i] = conv->padding[i + 1];
+                part.dilation[i] = conv->dilation[i + 1];
+        }
+        part.weight_data = (const float *)conv->weight_data + k * weight->stride[2];
+        part.bias_data = begins ? conv->bias_data : NULL;
+        return direct_conv_new(&part, PRECISION_F32, &(DirectClamp){ 0 }, &plane->conv);
+}
+
+static bool is_one(const DnnlConv *conv, int axis)
+{
+        return conv->weight.size[2 + axis] == 1 && conv->stride[axis] == 1 && conv->padding[axis] == 0;
+}
+
+// Kernels of one plane or one column: one convolution of images, `part`.
+static bool as_images(const DnnlConv *conv, const Volume *volume, DnnlConv *part)
+{
+        const TensorMeta *in = &volume->in, *out = &volume->out, *weight = &conv->weight;
+        bool plane = is_one(conv, 0), column = is_one(conv, 1) && is_one(conv, 2);
+        *part = *conv;
+        if (!plane && !column)
+                return false;
+        int64_t n = in->size[0];
+        if (plane) {
+                part->input = images_of(in, n * in->size[2], in->size[3], in->size[4]);
+                part->out = images_of(out, n * in->size[2], out->size[3], out->size[4]);
+        } else {
+                part->input = images_of(in, n, in->size[2], in->size[3] * in->size[4]);
+                part->out = images_of(out, n, out->size[2], out->size[3] * out->size[4]);
+        }
+        part->weight.rank = 4;
+        for (int i = 0; i < 2; i++) {
+                int axis = plane ? i + 1 : 2 * i; // of a column: the depth, then one that does nothing
+                part->weight.size[2 + i] = weight->size[2 + axis];
+                part->weight.stride[2 + i] = weight->stride[2 + axis];
+                part->stride[i] = conv->stride[axis];
+                part->padding[i] = conv->padding[axis];
+                part->dilation[i] = conv->dilation[axis];
+        }
+        return true;
+}
+
+static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
+{
+        int64_t begins = -1;
+        DnnlConv images;
+        *out_made = as_images(conv, volume, &images);
+        if (*out_made) {
+                volume->n = 1;
+                volume->n_samples = volume->at_once = volume->planes[0].n = 1;
+                TRY(direct_conv_new(&images, PRECISION_F32, &(DirectClamp){ 0 }, &volume->planes[0].conv));
+                *out_made = volume->planes[0].conv != NULL;
+                return STATUS_OK;
+        }
+        for (int64_t k = 0; k < conv->weight.size[2] && begins < 0; k++)
+                begins = plane_of(conv, k).n == conv->out.size[2] ? k : -1;
+        if (begins < 0)
+                return STATUS_OK;
+        for (int64_t i = 0; i < conv->weight.size[2]; i++) {
+                int64_t k = i == 0 ? begins : i <= begins ? i - 1 : i;
+                Plane *plane = &volume->planes[volume->n];
+                *plane = plane_of(conv, k);
+                if (plane->n == 0)
+                        continue;
+                TRY(run_poll(conv->share.poll));
+                TRY(make_plane(conv, volume, k, i == 0, plane));
+                if (plane->conv == NULL)
+                        return STATUS_OK;
+                volume->n++;
+        }
+        *out_made = true;
+        return STATUS_OK;
+}
+
+Status volume_new(const DnnlConv *conv, Volume **out_volume)
+{
+        bool made;
+        *out_volume = NULL;
+        if (!fits(conv))
+                return STATUS_OK;
+        Volume *volume = calloc(1, sizeof(*volume));
+        if (volume == NULL)
+                return fail_memory();
+        lay_out(conv, volume);
+        volume->n_samples = conv->input.size[0];
+        volume->step = conv->stride[0];
+        volume->at_once = volume->step == 1 ? conv->out.size[2] : 1;
+        Status status = add_planes(conv, volume, &made);
+        if (status != STATUS_OK || !made) {
+                volume_free(volume);
+                return status;
+        }
+        snprintf(volume->name, sizeof(volume->name), "volume:%s", direct_conv_name(volume->planes[0].conv));
+        *out_volume = volume;
+        return STATUS_OK;
+}
+
+void volume_free(Volume *volume)
+{
+        if (volume == NULL)
+                return;
+        for (int i = 0; i < volume->n; i++)
+                direct_conv_free(volume->planes[i].conv);
+        free(volume);
+}
+
+const char *volume_name(const Volume *volume)
+{
+        return volume->name;
+}
+
+size_t volume_scratch(const Volume *volume)
+{
+        size_t most = 0;
+        for (int i = 0; i < volume->n; i++)
+                most = MAX(most, direct_conv_scratch(volume->planes[i].conv));
+        return volume->in_bytes + volume->out_bytes + most;
+}
+
+// ---- running ----
+// A plane of taps over one sample. Its results are added to what stands there, unless it is the
+// first one.
+static Status run_plane(const Volume *volume, const RunContext *ctx, const Plane *plane, const float *in,
+                        float *out, void *scratch)
+{
+        int64_t in_plane = volume->in.stride[2], out_plane = volume->out.stride[2],
+                n = volume->at_once == 1 ? plane->n : 1;
+        for (int64_t i = 0; i < n; i++) {
+                const float *from = in + (plane->first_in + i * volume->step) * in_plane;
+                float *to = out + (plane->first_out + i) * out_plane;
+                TRY(direct_conv_run(plane->conv, ctx, from, plane == volume->planes ? NULL : to, to,
+                                    scratch));
+        }
+        return STATUS_OK;
+}
+
+Status volume_run(const Volume *volume, const RunContext *ctx, const float *in, float *out, void *scratch)
+{
+        char *laid_in = scratch, *laid_out = laid_in + volume->in_bytes, *rest = laid_out + volume->out_bytes;
+        float *results = volume->out_bytes > 0 ? (float *)(void *)laid_out : out;
+        if (volume->in_bytes > 0) {
+                Region from = region_of(&volume->given_in, in), to = region_of(&volume->in, laid_in);
+                TRY(copy_region(ctx, &from, &to));
+                in = (const float *)(const void *)laid_in;
+        }
+        for (int64_t sample = 0; sample < volume->n_samples; sample++)
+                for (int i = 0; i < volume->n; i++)
+                        TRY(run_plane(volume, ctx, &volume->planes[i], in + sample * volume->in.stride[0],
+                                      results + sample * volume->out.stride[0], rest));
+        if (volume->out_bytes == 0)
+                return STATUS_OK;
+        Region from = region_of(&volume->out, results), to = region_of(&volume->given_out, out);
+        return copy_region(ctx, &from, &to);
+}

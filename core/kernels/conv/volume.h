@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution of volumes: for each plane of taps a direct convolution of all planes that it meets,
+// added to what stands there. float32, one group.
+#pragma once
+#include "core/kernels/conv/direct.h"
+
+typedef struct Volume Volume;
+
+// Three spatial dimensions and finite weights, if there is padding. Else, and where direct_conv_new
+// gives none for a plane of taps, *out_volume stays NULL (STATUS_OK). Inputs and outputs that do not
+// lie channels_last are copied.
+Status volume_new(const DnnlConv *conv, Volume **out_volume);
+void volume_free(Volume *volume); // NULL-safe
+const char *volume_name(const Volume *volume);
+size_t volume_scratch(const Volume *volume);
+// `scratch`: volume_scratch bytes, 64-byte aligned.
+Status volume_run(const Volume *volume, const RunContext *ctx, const float *in, float *out, void *scratch);

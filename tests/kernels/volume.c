@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <criterion/criterion.h>
+#include <math.h>
+#include "core/kernels/conv/volume.h"
+#include "core/kernels/run_context.h"
+#include "tests/kernels/chain.h"
+#include "tests/kernels/sample.h"
+
+typedef struct VolumeCase {
+        DnnlConv conv;
+        float *input, *weight, *bias, *out; // bias NULL: none
+} VolumeCase;
+
+static float *random_floats(Sample *sample, int64_t n)
+{
+        float *data = guarded_new((size_t)n * sizeof(float));
+        sample_fill(sample, DTYPE_F32, data, n);
+        return data;
+}
+
+static TensorMeta volume_meta(Sample *sample, const int64_t *size)
+{
+        TensorMeta meta;
+        meta_init(&meta, DTYPE_F32, 5, size);
+        if (sample_int(sample, 0, 1) == 0)
+                meta_set_channels_last(&meta);
+        return meta;
+}
+
+static VolumeCase volume_case(Sample *sample)
+{
+        VolumeCase made = { .conv = { .groups = 1, .n_threads = (int)sample_int(sample, 1, 2) } };
+        DnnlConv *conv = &made.conv;
+        int64_t n_in = sample_int(sample, 1, 9), n_out = sample_int(sample, 1, 20),
+                in[5] = { sample_int(sample, 1, 2), n_in }, out[5] = { in[0], n_out },
+                kernel[5] = { n_out, n_in };
+        for (int i = 0; i < 3; i++) {
+                kernel[2 + i] = sample_int(sample, 1, 3);
+                conv->stride[i] = sample_int(sample, 1, 2);
+                conv->dilation[i] = sample_int(sample, 1, 2);
+                int64_t reach = (kernel[2 + i] - 1) * conv->dilation[i];
+                conv->padding[i] = sample_int(sample, 0, MIN(reach, (int64_t)2));
+                in[2 + i] = sample_int(sample, reach + 1, reach + 6);
+                out[2 + i] = (in[2 + i] + 2 * conv->padding[i] - reach - 1) / conv->stride[i] + 1;
+        }
+        conv->input = volume_meta(sample, in);
+        conv->out = volume_meta(sample, out);
+        meta_init(&conv->weight, DTYPE_F32, 5, kernel);
+        made.input = random_floats(sample, meta_numel(&conv->input));
+        conv->weight_data = made.weight = random_floats(sample, meta_numel(&conv->weight));
+        if (sample_int(sample, 0, 1) == 0)
+                conv->bias_data = made.bias = random_floats(sample, n_out);
+        made.out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
+        return made;
+}
+
+static void free_volume(VolumeCase *made)
+{
+        guarded_check(made->input, (size_t)meta_numel(&made->conv.input) * sizeof(float));
+        guarded_check(made->weight, (size_t)meta_numel(&made->conv.weight) * sizeof(float));
+        guarded_check(made->out, (size_t)meta_numel(&made->conv.out) * sizeof(float));
+        if (made->bias != NULL)
+                guarded_check(made->bias, (size_t)made->conv.weight.size[0] * sizeof(float));
+}
+
+// `at`: image, channel, depth, row, column.
+static double wanted(const VolumeCase *made, const int64_t at[5])
+{
+        const DnnlConv *conv = &made->conv;
+        const TensorMeta *in = &conv->input, *weight = &conv->weight;
+        double sum = made->bias == NULL ? 0 : (double)made->bias[at[1]];
+        int64_t taps = weight->size[2] * weight->size[3] * weight->size[4];
+        for (int64_t t = 0; t < taps * weight->size[1]; t++) {
+                int64_t tap[3] = { t / weight->size[4] / weight->size[3] % weight->size[2],
+                                   t / weight->size[4] % weight->size[3], t % weight->size[4] },
+                        from = at[0] * in->stride[0] + t / taps * in->stride[1];
+                bool inside = true;
+                for (int i = 0; i < 3; i++) {
+                        int64_t place =
+                                at[2 + i] * conv->stride[i] - conv->padding[i] + tap[i] * conv->dilation[i];
+                        inside &= place >= 0 && place < in->size[2 + i];
+                        from += place * in->stride[2 + i];
+                }
+                if (inside)
+                        sum += (double)made->weight[at[1] * taps * weight->size[1] + t] *
+                               (double)made->input[from];
+        }
+        return sum;
+}
+
+static void check_results(const VolumeCase *made)
+{
+        const TensorMeta *out = &made->conv.out;
+        for (int64_t i = 0; i < meta_numel(out); i++) {
+                int64_t at[5], left = i, place = 0;
+                for (int d = 4; d >= 0; left /= out->size[d--]) {
+                        at[d] = left % out->size[d];
+                        place += at[d] * out->stride[d];
+                }
+                double want = wanted(made, at), got = (double)made->out[place];
+                cr_assert(close_enough_sum(DTYPE_F32, got, want,
+                                           meta_numel(&made->conv.weight) / out->size[1] + 2),
+                          "result %ld: %.9g instead of %.9g", (long)i, got, want);
+        }
+}
+
+Test(volume, planes_of_taps_add_up)
+{
+        Sample sample = { 91 };
+        int n_made = 0;
+        FOR_EACH_ISA(isa)
+        {
+                for (int round = 0; round < 150 && direct_isa() != NULL; round++) {
+                        VolumeCase made = volume_case(&sample);
+                        Volume *volume;
+                        RunContext ctx;
+                        run_context_init(&ctx);
+                        ctx.n_threads = made.conv.n_threads;
+                        cr_assert_eq(volume_new(&made.conv, &volume), STATUS_OK);
+                        if (volume != NULL) {
+                                void *scratch = aligned_alloc(64, volume_scratch(volume) + 64);
+                                cr_assert_eq(volume_run(volume, &ctx, made.input, made.out, scratch),
+                                             STATUS_OK);
+                                check_results(&made);
+                                free(scratch);
+                                n_made++;
+                        }
+                        volume_free(volume);
+                        free_volume(&made);
+                }
+        }
+        cr_assert(n_made >= 100 || isa_machine() == ISA_PORTABLE, "only %d", n_made);
+}
+
+Test(volume, refuses_what_it_is_not_made_for)
+{
+        Sample sample = { 92 };
+        VolumeCase made = volume_case(&sample);
+        Volume *volume;
+        made.conv.groups = 2;
+        cr_assert_eq(volume_new(&made.conv, &volume), STATUS_OK);
+        cr_assert_null(volume, "groups");
+        free_volume(&made);
+}

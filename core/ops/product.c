@@ -15,6 +15,7 @@
 #include "core/kernels/product/narrow.h"
 #include "core/kernels/product/packed.h"
 #include "core/kernels/product/parts.h"
+#include "core/kernels/conv/tap_by_tap.h"
 #include "core/kernels/conv/volume.h"
 #include "core/kernels/conv/winograd.h"
 #include "core/kernels/numeric_policy.h"
@@ -106,6 +107,17 @@ static Status run_volume(const PackedProduct *product, const OpRun *run, const f
         return volume_run(product->impl, run->ctx, run->in[0], run->out[0], run->scratch);
 }
 
+static Status run_taps(const PackedProduct *product, const OpRun *run, const float *residual)
+{
+        (void)residual;
+        return tap_by_tap_run(product->impl, run->ctx, run->in[0], run->out[0]);
+}
+
+static void free_taps(void *impl)
+{
+        tap_by_tap_free(impl);
+}
+
 static void free_volume(void *impl)
 {
         volume_free(impl);
@@ -138,11 +150,12 @@ static const ProductAlgorithm direct_product = { "direct", true, run_direct, fre
 static const ProductAlgorithm depthwise_product = { "depthwise", true, run_depthwise, free_depthwise, NULL };
 static const ProductAlgorithm grouped_product = { "grouped", true, run_grouped, free_grouped, NULL };
 static const ProductAlgorithm volume_product = { "volume", false, run_volume, free_volume, NULL };
+static const ProductAlgorithm taps_product = { "taps", false, run_taps, free_taps, NULL };
 static const ProductAlgorithm winograd_4 = { "winograd_4x4", true, run_winograd, free_winograd, NULL };
 static const ProductAlgorithm winograd_2 = { "winograd_2x2", true, run_winograd, free_winograd, NULL };
 static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwise_product, &grouped_product,
-                                                      &volume_product, &winograd_4,        &winograd_2,
-                                                      &onednn_product };
+                                                      &volume_product, &taps_product,      &winograd_4,
+                                                      &winograd_2,     &onednn_product };
 
 bool conv_has_one_tap(const DnnlConv *conv)
 {
@@ -219,6 +232,11 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
                 if (grouped != NULL)
                         made = (PackedProduct){ kind, grouped, grouped_name(grouped),
                                                 grouped_scratch(grouped), 0 };
+        } else if (kind == &taps_product) {
+                TapByTap *taps;
+                TRY(tap_by_tap_new(conv, &taps));
+                if (taps != NULL)
+                        made = (PackedProduct){ kind, taps, tap_by_tap_name(taps), 0, 0 };
         } else if (kind == &volume_product) {
                 Volume *volume;
                 TRY(volume_new(conv, &volume));
@@ -385,6 +403,8 @@ static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, Packe
         *out_product = (PackedProduct){ 0 };
         if (step != 0)
                 TRY(make_kind(step == 4 ? &winograd_4 : &winograd_2, conv, clamp, out_product));
+        if (out_product->kind == NULL)
+                TRY(make_kind(&taps_product, conv, clamp, out_product));
         if (out_product->kind == NULL && takes_pointwise(conv))
                 TRY(make_pointwise(conv, clamp, out_product));
         if (out_product->kind == NULL)

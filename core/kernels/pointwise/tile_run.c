@@ -79,6 +79,49 @@ static void load_elements(const TileValue *value, const char *from, int64_t stri
                 repeat_element(tile_bytes[value->class], n, to);
 }
 
+// Of 4 or 8 bytes, as they are.
+static inline __attribute__((always_inline)) void copy_run(const char *from, int64_t stride, size_t n,
+                                                           const size_t bytes, char *to)
+{
+        uint64_t element = 0;
+        if (stride == (int64_t)bytes) {
+                for (size_t i = 0; i < n; i++)
+                        memcpy(to + i * bytes, from + i * bytes, bytes);
+                return;
+        }
+        if (stride == 0) {
+                memcpy(&element, from, bytes);
+                for (size_t i = 0; i < n; i++)
+                        memcpy(to + i * bytes, &element, bytes);
+                return;
+        }
+        for (size_t i = 0; i < n; i++)
+                memcpy(to + i * bytes, from + (int64_t)i * stride, bytes);
+}
+
+// A tile's elements, in runs along the innermost dimension. Many runs are short.
+static void gather(const TileProgram *program, const TileOperand *operand, const TileValue *value,
+                   const Frame *frame, const char *data, char *to)
+{
+        const size_t bytes = tile_bytes[value->class];
+        const bool plain = value->dtype == tile_dtype[value->class];
+        Walk walk;
+        walk_start(program, operand, frame->begin, &walk);
+        for (size_t done = 0, count; done < frame->n; done += count) {
+                count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
+                if (plain && bytes == sizeof(uint32_t))
+                        copy_run(data + walk.offset, operand->stride[0], count, sizeof(uint32_t),
+                                 to + done * sizeof(uint32_t));
+                else if (plain && bytes == sizeof(uint64_t))
+                        copy_run(data + walk.offset, operand->stride[0], count, sizeof(uint64_t),
+                                 to + done * sizeof(uint64_t));
+                else
+                        load_elements(value, data + walk.offset, operand->stride[0], count,
+                                      to + done * bytes);
+                walk_on(program, operand, (int64_t)count, &walk);
+        }
+}
+
 static void run_load(const Run *run, const TileStep *step, Frame *frame)
 {
         const TileProgram *program = run->program;
@@ -97,15 +140,7 @@ static void run_load(const Run *run, const TileStep *step, Frame *frame)
         if (dense) {
                 memcpy(to, data + frame->begin * (int64_t)bytes, frame->n * bytes);
         } else {
-                Walk walk;
-                walk_start(program, operand, frame->begin, &walk);
-                for (size_t done = 0; done < frame->n;) {
-                        size_t count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
-                        load_elements(value, data + walk.offset, operand->stride[0], count,
-                                      to + done * bytes);
-                        walk_on(program, operand, (int64_t)count, &walk);
-                        done += count;
-                }
+                gather(program, operand, value, frame, data, to);
         }
         memset(to + frame->n * bytes, 0, (frame->n_run - frame->n) * bytes);
 }

@@ -256,7 +256,7 @@ const OpDef reduce_ops[] = {
         REDUCE("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", sum_all),
         REDUCE_ROWS("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
                     "dtype=None) -> Tensor",
-                    sum_list, TRAIT_ANY_LAYOUT, END_BY_DIMS),
+                    sum_list, 0, END_BY_DIMS),
         REDUCE("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", mean_all),
         REDUCE_ROWS(
                 "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "

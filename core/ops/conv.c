@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { CONV_DTYPES = DTYPES_INTS | DTYPES_FLOATS, CONV_CAP = 16 };
+enum { LARGE_VOLUME = 20480 }; // of all dimensions but the last, for oneDNN in PyTorch
 
 static Status spatial_ints(const OpCall *call, int index, int n, const char *what, int64_t *out)
 {
@@ -237,8 +238,8 @@ static bool line_suggests_channels_last(const TensorMeta *line)
         return meta_suggests_channels_last(&image);
 }
 
-// 3-d convolutions keep channels_last where PyTorch's oneDNN path takes them. Inputs of 1-d ones are
-// made contiguous first: only one that is already may lie channels_last, too.
+// 3-d convolutions keep channels_last where PyTorch's oneDNN path takes them. Inputs of 1-d ones
+// are made contiguous first: only one that is already may lie channels_last, too.
 static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight)
 {
         if (args->spatial == 2)
@@ -249,7 +250,9 @@ static bool keeps_channels_last(const ConvArgs *args, const TensorMeta *input, c
         int64_t kernel_h = weight->size[3], kernel_w = weight->size[4];
         bool fast = input->dtype == DTYPE_BF16 ||
                     (input->dtype == DTYPE_F32 &&
-                     (args->groups > 1 || input->size[0] > 1 || (kernel_h > 3 && kernel_w > 3)));
+                     (args->groups > 1 || input->size[0] > 1 || (kernel_h > 3 && kernel_w > 3) ||
+                      saturating_product(saturating_product(input->size[0], input->size[1]),
+                                         saturating_product(input->size[2], input->size[3])) > LARGE_VOLUME));
         for (int i = 0; i < 3 && args->transposed; i++)
                 fast = fast && args->output_padding[i] < args->stride[i];
         return fast && (meta_suggests_channels_last(input) || meta_suggests_channels_last(weight));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // layout.c: convolutions run on channels_last images and volumes. Match: a convolution of two or
-// three dimensions, then every call whose result follows the layout of its operands, views of images,
+// three dimensions, then every call whose result follows the layout of its operands, views of them,
 // and calls that read any layout. Rewrite: the same call on the operands' twins (the same elements
 // in another layout). A value may have a twin beside it. Readers that need the value itself,
 // results among them, get one copy, placed before the first of them; views of it are made again
@@ -422,6 +422,13 @@ static Status put_off_copy(const Layout *layout, RecordedCall *call)
         return settle_strides(layout, &layout->twins[copy->index]);
 }
 
+// Whether it has to be inferred again though it has no operand in another layout.
+static bool reads_last_volume(const RecordedCall *call)
+{
+        return is_image_conv(call) && overload_of(call) != call->overload &&
+               meta_is_channels_last(&call->call.args[SELF].tensor->meta);
+}
+
 static Status visit_call(Layout *layout, RecordedCall *call)
 {
         layout->at = call;
@@ -432,7 +439,7 @@ static Status visit_call(Layout *layout, RecordedCall *call)
                 bool goes;
                 TRY(ask_for_image(layout, call));
                 TRY(recorded_visit_inputs(call, look_for_twin, &operands));
-                if (operands.any) {
+                if (operands.any || reads_last_volume(call)) {
                         TRY(goes_along(&operands, call, &goes));
                         if (goes)
                                 TRY(infer_again(layout, call));

@@ -7,6 +7,7 @@
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
+#include "core/ops/lines.h"
 #include "core/passes/rewrite.h"
 
 typedef struct Lines {
@@ -35,11 +36,11 @@ static Status insert(const Lines *lines, const Overload *overload, Value *take_a
         return STATUS_OK;
 }
 
-static Status insert_view(const Lines *lines, const char *name, const Recorded *from, int64_t dim,
-                          Recorded *to, Recorded **out_value)
+static Status insert_view(const Lines *lines, LineRow row, const Recorded *from, int64_t dim, Recorded *to,
+                          Recorded **out_value)
 {
         Value args[] = { rewrite_tensor(from), value_int(dim) };
-        TRY(insert(lines, op_find(name), args, to, out_value));
+        TRY(insert(lines, line_row(row), args, to, out_value));
         return *out_value != NULL ? STATUS_OK : fail(STATUS_INTERNAL, "a line cannot be seen as an image");
 }
 
@@ -51,7 +52,7 @@ static Status image_of(const Lines *lines, Recorded *value, Recorded **out_image
                 *out_image = *known;
                 return STATUS_OK;
         }
-        TRY(insert_view(lines, "aten::unsqueeze", value, value->tensor.meta.rank - 1, NULL, out_image));
+        TRY(insert_view(lines, LINE_TO_IMAGE, value, value->tensor.meta.rank - 1, NULL, out_image));
         if (known != NULL)
                 *known = *out_image;
         return STATUS_OK;
@@ -111,7 +112,7 @@ static Status replace(const Lines *lines, const Overload *overload, Value *take_
         recorded_buffer(line)->base = image;
         lines->images[line->index] = image;
         old->removed = true;
-        return insert_view(lines, "aten::squeeze.dim", image, 2, line, &made);
+        return insert_view(lines, LINE_FROM_IMAGE, image, 2, line, &made);
 }
 
 // ---- convolutions ----
@@ -185,8 +186,8 @@ static Status convolve(const Lines *lines, const ConvArgs *args)
         bool uneven = args->padding[0] != args->padding_after[0],
              fused = uneven || op_role(&lines->at->call) == ROLE_FUSED_CONV;
         const Overload *overload = fused              ? op_for(ROLE_FUSED_CONV)
-                                   : args->transposed ? op_find("aten::conv_transpose2d.input")
-                                                      : op_find("aten::conv2d");
+                                   : args->transposed ? line_row(LINE_CONV_TRANSPOSED)
+                                                      : line_row(LINE_CONV);
         Value values[SCHEMA_MAX_ARGS] = { 0 };
         if (uneven && !is_packed_type(&lines->at->outs[0]->tensor.meta))
                 return STATUS_OK; // halves have no fused convolution
@@ -280,49 +281,29 @@ static Status run_on_images(const Lines *lines)
 }
 
 // ---- operators that have a row for images ----
-enum { AS_IT_IS, ONE, ZERO, PAIRS }; // what stands in front of a list's one item; zeros behind pairs
-static const struct LineOp {
-        const char *line, *image;
-        uint8_t list[5]; // by argument
-} line_ops[] = {
-        { "aten::max_pool1d", "aten::max_pool2d", { AS_IT_IS, ONE, ONE, ZERO, ONE } },
-        { "aten::avg_pool1d", "aten::avg_pool2d", { AS_IT_IS, ONE, ONE, ZERO } },
-        { "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d", { AS_IT_IS, ONE } },
-        { "aten::upsample_nearest1d.vec", "aten::upsample_nearest2d.vec", { AS_IT_IS, ONE, ONE } },
-        { "aten::reflection_pad1d", "aten::reflection_pad2d", { AS_IT_IS, PAIRS } },
-        { "aten::replication_pad1d", "aten::replication_pad2d", { AS_IT_IS, PAIRS } },
-};
-
-static const struct LineOp *line_op(const RecordedCall *call)
-{
-        for (size_t i = 0; i < ARRAY_LENGTH(line_ops); i++)
-                if (call->overload == op_find(line_ops[i].line))
-                        return &line_ops[i];
-        return NULL;
-}
-
 // A list of another length, None among them, stays as it is.
 static Status widen_list(Value list, int kind, Value *out)
 {
         bool alone = list.kind == VALUE_INT || list.kind == VALUE_FLOAT;
-        uint32_t n = value_is_sequence(list) ? list.seq->n : alone, n_row = kind == PAIRS ? 2 : 1;
+        uint32_t n = value_is_sequence(list) ? list.seq->n : alone, n_row = kind == LIST_PAIRS ? 2 : 1;
         Seq *seq;
         *out = value_ref(list);
         if (n != n_row)
                 return STATUS_OK;
         const Value *items = alone ? &list : list.seq->items;
         TRY(seq_new(2 * n_row, &seq));
-        Value row = items[0].kind == VALUE_FLOAT ? value_float(kind == ONE) : value_int(kind == ONE);
+        Value row =
+                items[0].kind == VALUE_FLOAT ? value_float(kind == LIST_ONE) : value_int(kind == LIST_ONE);
         for (uint32_t i = 0; i < n_row; i++) {
-                seq->items[kind == PAIRS ? i : n_row + i] = value_ref(items[i]);
-                seq->items[kind == PAIRS ? n_row + i : i] = row;
+                seq->items[kind == LIST_PAIRS ? i : n_row + i] = value_ref(items[i]);
+                seq->items[kind == LIST_PAIRS ? n_row + i : i] = row;
         }
         value_unref(*out);
         *out = value_seq_take(VALUE_LIST, seq);
         return STATUS_OK;
 }
 
-static Status replace_by(const Lines *lines, const struct LineOp *op)
+static Status replace_by(const Lines *lines, const LineOp *op)
 {
         const RecordedCall *call = lines->at;
         const Overload *overload = op_find(op->image);
@@ -332,8 +313,8 @@ static Status replace_by(const Lines *lines, const struct LineOp *op)
         args[SELF] = rewrite_tensor(image);
         Status status = STATUS_OK;
         for (uint32_t i = 1; i < call->call.n_args && status == STATUS_OK; i++) {
-                int list = i < ARRAY_LENGTH(op->list) ? op->list[i] : AS_IT_IS;
-                if (list == AS_IT_IS)
+                int list = i < ARRAY_LENGTH(op->list) ? op->list[i] : LIST_AS_IT_IS;
+                if (list == LIST_AS_IT_IS)
                         args[i] = value_ref(call->call.args[i]);
                 else
                         status = widen_list(call->call.args[i], list, &args[i]);
@@ -347,7 +328,7 @@ static Status replace_by(const Lines *lines, const struct LineOp *op)
 
 static Status go_along(const Lines *lines)
 {
-        const struct LineOp *op = line_op(lines->at);
+        const LineOp *op = line_op(lines->at->overload);
         if (op != NULL)
                 return replace_by(lines, op);
         return goes_along(lines->at) ? run_on_images(lines) : STATUS_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_linear.c. Match: a product with a constant matrix on the right (`x @ w`, mm, addmm). Rewrite:
-// a linear layer, which later passes and kernels know.
+// make_linear.c. Match: a product with a constant matrix on the right (`x @ w`, mm, addmm).
+// Rewrite: a linear layer, which later passes and kernels know.
 #include "core/passes/passes.h"
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"

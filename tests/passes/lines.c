@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lines.c: 1-d convolutions that run on images, 3-d ones that stay channels_last, linear layers made
-// of products, and in-place calls through views.
+// lines.c: 1-d convolutions that run on images, 3-d ones that stay channels_last, linear layers
+// made of products, and in-place calls through views.
 #include "tests/passes/try_graph.h"
 
 TestSuite(lines, .init = made_start, .timeout = 120);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // volume.c: planes lie one after another in channels_last, so that a plane of taps convolves
 // neighbouring ones as a batch of images. With a stride along the depth they are taken one by one.
-// A plane of taps that meets a plane of the input for every result comes first and begins the sums.
+// A plane of taps that meets a plane of the input for every result comes first and begins the sums;
+// where there is none, the bias does.
 // Kernels of one plane convolve all planes of all samples as images, and those of one column see a
 // volume as an image of as many rows as it has planes.
 #include "core/kernels/conv/volume.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 
@@ -23,6 +25,7 @@ struct Volume {
         size_t in_bytes, out_bytes;              // of copies in channels_last; 0: none is made
         int64_t n_samples;                       // that are convolved one by one; 1: all at once
         int64_t step, at_once;                   // from plane to plane of the input; planes of a run
+        float *bias; // what begins the sums of each channel; NULL: the first plane does
         int n;
         Plane planes[MOST_PLANES]; // the one that begins the sums comes first
         char name[40];
@@ -126,6 +129,17 @@ static bool as_images(const DnnlConv *conv, const Volume *volume, DnnlConv *part
         return true;
 }
 
+static Status begin_with_bias(const DnnlConv *conv, Volume *volume)
+{
+        size_t n = (size_t)conv->out.size[1];
+        volume->bias = new_array(n, sizeof(float));
+        if (volume->bias == NULL)
+                return fail_memory();
+        if (conv->bias_data != NULL)
+                memcpy(volume->bias, conv->bias_data, n * sizeof(float));
+        return STATUS_OK;
+}
+
 static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
 {
         int64_t begins = -1;
@@ -141,20 +155,20 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
         for (int64_t k = 0; k < conv->weight.size[2] && begins < 0; k++)
                 begins = plane_of(conv, k).n == conv->out.size[2] ? k : -1;
         if (begins < 0)
-                return STATUS_OK;
+                TRY(begin_with_bias(conv, volume));
         for (int64_t i = 0; i < conv->weight.size[2]; i++) {
-                int64_t k = i == 0 ? begins : i <= begins ? i - 1 : i;
+                int64_t k = i == 0 && begins >= 0 ? begins : i <= begins ? i - 1 : i;
                 Plane *plane = &volume->planes[volume->n];
                 *plane = plane_of(conv, k);
                 if (plane->n == 0)
                         continue;
                 TRY(run_poll(conv->share.poll));
-                TRY(make_plane(conv, volume, k, i == 0, plane));
+                TRY(make_plane(conv, volume, k, k == begins, plane));
                 if (plane->conv == NULL)
                         return STATUS_OK;
                 volume->n++;
         }
-        *out_made = true;
+        *out_made = volume->n > 0;
         return STATUS_OK;
 }
 
@@ -187,6 +201,7 @@ void volume_free(Volume *volume)
                 return;
         for (int i = 0; i < volume->n; i++)
                 direct_conv_free(volume->planes[i].conv);
+        free(volume->bias);
         free(volume);
 }
 
@@ -204,18 +219,27 @@ size_t volume_scratch(const Volume *volume)
 }
 
 // ---- running ----
-// A plane of taps over one sample. Its results are added to what stands there, unless it is the
-// first one.
+static Status fill_bias(const Volume *volume, const RunContext *ctx, float *out)
+{
+        int64_t channels = volume->out.size[1], n = meta_numel(&volume->out);
+        Work work = { .ctx = ctx };
+        for (int64_t at = 0; at < n && !work_stops(&work, channels); at += channels)
+                memcpy(out + at, volume->bias, (size_t)channels * sizeof(float));
+        return run_poll(ctx);
+}
+
+// A plane of taps over one sample. Its results are added to what stands there, unless it begins
+// the sums.
 static Status run_plane(const Volume *volume, const RunContext *ctx, const Plane *plane, const float *in,
                         float *out, void *scratch)
 {
         int64_t in_plane = volume->in.stride[2], out_plane = volume->out.stride[2],
                 n = volume->at_once == 1 ? plane->n : 1;
+        bool begins = volume->bias == NULL && plane == volume->planes;
         for (int64_t i = 0; i < n; i++) {
                 const float *from = in + (plane->first_in + i * volume->step) * in_plane;
                 float *to = out + (plane->first_out + i) * out_plane;
-                TRY(direct_conv_run(plane->conv, ctx, from, plane == volume->planes ? NULL : to, to,
-                                    scratch));
+                TRY(direct_conv_run(plane->conv, ctx, from, begins ? NULL : to, to, scratch));
         }
         return STATUS_OK;
 }
@@ -229,6 +253,8 @@ Status volume_run(const Volume *volume, const RunContext *ctx, const float *in, 
                 TRY(copy_region(ctx, &from, &to));
                 in = (const float *)(const void *)laid_in;
         }
+        if (volume->bias != NULL)
+                TRY(fill_bias(volume, ctx, results));
         for (int64_t sample = 0; sample < volume->n_samples; sample++)
                 for (int i = 0; i < volume->n; i++)
                         TRY(run_plane(volume, ctx, &volume->planes[i], in + sample * volume->in.stride[0],

@@ -6,6 +6,7 @@
 // results among them, get one copy, placed before the first of them; views of it are made again
 // behind the copy.
 #include "core/passes/passes.h"
+#include "core/kernels/copy.h"
 #include "core/kernels/numeric_policy.h"
 
 #include "core/ops/arguments.h"
@@ -15,6 +16,7 @@
 
 typedef struct Layout {
         Recording *recording;
+        PassContext *context;
         RecordedCall *at; // the call that is looked at: copies go in front of it; NULL: the results
         Recorded **twins; // by original value; NULL: none
         bool *missing;    // by original value: only the twin is computed
@@ -312,16 +314,40 @@ static const Overload *overload_of(const RecordedCall *call)
         return volume ? op_for(ROLE_FUSED_CONV) : call->overload;
 }
 
-static Status arguments_of(const RecordedCall *call, Value *out)
+// Kernels want weights one after another. Those of a model in channels_last are copied.
+static bool has_other_weight(const RecordedCall *call)
+{
+        const Recorded *weight = is_image_conv(call) ? rewrite_arg(call, CONV_WEIGHT) : NULL;
+        return weight != NULL && weight->tensor.storage->data != NULL &&
+               !meta_is_contiguous(&weight->tensor.meta);
+}
+
+static Status copy_weight(const Layout *layout, const RecordedCall *call, Value *inout_weight)
+{
+        const Tensor *old = &rewrite_arg(call, CONV_WEIGHT)->tensor;
+        TensorMeta meta = old->meta;
+        Recorded *made;
+        meta_set_contiguous(&meta);
+        TRY(rewrite_constant(layout->recording, &meta, &made));
+        layout->context->folded_bytes += made->tensor.storage->n_bytes;
+        value_unref(*inout_weight);
+        *inout_weight = rewrite_tensor(made);
+        Region from = region_of(&old->meta, tensor_data(old)),
+               to = region_of(&meta, tensor_data(&made->tensor));
+        return copy_region(layout->context->poll, &from, &to);
+}
+
+static Status arguments_of(const Layout *layout, const RecordedCall *call, Value *out)
 {
         ConvArgs args;
         if (overload_of(call) != call->overload) {
                 TRY(conv_args(&call->call, &args));
-                return rewrite_fused_conv(call, &args, out);
+                TRY(rewrite_fused_conv(call, &args, out));
+        } else {
+                for (uint32_t i = 0; i < call->call.n_args; i++)
+                        out[i] = value_ref(call->call.args[i]);
         }
-        for (uint32_t i = 0; i < call->call.n_args; i++)
-                out[i] = value_ref(call->call.args[i]);
-        return STATUS_OK;
+        return has_other_weight(call) ? copy_weight(layout, call, &out[CONV_WEIGHT]) : STATUS_OK;
 }
 
 // The same operator on twins, if it accepts them. Results in the other layout become twins of the
@@ -332,7 +358,7 @@ static Status infer_again(const Layout *layout, RecordedCall *old)
         RecordedCall *again;
         const Overload *overload = overload_of(old);
         uint32_t n = overload->schema.n_args;
-        Status status = arguments_of(old, given);
+        Status status = arguments_of(layout, old, given);
         for (uint32_t i = 0; i < n && status == STATUS_OK; i++)
                 status = value_map(given[i], take_twin, (void *)(uintptr_t)layout, &args[i]);
         for (uint32_t i = 0; i < n; i++)
@@ -423,9 +449,9 @@ static Status put_off_copy(const Layout *layout, RecordedCall *call)
 }
 
 // Whether it has to be inferred again though it has no operand in another layout.
-static bool reads_last_volume(const RecordedCall *call)
+static bool is_to_change(const RecordedCall *call)
 {
-        return is_image_conv(call) && overload_of(call) != call->overload &&
+        return is_image_conv(call) && (overload_of(call) != call->overload || has_other_weight(call)) &&
                meta_is_channels_last(&call->call.args[SELF].tensor->meta);
 }
 
@@ -439,7 +465,7 @@ static Status visit_call(Layout *layout, RecordedCall *call)
                 bool goes;
                 TRY(ask_for_image(layout, call));
                 TRY(recorded_visit_inputs(call, look_for_twin, &operands));
-                if (operands.any || reads_last_volume(call)) {
+                if (operands.any || is_to_change(call)) {
                         TRY(goes_along(&operands, call, &goes));
                         if (goes)
                                 TRY(infer_again(layout, call));
@@ -473,7 +499,7 @@ Status pass_choose_layout(Recording *recording, PassContext *context)
 {
         if (!is_worth_it(recording))
                 return STATUS_OK;
-        Layout layout = { .recording = recording, .n_values = recording->n_values };
+        Layout layout = { .recording = recording, .context = context, .n_values = recording->n_values };
         _cleanup_(freep) Recorded **twins = new_array(recording->n_values, sizeof(Recorded *));
         _cleanup_(freep) bool *missing = new_array(recording->n_values, sizeof(bool));
         _cleanup_(freep) Recorded **views = new_array(recording->n_values, sizeof(Recorded *));

@@ -277,3 +277,15 @@ Test(lines, volumes_between_convolutions)
         try_cases(cases, ARRAY_LENGTH(cases), LIST("2,12,6,8,9"), states);
         try_cases(cases, ARRAY_LENGTH(cases), LIST("1,12,5,8,7"), states);
 }
+
+// Results lie channels_last because the weight does.
+Test(lines, weights_in_channels_last)
+{
+        const char *nodes =
+                "{\"name\": \"k\", \"op\": \"call_method\", \"target\": \"contiguous\", \"args\": [\"%w\"], "
+                "\"kwargs\": {\"memory_format\": {\"$memory_format\": \"channels_last\"}}}," CONV("c", "x0",
+                                                                                                  "k")
+                        CALL("r", "relu.default", "\"%c\"") CONV("d", "r", "k") OUTPUT("\"%d\"");
+        try_graph("several", LIST("2,16,20,20"), LIST("w:16,16,3,3"), nodes, 3);
+        try_graph("one", LIST("1,16,20,20"), LIST("w:16,16,3,3"), nodes, 3);
+}

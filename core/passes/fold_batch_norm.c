@@ -14,6 +14,7 @@
 #include "core/kernels/pack_cache.h"
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
+#include "core/kernels/dense.h"
 #include "core/passes/rewrite.h"
 
 // The call that makes the product, and where its constants stand.
@@ -41,7 +42,12 @@ static bool is_known(const Recorded *value)
 static bool conv_product(const RecordedCall *call, Product *product)
 {
         ConvArgs args;
+        const Recorded *weight = rewrite_arg(call, CONV_WEIGHT);
         if (conv_args(&call->call, &args) != STATUS_OK || (args.transposed && args.groups != 1))
+                return false;
+        // how volumes lie depends on the batch there, and so would whether results lie otherwise
+        if (args.spatial == 3 && weight != NULL &&
+            (!meta_is_contiguous(&weight->tensor.meta) || meta_suggests_channels_last(&weight->tensor.meta)))
                 return false;
         product->weight_arg = CONV_WEIGHT;
         product->bias_arg = CONV_BIAS;

@@ -175,6 +175,19 @@ bool floats_are_below(const float *data, const TensorMeta *meta, float limit)
         return true;
 }
 
+TensorMeta meta_line_as_image(const TensorMeta *meta)
+{
+        TensorMeta image = *meta;
+        if (meta->rank != 3)
+                return image;
+        image.rank = 4;
+        image.size[3] = meta->size[2];
+        image.stride[3] = meta->stride[2];
+        image.size[2] = 1;
+        image.stride[2] = meta->size[2] * meta->stride[2];
+        return image;
+}
+
 bool meta_suggests_channels_last(const TensorMeta *meta)
 {
         // Innermost first. A batch stride equal to the channel stride is the ambiguous N111:

@@ -78,6 +78,8 @@ static inline bool floats_are_finite_bf16(const float *data, const TensorMeta *m
 // Whether strides read as channels_last (rank 4 or 5), in PyTorch's way of telling sizes of 1: what
 // conv, pool, batch_norm and resampling ask to choose the layout of their result.
 bool meta_suggests_channels_last(const TensorMeta *meta);
+// [N, C, L] as an image of one row [N, C, 1, L], with the strides of unsqueeze; others as they are.
+TensorMeta meta_line_as_image(const TensorMeta *meta);
 
 // Products of sizes for cost estimates: the largest int64 where they would overflow.
 static inline int64_t saturating_product(int64_t a, int64_t b)

@@ -226,15 +226,9 @@ static Status read_padding(const OpCall *call, const TensorMeta *weight, ConvArg
         return STATUS_OK;
 }
 
-// As an image of height 1.
 static bool line_suggests_channels_last(const TensorMeta *line)
 {
-        TensorMeta image = *line;
-        image.rank = 4;
-        image.size[2] = 1;
-        image.stride[2] = line->size[2] * line->stride[2];
-        image.size[3] = line->size[2];
-        image.stride[3] = line->stride[2];
+        const TensorMeta image = meta_line_as_image(line);
         return meta_suggests_channels_last(&image);
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/eval/eager.h"
 
-enum { FOLD_BYTES = 4 << 20, FOLD_TOTAL_BYTES = 256 << 20 };
+enum { FOLD_BYTES = 4 << 20 };
 
 typedef struct Operands {
         bool constant;
@@ -42,8 +42,7 @@ static bool can_fold(const Recording *recording, const RecordedCall *call, const
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 (void)value_walk(call->call.args[i], look_at, &operands);
         return operands.constant && n_bytes <= operands.n_bytes + FOLD_BYTES &&
-               context->folded_bytes + n_bytes <=
-                       MAX((size_t)FOLD_TOTAL_BYTES, recording->graph->weights_bytes);
+               passes_may_add(recording, context, n_bytes);
 }
 
 static bool take_result(BufferValues *values, Recorded *value, Value result, PassContext *context)

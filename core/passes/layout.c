@@ -17,10 +17,11 @@
 typedef struct Layout {
         Recording *recording;
         PassContext *context;
-        RecordedCall *at; // the call that is looked at: copies go in front of it; NULL: the results
-        Recorded **twins; // by original value; NULL: none
-        bool *missing;    // by original value: only the twin is computed
-        Recorded **views; // room for the views between a value and its image
+        RecordedCall *at;   // the call that is looked at: copies go in front of it; NULL: the results
+        Recorded **twins;   // by original value; NULL: none
+        bool *missing;      // by original value: only the twin is computed
+        Recorded **weights; // by value: a weight that lies one after another; NULL: none
+        Recorded **views;   // room for the views between a value and its image
         uint32_t n_values;
 } Layout;
 
@@ -315,26 +316,33 @@ static const Overload *overload_of(const RecordedCall *call)
 }
 
 // Kernels want weights one after another. Those of a model in channels_last are copied.
-static bool has_other_weight(const RecordedCall *call)
+static bool has_other_weight(const Layout *layout, const RecordedCall *call)
 {
         const Recorded *weight = is_image_conv(call) ? rewrite_arg(call, CONV_WEIGHT) : NULL;
-        return weight != NULL && weight->tensor.storage->data != NULL &&
+        return weight != NULL && weight->index < layout->n_values && weight->tensor.storage->data != NULL &&
                !meta_is_contiguous(&weight->tensor.meta);
 }
 
+// One copy for all that read the weight; none where constants have no room any more.
 static Status copy_weight(const Layout *layout, const RecordedCall *call, Value *inout_weight)
 {
-        const Tensor *old = &rewrite_arg(call, CONV_WEIGHT)->tensor;
-        TensorMeta meta = old->meta;
-        Recorded *made;
-        meta_set_contiguous(&meta);
-        TRY(rewrite_constant(layout->recording, &meta, &made));
-        layout->context->folded_bytes += made->tensor.storage->n_bytes;
+        const Recorded *old = rewrite_arg(call, CONV_WEIGHT);
+        Recorded **copy = &layout->weights[old->index];
+        TensorMeta meta = old->tensor.meta;
+        size_t n_bytes = (size_t)meta_numel(&meta) * dtype_info[meta.dtype].bytes;
+        if (*copy == NULL && !passes_may_add(layout->recording, layout->context, n_bytes))
+                return STATUS_OK;
+        if (*copy == NULL) {
+                meta_set_contiguous(&meta);
+                TRY(rewrite_constant(layout->recording, &meta, copy));
+                layout->context->folded_bytes += n_bytes;
+                Region from = region_of(&old->tensor.meta, tensor_data(&old->tensor)),
+                       to = region_of(&meta, tensor_data(&(*copy)->tensor));
+                TRY(copy_region(layout->context->poll, &from, &to));
+        }
         value_unref(*inout_weight);
-        *inout_weight = rewrite_tensor(made);
-        Region from = region_of(&old->meta, tensor_data(old)),
-               to = region_of(&meta, tensor_data(&made->tensor));
-        return copy_region(layout->context->poll, &from, &to);
+        *inout_weight = rewrite_tensor(*copy);
+        return STATUS_OK;
 }
 
 static Status arguments_of(const Layout *layout, const RecordedCall *call, Value *out)
@@ -347,7 +355,7 @@ static Status arguments_of(const Layout *layout, const RecordedCall *call, Value
                 for (uint32_t i = 0; i < call->call.n_args; i++)
                         out[i] = value_ref(call->call.args[i]);
         }
-        return has_other_weight(call) ? copy_weight(layout, call, &out[CONV_WEIGHT]) : STATUS_OK;
+        return has_other_weight(layout, call) ? copy_weight(layout, call, &out[CONV_WEIGHT]) : STATUS_OK;
 }
 
 // The same operator on twins, if it accepts them. Results in the other layout become twins of the
@@ -449,9 +457,10 @@ static Status put_off_copy(const Layout *layout, RecordedCall *call)
 }
 
 // Whether it has to be inferred again though it has no operand in another layout.
-static bool is_to_change(const RecordedCall *call)
+static bool is_to_change(const Layout *layout, const RecordedCall *call)
 {
-        return is_image_conv(call) && (overload_of(call) != call->overload || has_other_weight(call)) &&
+        return is_image_conv(call) &&
+               (overload_of(call) != call->overload || has_other_weight(layout, call)) &&
                meta_is_channels_last(&call->call.args[SELF].tensor->meta);
 }
 
@@ -465,7 +474,7 @@ static Status visit_call(Layout *layout, RecordedCall *call)
                 bool goes;
                 TRY(ask_for_image(layout, call));
                 TRY(recorded_visit_inputs(call, look_for_twin, &operands));
-                if (operands.any || is_to_change(call)) {
+                if (operands.any || is_to_change(layout, call)) {
                         TRY(goes_along(&operands, call, &goes));
                         if (goes)
                                 TRY(infer_again(layout, call));
@@ -503,9 +512,11 @@ Status pass_choose_layout(Recording *recording, PassContext *context)
         _cleanup_(freep) Recorded **twins = new_array(recording->n_values, sizeof(Recorded *));
         _cleanup_(freep) bool *missing = new_array(recording->n_values, sizeof(bool));
         _cleanup_(freep) Recorded **views = new_array(recording->n_values, sizeof(Recorded *));
-        if (twins == NULL || missing == NULL || views == NULL)
+        _cleanup_(freep) Recorded **weights = new_array(recording->n_values, sizeof(Recorded *));
+        if (twins == NULL || missing == NULL || views == NULL || weights == NULL)
                 return fail_memory();
         layout.views = views;
+        layout.weights = weights;
         layout.twins = twins;
         layout.missing = missing;
         uint32_t n = recording->n_calls; // copies for the results come last

@@ -4,6 +4,7 @@
 // it gives. Rewrite: the same call, or the 2-d convolution, on images; the line is a view of its
 // result. Later passes and kernels know images alone.
 #include "core/passes/passes.h"
+#include "core/kernels/dense.h"
 #include "core/kernels/numeric_policy.h"
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
@@ -81,24 +82,13 @@ static Status contiguous_image_of(const Lines *lines, Recorded *value, Recorded 
         return STATUS_OK;
 }
 
-static TensorMeta with_row(const TensorMeta *line)
-{
-        TensorMeta image = *line;
-        image.rank = 4;
-        image.size[3] = line->size[2];
-        image.stride[3] = line->stride[2];
-        image.size[2] = 1;
-        image.stride[2] = line->size[2] * line->stride[2];
-        return image;
-}
-
 // Puts the call on images in the place of the one that is looked at, whose result becomes a view.
 // Declined where the result would lie otherwise. Takes the arguments.
 static Status replace(const Lines *lines, const Overload *overload, Value *take_args)
 {
         RecordedCall *old = lines->at;
         Recorded *line = old->outs[0], *image, *made;
-        TensorMeta meta = with_row(&line->tensor.meta);
+        TensorMeta meta = meta_line_as_image(&line->tensor.meta);
         Status status =
                 recording_add_value(lines->recording, FROM_CALL, line->tensor.storage, &meta, 0, &image);
         if (status != STATUS_OK) {

@@ -13,6 +13,10 @@ typedef struct PassContext {
         size_t folded_bytes; // bytes of constants that passes have made for this recording alone
 } PassContext;
 
+// Whether passes may make constants of so many bytes more: 256 MiB in all, or as many as the
+// weights have.
+bool passes_may_add(const Recording *recording, const PassContext *context, size_t n_bytes);
+
 typedef struct Pass {
         const char *name;
         Status (*run)(Recording *recording, PassContext *context);

@@ -15,26 +15,12 @@ struct Phased {
 };
 
 // ---- what is convolved ----
-// A dimension of size 1 in front of the last one.
-static TensorMeta as_image(const TensorMeta *meta)
-{
-        TensorMeta image = *meta;
-        if (meta->rank != 3)
-                return image;
-        image.rank = 4;
-        image.size[3] = meta->size[2];
-        image.stride[3] = meta->stride[2];
-        image.size[2] = 1;
-        image.stride[2] = meta->size[2] * meta->stride[2];
-        return image;
-}
-
 static DnnlConv conv_of_images(const DnnlConv *conv)
 {
         DnnlConv images = *conv;
-        images.input = as_image(&conv->input);
-        images.weight = as_image(&conv->weight);
-        images.out = as_image(&conv->out);
+        images.input = meta_line_as_image(&conv->input);
+        images.weight = meta_line_as_image(&conv->weight);
+        images.out = meta_line_as_image(&conv->out);
         if (conv->input.rank != 3)
                 return images;
         images.stride[1] = conv->stride[0];

@@ -13,12 +13,7 @@ struct TapByTap {
         char name[40];
 };
 
-// The results of an axis whose windows have a tap inside, and the input of the first of them.
-typedef struct Inside {
-        int64_t first, n, in;
-} Inside;
-
-static Inside inside_of(const DnnlConv *conv, int axis, int64_t tap)
+Inside tap_inside(const DnnlConv *conv, int axis, int64_t tap)
 {
         int64_t stride = conv->stride[axis], from = conv->padding[axis] - tap * conv->dilation[axis],
                 size = conv->input.size[2 + axis];
@@ -39,7 +34,7 @@ static bool fits(const DnnlConv *conv)
         int64_t inside[2] = { 0 };
         for (int i = 0; i < 2; i++)
                 for (int64_t k = 0; k < weight->size[2 + i]; k++)
-                        inside[i] += inside_of(conv, i, k).n;
+                        inside[i] += tap_inside(conv, i, k).n;
         int64_t all = weight->size[2] * conv->out.size[2] * weight->size[3] * conv->out.size[3];
         return inside[0] * inside[1] * 100 <= all * MOST_INSIDE;
 }
@@ -48,7 +43,7 @@ static bool fits(const DnnlConv *conv)
 static Status make_part(const DnnlConv *conv, int64_t y, int64_t x, bool begins, DirectPart *to)
 {
         const TensorMeta *weight = &conv->weight, *in = &conv->input, *out = &conv->out;
-        Inside rows = inside_of(conv, 0, y), columns = inside_of(conv, 1, x);
+        Inside rows = tap_inside(conv, 0, y), columns = tap_inside(conv, 1, x);
         DnnlConv part = *conv;
         part.weight.size[2] = part.weight.size[3] = 1;
         part.weight_data = (const float *)conv->weight_data + y * weight->stride[2] + x * weight->stride[3];
@@ -67,8 +62,8 @@ static Status make_part(const DnnlConv *conv, int64_t y, int64_t x, bool begins,
 static bool is_everywhere(const DnnlConv *conv, int64_t tap)
 {
         int64_t width = conv->weight.size[3];
-        return inside_of(conv, 0, tap / width).n == conv->out.size[2] &&
-               inside_of(conv, 1, tap % width).n == conv->out.size[3];
+        return tap_inside(conv, 0, tap / width).n == conv->out.size[2] &&
+               tap_inside(conv, 1, tap % width).n == conv->out.size[3];
 }
 
 static Status add_parts(const DnnlConv *conv, TapByTap *taps, bool *out_made)
@@ -79,7 +74,7 @@ static Status add_parts(const DnnlConv *conv, TapByTap *taps, bool *out_made)
                 begins++;
         for (int64_t i = 0; begins < n && i < n; i++) {
                 int64_t tap = i == 0 ? begins : i <= begins ? i - 1 : i;
-                if (inside_of(conv, 0, tap / width).n == 0 || inside_of(conv, 1, tap % width).n == 0)
+                if (tap_inside(conv, 0, tap / width).n == 0 || tap_inside(conv, 1, tap % width).n == 0)
                         continue;
                 TRY(run_poll(conv->share.poll));
                 TRY(make_part(conv, tap / width, tap % width, i == 0, &taps->parts[taps->n]));

@@ -4,6 +4,13 @@
 #pragma once
 #include "core/kernels/conv/direct.h"
 
+// Which results of an axis have a tap of their windows inside the input: `first` and the n - 1
+// behind it. The first one meets position `in`.
+typedef struct Inside {
+        int64_t first, n, in;
+} Inside;
+Inside tap_inside(const DnnlConv *conv, int axis, int64_t tap);
+
 typedef struct TapByTap TapByTap;
 
 // Images in channels_last with channels enough, of whose products at most MOST_INSIDE of 100 are

@@ -9,15 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/kernels/conv/tap_by_tap.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 
 enum { MOST_PLANES = 64 }; // of taps
 
-// One plane of taps: results first_out.. of `n` planes, from planes of the input `step` apart.
+// One plane of taps, and which planes of results it meets planes of the input for.
 typedef struct Plane {
         DirectConv *conv;
-        int64_t first_in, first_out, n;
+        Inside meets;
 } Plane;
 
 struct Volume {
@@ -51,19 +52,6 @@ static void lay_out(const DnnlConv *conv, Volume *volume)
 }
 
 // ---- planes of taps ----
-// Which results plane `k` of the taps meets a plane of the input for.
-static Plane plane_of(const DnnlConv *conv, int64_t k)
-{
-        int64_t stride = conv->stride[0], from = conv->padding[0] - k * conv->dilation[0],
-                size = conv->input.size[2];
-        int64_t first = from <= 0 ? 0 : (from + stride - 1) / stride,
-                last = size + from <= 0 ? -1 : (size - 1 + from) / stride;
-        last = MIN(last, conv->out.size[2] - 1);
-        return (Plane){ .first_in = first * stride - from,
-                        .first_out = first,
-                        .n = MAX(last - first + 1, (int64_t)0) };
-}
-
 static TensorMeta images_of(const TensorMeta *volume, int64_t n, int64_t height, int64_t width)
 {
         TensorMeta images;
@@ -78,7 +66,7 @@ static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, 
         const TensorMeta *weight = &conv->weight;
         const TensorMeta *in = &volume->in, *out = &volume->out;
         DnnlConv part = *conv;
-        int64_t n = volume->at_once == 1 ? 1 : plane->n;
+        int64_t n = volume->at_once == 1 ? 1 : plane->meets.n;
         part.input = images_of(in, n, in->size[3], in->size[4]);
         part.out = images_of(out, n, out->size[3], out->size[4]);
         part.weight.rank = 4;
@@ -147,20 +135,20 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
         *out_made = as_images(conv, volume, &images);
         if (*out_made) {
                 volume->n = 1;
-                volume->n_samples = volume->at_once = volume->planes[0].n = 1;
+                volume->n_samples = volume->at_once = volume->planes[0].meets.n = 1;
                 TRY(direct_conv_new(&images, PRECISION_F32, &(DirectClamp){ 0 }, &volume->planes[0].conv));
                 *out_made = volume->planes[0].conv != NULL;
                 return STATUS_OK;
         }
         for (int64_t k = 0; k < conv->weight.size[2] && begins < 0; k++)
-                begins = plane_of(conv, k).n == conv->out.size[2] ? k : -1;
+                begins = tap_inside(conv, 0, k).n == conv->out.size[2] ? k : -1;
         if (begins < 0)
                 TRY(begin_with_bias(conv, volume));
         for (int64_t i = 0; i < conv->weight.size[2]; i++) {
                 int64_t k = i == 0 && begins >= 0 ? begins : i <= begins ? i - 1 : i;
                 Plane *plane = &volume->planes[volume->n];
-                *plane = plane_of(conv, k);
-                if (plane->n == 0)
+                plane->meets = tap_inside(conv, 0, k);
+                if (plane->meets.n == 0)
                         continue;
                 TRY(run_poll(conv->share.poll));
                 TRY(make_plane(conv, volume, k, k == begins, plane));
@@ -234,11 +222,11 @@ static Status run_plane(const Volume *volume, const RunContext *ctx, const Plane
                         float *out, void *scratch)
 {
         int64_t in_plane = volume->in.stride[2], out_plane = volume->out.stride[2],
-                n = volume->at_once == 1 ? plane->n : 1;
+                n = volume->at_once == 1 ? plane->meets.n : 1;
         bool begins = volume->bias == NULL && plane == volume->planes;
         for (int64_t i = 0; i < n; i++) {
-                const float *from = in + (plane->first_in + i * volume->step) * in_plane;
-                float *to = out + (plane->first_out + i) * out_plane;
+                const float *from = in + (plane->meets.in + i * volume->step) * in_plane;
+                float *to = out + (plane->meets.first + i) * out_plane;
                 TRY(direct_conv_run(plane->conv, ctx, from, begins ? NULL : to, to, scratch));
         }
         return STATUS_OK;

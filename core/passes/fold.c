@@ -42,7 +42,7 @@ static bool can_fold(const Recording *recording, const RecordedCall *call, const
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 (void)value_walk(call->call.args[i], look_at, &operands);
         return operands.constant && n_bytes <= operands.n_bytes + FOLD_BYTES &&
-               passes_may_add(recording, context, n_bytes);
+               passes_may_add(recording, context->folded_bytes, n_bytes);
 }
 
 static bool take_result(BufferValues *values, Recorded *value, Value result, PassContext *context)

@@ -268,12 +268,17 @@ static Status make_folded(void *context, Storage **out_storage)
 
 // Builds that need it at the same time share it; forms packed from it are shared between the
 // programs of one graph, which know it by its source. Constants made by an earlier fold have none:
-// sharing would keep unread intermediates alive. *out_storage stays NULL when it cannot be scaled.
-static Status fold_weight(const Product *product, const double *scale, PassContext *context,
-                          Storage **out_storage)
+// sharing would keep unread intermediates alive. *out_storage stays NULL when it cannot be scaled
+// or there is no room for it.
+static Status fold_weight(const Recording *recording, const Product *product, const double *scale,
+                          PassContext *context, Storage **out_storage)
 {
         const Tensor *old = &product->weight->tensor;
         bool has_source = product->weight->from == FROM_STATE && old->storage->source == NULL;
+        size_t *made = has_source ? &context->scaled_bytes : &context->folded_bytes,
+               n_bytes = (size_t)meta_numel(&old->meta) * sizeof(float);
+        if (!passes_may_add(recording, *made, n_bytes))
+                return STATUS_OK;
         PackSource from = { .storage = old->storage, .data = tensor_data(old), .meta = &old->meta };
         HashHex factors = sha256_of(scale, (size_t)product->n_channels * sizeof(double));
         char format[HASH_HEX_BYTES + 24];
@@ -288,18 +293,18 @@ static Status fold_weight(const Product *product, const double *scale, PassConte
         Status status = pack_cache_get(has_source ? context->cache : NULL, format, &from, 1,
                                        (PackMaker){ make_folded, &folding, context->poll }, out_storage);
         free(folding.scaling);
-        if (status == STATUS_OK && !has_source)
-                context->folded_bytes += (*out_storage)->n_bytes;
+        if (status == STATUS_OK)
+                *made += n_bytes;
         return folding.odd ? STATUS_OK : status;
 }
 
-// *out_weight stays NULL when the weight cannot be scaled.
+// *out_weight stays NULL when there is no such weight (fold_weight).
 static Status new_weight(Recording *recording, const Product *product, const double *scale,
                          PassContext *context, Recorded **out_weight)
 {
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         TensorMeta meta = product->weight->tensor.meta;
-        TRY(fold_weight(product, scale, context, &storage));
+        TRY(fold_weight(recording, product, scale, context, &storage));
         if (storage == NULL)
                 return STATUS_OK;
         meta_set_contiguous(&meta);
@@ -332,7 +337,7 @@ static Status fold(Recording *recording, Uses *uses, RecordedCall *reader, const
         TRY(new_bias(recording, product, affine, &bias, &finite));
         if (finite)
                 TRY(new_weight(recording, product, affine->scale, context, &weight));
-        if (weight == NULL) // overflow: leave the calls as they are
+        if (weight == NULL) // leave the calls as they are
                 return STATUS_OK;
         for (uint32_t i = 0; i < call->call.n_args; i++)
                 args[i] = (int)i == product->weight_arg ? rewrite_tensor(weight)

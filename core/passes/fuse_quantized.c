@@ -231,7 +231,23 @@ typedef struct MadeWeight {
 typedef struct Weights {
         Uses *uses;
         MadeWeight *made; // [buffer][axis]
+        PassContext *context;
 } Weights;
+
+// Stays NULL where it does not fit or there is no room for its levels.
+static Status make_weight(Recording *recording, PassContext *context, const Dequantized *weight, int axis,
+                          MadeWeight *made)
+{
+        size_t n_bytes = (size_t)meta_numel(&weight->levels->tensor.meta);
+        if (!passes_may_add(recording, context->folded_bytes, n_bytes))
+                return STATUS_OK;
+        TRY(weight_scales(recording, weight, axis, &made->scales));
+        if (made->scales != NULL)
+                TRY(weight_levels(recording, weight, axis, &made->levels));
+        if (made->levels != NULL && made->levels->tensor.storage != weight->levels->tensor.storage)
+                context->folded_bytes += n_bytes;
+        return STATUS_OK;
+}
 
 static Status weight_of(Recording *recording, const Weights *weights, const Dequantized *weight, int axis,
                         const MadeWeight **out_made)
@@ -245,9 +261,7 @@ static Status weight_of(Recording *recording, const Weights *weights, const Dequ
         MadeWeight *made = &weights->made[2 * (size_t)buffer + (size_t)axis];
         if (!made->made) {
                 made->made = true;
-                TRY(weight_scales(recording, weight, axis, &made->scales));
-                if (made->scales != NULL)
-                        TRY(weight_levels(recording, weight, axis, &made->levels));
+                TRY(make_weight(recording, weights->context, weight, axis, made));
         }
         *out_made = made;
         return STATUS_OK;
@@ -552,7 +566,7 @@ static Status fuse_products(Recording *recording, Uses *uses, PassContext *conte
         _cleanup_(freep) MadeWeight *made = new_array(2 * (size_t)uses->n_buffers, sizeof(*made));
         if (made == NULL)
                 return fail_memory();
-        const Weights weights = { uses, made };
+        const Weights weights = { uses, made, context };
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 TRY(run_poll(context->poll));
                 if (may_begin(recording->calls[i]))

@@ -330,7 +330,7 @@ static Status copy_weight(const Layout *layout, const RecordedCall *call, Value 
         Recorded **copy = &layout->weights[old->index];
         TensorMeta meta = old->tensor.meta;
         size_t n_bytes = (size_t)meta_numel(&meta) * dtype_info[meta.dtype].bytes;
-        if (*copy == NULL && !passes_may_add(layout->recording, layout->context, n_bytes))
+        if (*copy == NULL && !passes_may_add(layout->recording, layout->context->folded_bytes, n_bytes))
                 return STATUS_OK;
         if (*copy == NULL) {
                 meta_set_contiguous(&meta);

@@ -125,6 +125,13 @@ static bool keeps_infinities(const Match *match)
                (rewrite_is_finite(match->weight) && (!spread_bias || rewrite_is_finite(bias)));
 }
 
+// Parts of a kernel are copied, columns of a matrix are not.
+static bool has_room(const Recording *recording, const Match *match)
+{
+        size_t n_bytes = (size_t)meta_numel(&match->weight->tensor.meta) * sizeof(float);
+        return match->rank == 2 || passes_may_add(recording, match->context->folded_bytes, n_bytes);
+}
+
 // Whether a row has the same bits in every batch. Sums of parts have others than one product, and
 // rows that are picked from a constant may become worth it with their number.
 static bool keeps_bits(const Match *match)
@@ -151,7 +158,8 @@ static bool is_layer(const RecordedCall *call, int rank)
         return true;
 }
 
-static bool find(PassContext *context, const Uses *uses, RecordedCall *layer, Match *out)
+static bool find(const Recording *recording, PassContext *context, const Uses *uses, RecordedCall *layer,
+                 Match *out)
 {
         Recorded *input = rewrite_arg(layer, SELF);
         Match match = { .context = context, .layer = layer, .weight = rewrite_arg(layer, LINEAR_WEIGHT) };
@@ -161,7 +169,7 @@ static bool find(PassContext *context, const Uses *uses, RecordedCall *layer, Ma
             !is_layer(layer, match.rank) || (match.rank == 2 && match.weight->tensor.meta.stride[1] != 1) ||
             !call_is_movable(layer) || meta_numel(&layer->outs[0]->tensor.meta) == 0 ||
             !add_parts(&match, uses, input) || !is_worth_it(&match) || !keeps_infinities(&match) ||
-            !keeps_bits(&match))
+            !keeps_bits(&match) || !has_room(recording, &match))
                 return false;
         *out = match;
         return true;
@@ -283,7 +291,7 @@ Status pass_multiply_first(Recording *recording, PassContext *context)
                 if (call->removed || (role != ROLE_LINEAR && role != ROLE_CONV) || call->call.n_outs != 1)
                         continue;
                 TRY(run_poll(context->poll));
-                if (find(context, &uses, call, &match))
+                if (find(recording, context, &uses, call, &match))
                         TRY(rewrite(recording, &uses, &match));
         }
         recording_compact(recording);

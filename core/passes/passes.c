@@ -11,9 +11,9 @@ const unsigned n_passes = ARRAY_LENGTH(passes);
 
 enum { MADE_BYTES = 256 << 20 };
 
-bool passes_may_add(const Recording *recording, const PassContext *context, size_t n_bytes)
+bool passes_may_add(const Recording *recording, size_t n_made, size_t n_bytes)
 {
-        return context->folded_bytes + n_bytes <= MAX((size_t)MADE_BYTES, recording->graph->weights_bytes);
+        return n_made + n_bytes <= MAX((size_t)MADE_BYTES, recording->graph->weights_bytes);
 }
 
 Status passes_run(Recording *recording, PassContext *context)

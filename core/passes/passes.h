@@ -11,11 +11,13 @@ typedef struct PassContext {
         int n_threads;
         PackCache *cache;    // shares large constants that passes make; may be NULL
         size_t folded_bytes; // bytes of constants that passes have made for this recording alone
+        size_t scaled_bytes; // and of those that it may share with others through the cache
 } PassContext;
 
-// Whether passes may make constants of so many bytes more: 256 MiB in all, or as many as the
-// weights have.
-bool passes_may_add(const Recording *recording, const PassContext *context, size_t n_bytes);
+// Whether passes that have made constants of `n_made` bytes may make `n_bytes` more: 256 MiB in
+// all, or as many as the weights have. Without it a small graph that reads one weight a thousand
+// times would have a thousand of them.
+bool passes_may_add(const Recording *recording, size_t n_made, size_t n_bytes);
 
 typedef struct Pass {
         const char *name;

@@ -118,3 +118,31 @@ Test(folded, weights_are_computed_again_for_inputs_that_need_them)
         }
         made_deinit(&made);
 }
+
+// A small graph can read one weight many times: each scaled copy has its size.
+Test(folded, one_weight_is_not_scaled_without_bound)
+{
+#define SCALED(n, of)                                                                                        \
+        CALL("i" n, of ".default", "\"%x0\"")                                                                \
+        CALL("l" n, "linear.default", "\"%i" n "\", \"%w\"")                                                 \
+        CALL("p" n, "mul.Tensor", "\"%l" n "\", \"%m" n "\"")
+        Made made = made_graph(
+                LIST("1,4096"), LIST("w:4096,4096", "m1:4096", "m2:4096", "m3:4096", "m4:4096", "m5:4096"),
+                SCALED("1", "neg") SCALED("2", "abs") SCALED("3", "relu") SCALED("4", "sin")
+                        SCALED("5", "cos") OUTPUT("[\"%p1\", \"%p2\", \"%p3\", \"%p4\", \"%p5\"]"));
+        Program *program;
+        PackCache *cache;
+        uint32_t n_scaled = 0;
+        cr_assert_eq(pack_cache_open(&cache), STATUS_OK);
+        CompileOptions options = { .n_threads = 1, .cache = cache };
+        cr_assert_eq(compile_graph(made.graph, (ValueSpan){ made.inputs, 1 }, &options, NULL, &program),
+                     STATUS_OK);
+        for (uint32_t i = 0; i < program->recording->n_values; i++) {
+                const Recorded *value = program->recording->values[i];
+                n_scaled += recorded_is_constant(value) && value->tensor.storage->source != NULL;
+        }
+        cr_expect_eq(n_scaled, 4, "%u copies of 64 MiB instead of four", n_scaled);
+        program_unref(program);
+        pack_cache_close(cache);
+        made_deinit(&made);
+}

@@ -6,6 +6,7 @@
 #include "core/kernels/pool/resample.h"
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
+#include "core/ops/resample.h"
 #include <string.h>
 
 typedef struct ResampleRow {
@@ -121,6 +122,21 @@ static bool is_packed(const OpRun *run, const ResampleRow *row, const ResampleAr
         bool small = row->spatial == 2 && args->out_size[0] + args->out_size[1] <= 128;
         return row->kind != RESAMPLE_CUBIC && row->spatial > 1 &&
                (small || (input->size[1] > 3 && meta_is_channels_last(input)));
+}
+
+bool resample_reads_the_same(const OpCall *call)
+{
+        const ResampleRow *row = call->op->row;
+        ResampleArgs args;
+        if (resample_args(call, &args) != STATUS_OK)
+                return false;
+        for (int i = 0; i < row->spatial && row->kind == RESAMPLE_NEAREST; i++) {
+                int64_t in_size = arg_meta(call, SELF)->size[2 + i], times = args.out_size[i] / in_size;
+                bool whole = args.out_size[i] == times * in_size && (times == 1 || times == 2);
+                if (whole && args.scale[i] != 0 && args.scale[i] != (double)times)
+                        return false;
+        }
+        return true;
 }
 
 // The general path rounds the weights of half images to their dtype.

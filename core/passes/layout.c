@@ -12,6 +12,7 @@
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/ops/product.h"
+#include "core/ops/resample.h"
 #include "core/passes/rewrite.h"
 
 typedef struct Layout {
@@ -81,7 +82,8 @@ static bool is_depthwise(const RecordedCall *call)
 // Calls whose result follows the layout of their operands, and whose kernels run on either.
 static bool follows_layout(const RecordedCall *call)
 {
-        return op_has(&call->call, TRAIT_LAYOUT) || op_has(&call->call, TRAIT_LAYOUT_NEAR);
+        return (op_has(&call->call, TRAIT_LAYOUT) || op_has(&call->call, TRAIT_LAYOUT_NEAR)) &&
+               (op_role(&call->call) != ROLE_RESAMPLE || resample_reads_the_same(&call->call));
 }
 
 // Whether the copy is the same for every layout of what it copies.

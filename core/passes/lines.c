@@ -9,6 +9,7 @@
 #include "core/ops/arguments.h"
 #include "core/ops/conv.h"
 #include "core/ops/lines.h"
+#include "core/ops/resample.h"
 #include "core/passes/rewrite.h"
 
 typedef struct Lines {
@@ -319,6 +320,8 @@ static Status replace_by(const Lines *lines, const LineOp *op)
 static Status go_along(const Lines *lines)
 {
         const LineOp *op = line_op(lines->at->overload);
+        if (op_role(&lines->at->call) == ROLE_RESAMPLE && !resample_reads_the_same(&lines->at->call))
+                return STATUS_OK;
         if (op != NULL)
                 return replace_by(lines, op);
         return goes_along(lines->at) ? run_on_images(lines) : STATUS_OK;

@@ -278,6 +278,64 @@ Test(lines, volumes_between_convolutions)
         try_cases(cases, ARRAY_LENGTH(cases), LIST("1,12,5,8,7"), states);
 }
 
+#define TRANSPOSED3D(name, in, weight, ...)                                                                  \
+        CALL(name, "conv_transpose3d.input", "\"%" in "\", \"%" weight "\", \"%b\", " __VA_ARGS__)
+
+// What reads and makes volumes in channels_last.
+Test(lines, volumes_between_other_calls)
+{
+        static const Case cases[] = {
+                { "as large again",
+                  CONV3D("c", "x0", "w") TRANSPOSED3D("t", "c", "two", "[2], [0]")
+                          CALL("k", "cat.default", "[\"%t\", \"%t\"], 1") OUTPUT("\"%k\""),
+                  5 },
+                { "taps that meet in one place",
+                  CONV3D("c", "x0", "w") TRANSPOSED3D("t", "c", "w", "[2, 1, 2], [1], [1, 0, 1]")
+                          OUTPUT("\"%t\""),
+                  4 },
+                { "dilated",
+                  CONV3D("c", "x0", "w") TRANSPOSED3D("t", "c", "w", "[1], [2], [0], 1, [2]")
+                          OUTPUT("\"%t\""),
+                  4 },
+                { "normalised",
+                  CONV3D("c", "x0", "w") CALL("i", "instance_norm.default",
+                                              "\"%c\", \"%b\", \"%g\", null, null, true, 0.1, 1e-05, true")
+                          CALL("n", "group_norm.default", "\"%i\", 3, \"%g\", \"%b\"")
+                                  CALL("p", "prelu.default", "\"%n\", \"%g\"") CONV3D("d", "p", "w")
+                                          OUTPUT("\"%d\""),
+                  7 },
+                { "resized and padded",
+                  CONV3D("c", "x0", "w") CALL("u", "upsample_trilinear3d.vec",
+                                              "\"%c\", [7, 9, 10], false, null")
+                          CALL("v", "upsample_nearest3d.vec", "\"%u\", null, [1.0, 2.0, 1.5]")
+                                  CALL("p", "replication_pad3d.default", "\"%v\", [1, 0, 0, 2, 1, 1]")
+                                          CALL("q", "reflection_pad3d.default", "\"%p\", [1, 0, 0, 2, 1, 1]")
+                                                  CONV3D("d", "q", "w") OUTPUT("\"%d\""),
+                  8 },
+        };
+        const char *const *states = LIST("w:12,12,3,3,3", "two:12,12,2,2,2", "b:12", "g:12");
+        try_cases(cases, ARRAY_LENGTH(cases), LIST("2,12,6,8,9"), states);
+        try_cases(cases, ARRAY_LENGTH(cases), LIST("1,12,5,8,7"), states);
+}
+
+// PyTorch's kernels for channels_last do not ask the factor of a size that stays or doubles.
+Test(lines, factors_near_one_and_two_read_what_they_do_elsewhere)
+{
+        static const Case image = { "image",
+                                    CONV("c", "x0", "w")
+                                            CALL("u", "upsample_nearest2d.vec", "\"%c\", null, [2.012, 1.01]")
+                                                    CONV("d", "u", "w") OUTPUT("\"%d\""),
+                                    7 },
+                          line = { "line",
+                                   CALL("c", "conv1d.default", "\"%x0\", \"%v\", null, [1], [1]")
+                                           CALL("u", "upsample_nearest1d.vec", "\"%c\", null, [2.012]")
+                                                   CALL("d", "conv1d.default", "\"%u\", \"%v\"")
+                                                           OUTPUT("\"%d\""),
+                                   7 };
+        try_cases(&image, 1, LIST("2,16,70,70"), LIST("w:16,16,3,3"));
+        try_cases(&line, 1, LIST("2,16,50"), LIST("v:16,16,3"));
+}
+
 // Results lie channels_last because the weight does.
 Test(lines, weights_in_channels_last)
 {

@@ -7,6 +7,7 @@
 #include "core/ops/emitter.h"
 #include "core/ops/norm.h"
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 Status norm_check_params(const TensorMeta *input, const TensorMeta *const *params, int n_params,
@@ -151,6 +152,8 @@ static Status layer_run(const OpRun *run)
 }
 
 // ---- group_norm ----
+// Statistics of channels are joined to those of groups, so that results have the same bits however
+// images lie.
 static Status check_group(const OpCall *call, int weight_arg, int64_t channels, int64_t groups,
                           Dtype *out_stats)
 {
@@ -231,6 +234,7 @@ typedef struct GroupNorm {
         Dtype as;
         const void *in, *weight, *bias; // weight, bias: by channel, NULL: none
         void *out, *mean, *rstd;        // mean, rstd: by image and group
+        bool last;                      // channels stand last
 } GroupNorm;
 
 // Per (image, channel): scale = rstd * weight, shift = bias - mean * scale.
@@ -257,28 +261,88 @@ static Status group_scales(const RunContext *ctx, const GroupNorm *norm, void *s
         return work.stops ? run_poll(ctx) : STATUS_OK;
 }
 
+static void set_number(Dtype as, void *to, int64_t at, double number)
+{
+        if (as == DTYPE_F32)
+                ((float *)to)[at] = (float)number;
+        else
+                ((double *)to)[at] = number;
+}
+
+// Statistics of groups from those of channels.
+static Status join_channels(const RunContext *ctx, const GroupNorm *group, double eps, const NormChannels *of)
+{
+        const GroupArgs *args = &group->args;
+        int64_t n = args->channels / args->groups;
+        Work work = { .ctx = ctx };
+        for (int64_t g = 0; g < args->n * args->groups && !work_stops(&work, n); g++) {
+                const double *mean = of->mean + g * n, *variance = of->variance + g * n;
+                double sum = 0, squares = 0;
+                for (int64_t c = 0; c < n; c++)
+                        sum += mean[c];
+                double centre = sum / (double)MAX(n, (int64_t)1);
+                for (int64_t c = 0; c < n; c++)
+                        squares += variance[c] + (mean[c] - centre) * (mean[c] - centre);
+                set_number(group->as, group->mean, g, centre);
+                set_number(group->as, group->rstd, g, 1.0 / sqrt(squares / (double)MAX(n, (int64_t)1) + eps));
+        }
+        return run_poll(ctx);
+}
+
+static Status group_stats(const RunContext *ctx, const GroupNorm *group, double eps)
+{
+        const GroupArgs *args = &group->args;
+        int64_t n = args->n * args->channels;
+        _cleanup_(scratch_deinit) Scratch stats = { 0 };
+        TRY(scratch_init(&stats, ctx, n, 2 * sizeof(double)));
+        const NormChannels of = { .dtype = group->as,
+                                  .last = group->last,
+                                  .n_images = args->n,
+                                  .n_pixels = args->inner,
+                                  .n_channels = args->channels,
+                                  .mean = stats.data,
+                                  .variance = (double *)stats.data + n };
+        TRY(norm_channel_stats(ctx, &of, group->in));
+        return join_channels(ctx, group, eps, &of);
+}
+
+static Status scale_last(const RunContext *ctx, const GroupNorm *group, const char *scale, const char *shift)
+{
+        const GroupArgs *args = &group->args;
+        size_t row = (size_t)args->channels * dtype_info[group->as].bytes, image = (size_t)args->inner * row;
+        for (size_t i = 0; i < (size_t)args->n; i++) {
+                NormScale by = { .dtype = group->as,
+                                 .outer = args->inner,
+                                 .channels = args->channels,
+                                 .inner = 1,
+                                 .scale = scale + i * row,
+                                 .shift = shift + i * row };
+                TRY(norm_scale_channels(ctx, &by, (const char *)group->in + i * image,
+                                        (char *)group->out + i * image));
+        }
+        return STATUS_OK;
+}
+
 static Status group_compute(const OpRun *run, const GroupNorm *group)
 {
         const GroupArgs *args = &group->args;
-        Dtype as = group->as;
         _cleanup_(scratch_deinit) Scratch scales = { 0 };
         int64_t n = args->n * args->channels;
-        TRY(scratch_init(&scales, run->ctx, n, 2 * sizeof(double)));
-        char *scale = scales.data, *shift = scale + (size_t)n * dtype_info[as].bytes;
         double eps;
+        TRY(scratch_init(&scales, run->ctx, n, 2 * sizeof(double)));
+        char *scale = scales.data, *shift = scale + (size_t)n * dtype_info[group->as].bytes;
         TRY(arg_double(run->call, run->n_out == 3 ? NATIVE_GROUP_NORM_EPS : GROUP_NORM_EPS, &eps));
-        NormRows norm = { .dtype = as,
-                          .n_rows = args->n * args->groups,
-                          .n = args->channels / args->groups * args->inner,
-                          .eps = eps,
-                          .mean = group->mean,
-                          .rstd = group->rstd };
-        TRY(norm_row_stats(run->ctx, &norm, group->in));
+        TRY(group_stats(run->ctx, group, eps));
         TRY(group_scales(run->ctx, group, scale, shift));
+        if (group->last)
+                return scale_last(run->ctx, group, scale, shift);
         // Channels of all images are channels of one; two or more elements each are planes.
-        NormScale by = {
-                .dtype = as, .outer = 1, .channels = n, .inner = args->inner, .scale = scale, .shift = shift
-        };
+        NormScale by = { .dtype = group->as,
+                         .outer = 1,
+                         .channels = n,
+                         .inner = args->inner,
+                         .scale = scale,
+                         .shift = shift };
         return norm_scale_channels(run->ctx, &by, group->in, group->out);
 }
 
@@ -288,14 +352,18 @@ static Status group_run(const OpRun *run)
         TRY(group_args(run->call, &args));
         if (meta_numel(run->out_meta[0]) == 0 && run->n_out == 1)
                 return STATUS_OK;
-        Dtype as = dtype_compute(run->in_meta[0]->dtype);
-        _cleanup_(dense_deinit) Dense in = { 0 }, weight = { 0 }, bias = { 0 };
-        _cleanup_(dense_out_deinit) DenseOut out = { 0 }, mean = { 0 }, rstd = { 0 };
+        const TensorMeta *input = run->in_meta[0], *result = run->out_meta[0];
+        Dtype as = dtype_compute(input->dtype);
+        _cleanup_(dense_deinit) Dense in = { .data = run->in[0] }, weight = { 0 }, bias = { 0 };
+        _cleanup_(dense_out_deinit) DenseOut out = { .data = run->out[0] }, mean = { 0 }, rstd = { 0 };
         _cleanup_(scratch_deinit) Scratch stats = { 0 };
-        TRY(dense_init(&in, run->ctx, run->in[0], run->in_meta[0], as));
+        bool last = input->dtype == as && meta_is_channels_last(input) && meta_is_channels_last(result);
+        if (!last)
+                TRY(dense_init(&in, run->ctx, run->in[0], input, as));
         TRY(norm_param_init(&weight, run, 1, as));
         TRY(norm_param_init(&bias, run, 2, as));
-        TRY(dense_out_init(&out, run->ctx, run->out[0], run->out_meta[0], as));
+        if (!last)
+                TRY(dense_out_init(&out, run->ctx, run->out[0], result, as));
         if (run->n_out == 3) {
                 TRY(dense_out_init(&mean, run->ctx, run->out[1], run->out_meta[1], as));
                 TRY(dense_out_init(&rstd, run->ctx, run->out[2], run->out_meta[2], as));
@@ -311,7 +379,8 @@ static Status group_run(const OpRun *run)
                            .bias = bias.data,
                            .out = out.data,
                            .mean = mean.data,
-                           .rstd = rstd.data };
+                           .rstd = rstd.data,
+                           .last = last };
         TRY(group_compute(run, &norm));
         TRY(dense_out_store(&out));
         TRY(dense_out_store(&mean));
@@ -339,10 +408,10 @@ const OpDef norm_ops[] = {
         { "aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
           "eps=1.0000000000000001e-05, bool "
           "cudnn_enabled=True) -> Tensor",
-          DTYPES_FLOATS, .infer = group_infer, .run = group_run, .traits = TRAIT_FRESH },
+          DTYPES_FLOATS, .infer = group_infer, .run = group_run, .traits = TRAIT_FRESH | TRAIT_LAYOUT },
         { "aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt "
           "HxW, int group, float eps) -> "
           "(Tensor, Tensor, Tensor)",
-          DTYPES_FLOATS, .infer = group_infer, .run = group_run, .traits = TRAIT_FRESH },
+          DTYPES_FLOATS, .infer = group_infer, .run = group_run, .traits = TRAIT_FRESH | TRAIT_LAYOUT },
 };
 OP_FILE(norm_ops);

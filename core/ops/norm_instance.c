@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// norm_instance.c: instance_norm is batch_norm with every image's channels as channels of one
-// image; running statistics are repeated per image and averaged back.
+// norm_instance.c: instance_norm is group_norm with a channel in each group. With running
+// statistics it is batch_norm with every image's channels as channels of one image; they are
+// repeated per image and averaged back.
 #include <string.h>
 #include "core/ops/arguments.h"
 #include "core/ops/emitter.h"
@@ -101,6 +102,30 @@ static Status instance_apply(Emitter *emitter, const OpCall *call, Value input, 
         return STATUS_OK;
 }
 
+// Whether group_norm takes the parameters, and computes the same: halves are rounded elsewhere.
+static bool is_group_norm(const OpCall *call)
+{
+        const TensorMeta *input = arg_meta(call, SELF);
+        for (int i = 0; i < 2; i++) {
+                const TensorMeta *param = arg_meta(call, INSTANCE_NORM_WEIGHT + i);
+                if (param != NULL &&
+                    (param->dtype != input->dtype || param->rank != 1 || param->size[0] != input->size[1]))
+                        return false;
+        }
+        return arg_bool(call, INSTANCE_NORM_USE_INPUT_STATS, true) && meta_numel(input) > 0 &&
+               (input->dtype == DTYPE_F32 || input->dtype == DTYPE_F64) &&
+               arg_tensor(call, INSTANCE_NORM_RUNNING_MEAN) == NULL;
+}
+
+static Status as_group_norm(Emitter *emitter, const OpCall *call, Value *out)
+{
+        _cleanup_(value_clear) Value dense = value_none();
+        TRY(EMIT(emitter, "aten::contiguous", &dense, arg_value(call, SELF)));
+        return EMIT(emitter, "aten::group_norm", out, dense, value_int(arg_meta(call, SELF)->size[1]),
+                    arg_value(call, INSTANCE_NORM_WEIGHT), arg_value(call, INSTANCE_NORM_WEIGHT + 1),
+                    arg_value(call, INSTANCE_NORM_EPS), value_bool(true));
+}
+
 static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
 {
         const TensorMeta *input = arg_meta(call, SELF);
@@ -117,6 +142,8 @@ static Status instance_expand(Emitter *emitter, const OpCall *call, Value *out)
                 return fail(STATUS_SHAPE, "instance_norm: expected 2D or higher input (got %dD input)",
                             input->rank);
         TRY(check_stats(call));
+        if (is_group_norm(call))
+                return as_group_norm(emitter, call, out);
         int64_t size[MAX_RANK], channels;
         memcpy(size, input->size, sizeof(size));
         if (!mul_i64(input->size[0], input->size[1], &channels))

@@ -109,3 +109,63 @@ Test(norm, channels_are_scaled_alike_whether_they_stand_last_or_not)
                 guarded_check(out, bytes);
         }
 }
+
+// Mean and variance of each channel; the same bits in both layouts.
+static void check_channels(Sample *sample, Dtype dtype)
+{
+        static const int64_t some[] = { 1, 2, 7, 15, 16, 17, 511, 512, 513, 530, 1100 };
+        NormChannels of = { .dtype = dtype,
+                            .n_images = sample_int(sample, 1, 3),
+                            .n_pixels = some[sample_int(sample, 0, ARRAY_LENGTH(some) - 1)],
+                            .n_channels = sample_int(sample, 1, 40) };
+        int64_t n = of.n_images * of.n_channels, numel = n * of.n_pixels;
+        size_t item = dtype_info[dtype].bytes, bytes = (size_t)numel * item,
+               stats = (size_t)n * sizeof(double);
+        char *planes = guarded_new(bytes), *last = guarded_new(bytes);
+        double *mean[2], *variance[2];
+        sample_fill(sample, dtype, planes, numel);
+        for (int64_t i = 0; i < numel; i++) {
+                int64_t image = i / of.n_pixels / of.n_channels, c = i / of.n_pixels % of.n_channels,
+                        at = (image * of.n_pixels + i % of.n_pixels) * of.n_channels + c;
+                memcpy(last + (size_t)at * item, planes + (size_t)i * item, item);
+        }
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = 2;
+        for (int k = 0; k < 2; k++) {
+                of.last = k == 1;
+                of.mean = mean[k] = guarded_new(stats);
+                of.variance = variance[k] = guarded_new(stats);
+                cr_assert_eq(norm_channel_stats(&ctx, &of, of.last ? last : planes), STATUS_OK);
+        }
+        cr_assert_arr_eq(mean[0], mean[1], stats);
+        cr_assert_arr_eq(variance[0], variance[1], stats);
+        for (int64_t c = 0; c < n; c++) {
+                double sum = 0, squares = 0;
+                for (int64_t p = 0; p < of.n_pixels; p++)
+                        sum += compute_as_f64(dtype, planes, c * of.n_pixels + p);
+                for (int64_t p = 0; p < of.n_pixels; p++) {
+                        double apart = compute_as_f64(dtype, planes, c * of.n_pixels + p) -
+                                       sum / (double)of.n_pixels;
+                        squares += apart * apart;
+                }
+                cr_assert(close_enough(dtype, mean[0][c], sum / (double)of.n_pixels));
+                cr_assert(close_enough(dtype, variance[0][c], squares / (double)of.n_pixels));
+        }
+        for (int k = 0; k < 2; k++) {
+                guarded_check(mean[k], stats);
+                guarded_check(variance[k], stats);
+        }
+        guarded_check(planes, bytes);
+        guarded_check(last, bytes);
+}
+
+Test(norm, statistics_of_channels_have_the_same_bits_wherever_they_stand)
+{
+        Sample sample = { 55 };
+        FOR_EACH_ISA(isa)
+        {
+                for (int round = 0; round < 120; round++)
+                        check_channels(&sample, round % 2 == 0 ? DTYPE_F32 : DTYPE_F64);
+        }
+}

@@ -20,8 +20,17 @@ typedef struct NormRows {
         void *mean, *rstd;
 } NormRows;
 Status norm_rows(const RunContext *ctx, const NormRows *norm, const void *in, void *out);
-// Statistics only (biased variance as rstd); norm->weight and bias are not used.
-Status norm_row_stats(const RunContext *ctx, const NormRows *norm, const void *in);
+
+// Mean and biased variance of each channel of each image: n_images * n_channels numbers each. Images
+// are [n_channels][n_pixels], or [n_pixels][n_channels] where channels stand `last`: the same bits.
+// Without pixels they are 0.
+typedef struct NormChannels {
+        Dtype dtype;
+        bool last;
+        int64_t n_images, n_pixels, n_channels;
+        double *mean, *variance;
+} NormChannels;
+Status norm_channel_stats(const RunContext *ctx, const NormChannels *channels, const void *in);
 
 // y = (x - mean[c]) * scale[c] + shift[c] over [outer][channels][inner]; mean NULL: 0.
 typedef struct NormScale {

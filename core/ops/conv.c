@@ -442,18 +442,20 @@ static const ConvRow conv_1d = { .spatial = 1, DIRECT }, conv_2d = { .spatial = 
                      conv_3d = { .spatial = 3, DIRECT }, transposed_1d = { .spatial = 1, TRANSPOSED },
                      transposed_2d = { .spatial = 2, TRANSPOSED },
                      transposed_3d = { .spatial = 3, TRANSPOSED },
+                     volume_transposed = { .spatial = 3, TRANSPOSED, .volumes_follow = true },
                      conv_any = { .dilation_arg = CONV_DILATION,
                                   .groups_arg = CONVOLUTION_GROUPS,
                                   .output_padding_arg = CONVOLUTION_OUTPUT_PADDING,
                                   .transposed_arg = CONVOLUTION_TRANSPOSED };
 #undef DIRECT
 #undef TRANSPOSED
-#define CONV(schema, row_)                                                                                   \
+#define ANY_CONV(schema, row_, role_, ...)                                                                   \
         {                                                                                                    \
                 schema, CONV_DTYPES, .infer = conv_infer, .run = conv_op_run, .pack = conv_pack,             \
                                      .cost = conv_cost, .row = &(row_), .traits = TRAIT_FRESH,               \
-                                     .role = ROLE_CONV                                                       \
+                                     .role = (role_), __VA_ARGS__                                            \
         }
+#define CONV(schema, row) ANY_CONV(schema, row, ROLE_CONV)
 
 const OpDef conv_ops[] = {
         CONV("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] "
@@ -505,5 +507,8 @@ const OpDef conv_ops[] = {
              "padding=[0, 0, 0], SymInt[3] "
              "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> Tensor",
              transposed_3d),
+        ANY_CONV("fxserve::conv_transpose3d(Tensor input, Tensor weight, Tensor? bias, SymInt[3] stride, "
+                 "SymInt[3] padding, SymInt[3] output_padding, SymInt groups, SymInt[3] dilation) -> Tensor",
+                 volume_transposed, ROLE_CONV_TRANSPOSE3D, .flags = OP_HIDDEN | OP_INTERNAL),
 };
 OP_FILE(conv_ops);

@@ -190,7 +190,8 @@ DnnlConv conv_task(const OpCall *call, const ConvArgs *args, const Tensor *weigh
 static Status run_phased(const PackedProduct *product, const OpRun *run, const float *residual)
 {
         (void)residual;
-        return phased_run(product->impl, run->ctx, run->in[0], run->out[0], run->scratch);
+        const DirectImages images = { .in = run->in[0], .out = run->out[0], .scratch = run->scratch };
+        return phased_run(product->impl, run->ctx, &images);
 }
 
 static void free_phased(void *impl)
@@ -203,6 +204,8 @@ static const ProductAlgorithm phased_product = { "phased", false, run_phased, fr
 static Status make_phased(const DnnlConv *conv, Precision precision, PackedProduct *out_product)
 {
         Phased *phased;
+        if (conv->input.rank == 5)
+                return product_volume(conv, true, out_product);
         TRY(phased_new(conv, precision, &phased));
         if (phased != NULL)
                 *out_product = (PackedProduct){ &phased_product, phased, phased_name(phased),

@@ -91,6 +91,7 @@ typedef enum OpRole {
         ROLE_AS_STRIDED,       // (self, size, stride, offset)
         ROLE_FUSED,            // (inputs, body): pointwise operators run together
         ROLE_FUSED_CONV,       // convolution, then a residual, then an activation
+        ROLE_CONV_TRANSPOSE3D, // the result lies as the input does
         ROLE_FUSED_LINEAR,     // linear, then a residual, then an activation
         ROLE_LINEAR,           // (input, weight, bias)
         ROLE_QUANTIZED_LINEAR, // linear between tensors of levels (quantized_linear.c)

@@ -246,7 +246,7 @@ const OpDef pointwise_special_ops[] = {
           .prepare = prelu_prepare,
           .run = prelu_run,
           .cost = pointwise_cost,
-          .traits = TRAIT_FRESH },
+          .traits = TRAIT_FRESH | TRAIT_LAYOUT },
         POINT_OP("_prelu_kernel(Tensor self, Tensor weight) -> Tensor", 0, .args = "tt",
                  .kernel = &point_prelu, .typing = TYPE_EQUAL),
         { .schema = "aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)",

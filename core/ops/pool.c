@@ -267,8 +267,8 @@ static Cost pool_cost(const OpCall *call)
                 return (Cost){ 0 };
         window_sizes(row, &args, input->size + input->rank - row->spatial, window);
         int64_t lines = meta_numel(out) / out_width, rows = saturating_product(window[0], window[1]);
-        bool walked = row->with_indices || (row->spatial == 2 && meta_suggests_channels_last(input) &&
-                                            rows * window[2] <= POOL_LAST_WINDOW);
+        bool walked = row->with_indices || (row->keeps_channels_last && meta_suggests_channels_last(input) &&
+                                            saturating_product(rows, window[2]) <= POOL_LAST_WINDOW);
         int64_t of_line = walked ? saturating_product(saturating_product(out_width, window[2]), rows)
                                  : saturating_product(width, rows) + saturating_product(out_width, window[2]);
         return (Cost){ .flops = saturating_product(lines, MAX(of_line, (int64_t)0)),
@@ -323,21 +323,24 @@ static bool steps_in_half(const OpRun *run, const PoolRow *row, const PoolArgs *
                args->out_size[2] != 1;
 }
 
-// Images whose channels lie side by side are pooled where they are, unless their windows are huge.
+// Images whose channels lie side by side are pooled where they are, and volumes to their maxima,
+// unless their windows are huge.
 static bool is_channels_last(const OpRun *run, const PoolRow *row, const PoolArgs *args)
 {
         const TensorMeta *in = run->in_meta[0], *out = run->out_meta[0];
-        bool bytes = row->kind == POOL_MAX && (in->dtype == DTYPE_U8 || in->dtype == DTYPE_I8);
-        if (row->spatial != 2 || row->with_indices || in->rank != 4 || (in->dtype != DTYPE_F32 && !bytes) ||
+        bool image = row->spatial == 2 && in->rank == 4,
+             volume = row->spatial == 3 && in->rank == 5 && row->kind == POOL_MAX && in->dtype == DTYPE_F32,
+             bytes = row->kind == POOL_MAX && (in->dtype == DTYPE_U8 || in->dtype == DTYPE_I8);
+        if ((!image && !volume) || row->with_indices || (in->dtype != DTYPE_F32 && !bytes) ||
             !meta_is_channels_last(in))
                 return false;
         int64_t window[3];
         window_sizes(row, args, in->size + 2, window);
-        if (window[1] * window[2] > POOL_LAST_WINDOW)
+        if (saturating_product(window[0] * window[1], window[2]) > POOL_LAST_WINDOW)
                 return false;
         // Single pixels lie the same way in both layouts.
         return meta_is_channels_last(out) ||
-               (out->size[2] == 1 && out->size[3] == 1 && meta_is_contiguous(out));
+               (image && out->size[2] == 1 && out->size[3] == 1 && meta_is_contiguous(out));
 }
 
 static Status pool_run(const OpRun *run)
@@ -447,7 +450,7 @@ const OpDef pool_ops[] = {
         POOL_OP("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
                 "int[3] dilation=1, bool "
                 "ceil_mode=False) -> Tensor",
-                MAX_DTYPES, max_3d, 0),
+                MAX_DTYPES, max_3d, TRAIT_LAYOUT),
         POOL_OP("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] "
                 "padding=[0], int[1] dilation=[1], "
                 "bool ceil_mode=False) -> "
@@ -462,7 +465,7 @@ const OpDef pool_ops[] = {
                 "padding=0, int[3] dilation=1, "
                 "bool ceil_mode=False) -> "
                 "(Tensor, Tensor)",
-                MAX_DTYPES, max_3d_indices, 0),
+                MAX_DTYPES, max_3d_indices, TRAIT_LAYOUT),
         POOL_OP("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], "
                 "bool ceil_mode=False, bool "
                 "count_include_pad=True) -> Tensor",

@@ -205,6 +205,17 @@ static bool is_thin_volume(const DnnlConv *conv)
                meta_numel(&conv->weight) / conv->weight.size[0] <= 128;
 }
 
+Status product_volume(const DnnlConv *conv, bool transposed, PackedProduct *out_product)
+{
+        Volume *volume;
+        *out_product = (PackedProduct){ 0 };
+        TRY(volume_new(conv, transposed, &volume));
+        if (volume != NULL)
+                *out_product = (PackedProduct){ &volume_product, volume, volume_name(volume),
+                                                volume_scratch(volume), 0 };
+        return STATUS_OK;
+}
+
 static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, const DirectClamp *clamp,
                         PackedProduct *out_product)
 {
@@ -238,11 +249,7 @@ static Status make_kind(const ProductAlgorithm *kind, const DnnlConv *conv, cons
                 if (taps != NULL)
                         made = (PackedProduct){ kind, taps, tap_by_tap_name(taps), 0, 0 };
         } else if (kind == &volume_product) {
-                Volume *volume;
-                TRY(volume_new(conv, &volume));
-                if (volume != NULL)
-                        made = (PackedProduct){ kind, volume, volume_name(volume), volume_scratch(volume),
-                                                0 };
+                return product_volume(conv, false, out_product);
         } else {
                 Winograd *winograd;
                 TRY(winograd_new(conv, clamp, kind == &winograd_4 ? 4 : 2, &winograd));

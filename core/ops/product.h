@@ -32,6 +32,8 @@ Status conv_product_of(const DnnlConv *conv, bool adds, const PackContext *conte
 // The algorithm alone: by precision, record or rule.
 Status conv_choose(const DnnlConv *conv, bool adds, const PackContext *context, const DirectClamp *clamp,
                    PackedProduct *out_product);
+// The convolution of volumes.
+Status product_volume(const DnnlConv *conv, bool transposed, PackedProduct *out_product);
 // Whether a transposed one is convolutions of its phases (kernels/conv/phased.h), if the weight is
 // finite. The input is batched.
 bool conv_has_phases(const ConvArgs *args, const TensorMeta *input, const TensorMeta *weight);

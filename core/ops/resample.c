@@ -389,10 +389,10 @@ const OpDef resample_ops[] = {
         RESAMPLE("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? "
                  "scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_3d, 0),
+                 IMAGE_DTYPES, nearest_3d, TRAIT_LAYOUT),
         RESAMPLE("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) "
                  "-> Tensor",
-                 IMAGE_DTYPES, nearest_3d_vec, 0),
+                 IMAGE_DTYPES, nearest_3d_vec, TRAIT_LAYOUT),
         RESAMPLE("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> "
                  "Tensor",
                  IMAGE_DTYPES, nearest_exact_1d, 0),
@@ -402,16 +402,16 @@ const OpDef resample_ops[] = {
         RESAMPLE("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, "
                  "float? scales_h=None, float? "
                  "scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_3d, 0),
+                 IMAGE_DTYPES, nearest_exact_3d, TRAIT_LAYOUT),
         RESAMPLE("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? "
                  "scale_factors) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_3d_vec, 0),
+                 IMAGE_DTYPES, nearest_exact_3d_vec, TRAIT_LAYOUT),
         RESAMPLE("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, "
                  "float? scales_w=None) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_2d, 0),
+                 IMAGE_DTYPES, nearest_exact_2d, TRAIT_LAYOUT),
         RESAMPLE("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? "
                  "scale_factors) -> Tensor",
-                 IMAGE_DTYPES, nearest_exact_2d_vec, 0),
+                 IMAGE_DTYPES, nearest_exact_2d_vec, TRAIT_LAYOUT),
         RESAMPLE("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? "
                  "scales=None) -> Tensor",
                  DTYPES_FLOATS, linear_1d, 0),
@@ -435,9 +435,9 @@ const OpDef resample_ops[] = {
         RESAMPLE("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? "
                  "scales_d=None, float? "
                  "scales_h=None, float? scales_w=None) -> Tensor",
-                 DTYPES_FLOATS, linear_3d, 0),
+                 DTYPES_FLOATS, linear_3d, TRAIT_LAYOUT),
         RESAMPLE("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, "
                  "float[]? scale_factors) -> Tensor",
-                 DTYPES_FLOATS, linear_3d_vec, 0),
+                 DTYPES_FLOATS, linear_3d_vec, TRAIT_LAYOUT),
 };
 OP_FILE(resample_ops);

@@ -59,9 +59,9 @@ static bool is_image_conv(const RecordedCall *call)
             !(levels || is_packed_type(meta) || is_half_type(meta)) ||
             conv_args(&call->call, &args) != STATUS_OK || !args.batched)
                 return false;
-        if (meta->rank == 5)
-                return is_packed_type(meta) && args.groups == 1 && !args.transposed;
-        return (!args.transposed || (!is_half_type(meta) && conv_has_phases(&args, meta, &constant->meta)));
+        if (meta->rank == 5 && (!is_packed_type(meta) || args.groups != 1))
+                return false;
+        return !args.transposed || (!is_half_type(meta) && conv_has_phases(&args, meta, &constant->meta));
 }
 
 static MemoryFormat channels_last_of(const Recorded *value)
@@ -310,11 +310,14 @@ static Status settle_strides(const Layout *layout, Recorded **inout_twin)
         return add_view(layout, twin, &meta, NULL, inout_twin);
 }
 
-// Results of 3-d convolutions lie as PyTorch's kernels want them, those of fused ones as the input.
+// Results of 3-d convolutions lie as PyTorch's kernels want them, those of these two as the input.
 static const Overload *overload_of(const RecordedCall *call)
 {
-        bool volume = is_image_conv(call) && call->call.args[SELF].tensor->meta.rank == 5;
-        return volume ? op_for(ROLE_FUSED_CONV) : call->overload;
+        ConvArgs args;
+        if (!is_image_conv(call) || call->call.args[SELF].tensor->meta.rank != 5)
+                return call->overload;
+        bool transposed = conv_args(&call->call, &args) == STATUS_OK && args.transposed;
+        return op_for(transposed ? ROLE_CONV_TRANSPOSE3D : ROLE_FUSED_CONV);
 }
 
 // Kernels want weights one after another. Those of a model in channels_last are copied.
@@ -352,7 +355,8 @@ static Status arguments_of(const Layout *layout, const RecordedCall *call, Value
         ConvArgs args;
         if (overload_of(call) != call->overload) {
                 TRY(conv_args(&call->call, &args));
-                TRY(rewrite_fused_conv(call, &args, out));
+                TRY(args.transposed ? rewrite_volume_transposed(call, &args, out)
+                                    : rewrite_fused_conv(call, &args, out));
         } else {
                 for (uint32_t i = 0; i < call->call.n_args; i++)
                         out[i] = value_ref(call->call.args[i]);

@@ -107,6 +107,18 @@ bool rewrite_is_finite(const Recorded *value)
 }
 
 // ---- arguments ----
+Status rewrite_volume_transposed(const RecordedCall *conv, const ConvArgs *args, Value *out)
+{
+        uint32_t n = (uint32_t)args->spatial;
+        for (int i = SELF; i <= CONV_BIAS; i++)
+                out[i] = value_ref(conv->call.args[i]);
+        TRY(value_ints_new(VALUE_LIST, args->stride, n, &out[CONV_STRIDE]));
+        TRY(value_ints_new(VALUE_LIST, args->padding, n, &out[CONV_PADDING]));
+        TRY(value_ints_new(VALUE_LIST, args->output_padding, n, &out[TRANSPOSED_OUTPUT_PADDING]));
+        out[TRANSPOSED_GROUPS] = value_int(args->groups);
+        return value_ints_new(VALUE_LIST, args->dilation, n, &out[TRANSPOSED_DILATION]);
+}
+
 Status rewrite_fused_conv(const RecordedCall *conv, const ConvArgs *args, Value *out)
 {
         uint32_t n = (uint32_t)args->spatial, at = CONV_GROUPS + 1;

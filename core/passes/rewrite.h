@@ -34,6 +34,7 @@ bool rewrite_is_finite(const Recorded *value);
 
 // The arguments of the fused convolution that computes what `conv` does with the numbers of `args`.
 // On failure the remaining ones are None.
+Status rewrite_volume_transposed(const RecordedCall *conv, const ConvArgs *args, Value *out);
 Status rewrite_fused_conv(const RecordedCall *conv, const ConvArgs *args, Value *out);
 
 // Argument `index`; NULL: no tensor.

@@ -92,7 +92,8 @@ static bool run(const Case *made, const DnnlConv *conv, Precision precision, flo
         void *scratch = guarded_new(n);
         memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
         memset(out, 0xff, (size_t)meta_numel(&conv->out) * sizeof(float));
-        cr_assert_eq(phased_run(phased, &ctx, made->input, out, scratch), STATUS_OK);
+        const DirectImages images = { .in = made->input, .out = out, .scratch = scratch };
+        cr_assert_eq(phased_run(phased, &ctx, &images), STATUS_OK);
         guarded_check(scratch, n);
         phased_free(phased);
         return true;

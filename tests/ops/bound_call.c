@@ -32,7 +32,7 @@ static void set_layout(TensorMeta *meta, Layout layout)
 {
         if (layout == CONTIGUOUS || layout == CHANNELS_LAST)
                 meta_set_contiguous(meta);
-        if (layout == CHANNELS_LAST && meta->rank == 4)
+        if (layout == CHANNELS_LAST && (meta->rank == 4 || meta->rank == 5))
                 meta_set_channels_last(meta);
         int64_t stride = 1;
         for (int d = 0; d < meta->rank && layout == REVERSED; d++) {

@@ -119,7 +119,7 @@ static bool is_dense(Value result)
         Tensors tensors = tensors_of(result);
         bool dense = true;
         for (uint32_t k = 0; k < tensors.n; k++)
-                dense &= tensors.items[k]->meta.rank != 4 ||
+                dense &= (tensors.items[k]->meta.rank != 4 && tensors.items[k]->meta.rank != 5) ||
                          meta_is_non_overlapping_and_dense(&tensors.items[k]->meta);
         return dense;
 }
@@ -213,7 +213,7 @@ static void try_layouts(Trial *trial)
         Tensors tensors = tensors_of_call(trial->bound);
         bool image = false, several = false;
         for (uint32_t i = 0; i < tensors.n; i++) {
-                image |= tensors.items[i]->meta.rank == 4;
+                image |= tensors.items[i]->meta.rank == 4 || tensors.items[i]->meta.rank == 5;
                 several |= tensors.items[i]->meta.rank > 1;
         }
         bool elementwise = (trial->bound->overload->op->flags & OP_ELEMENTWISE) != 0;

@@ -269,7 +269,7 @@ Test(lines, volumes_between_convolutions)
                 { "pooled",
                   CONV3D("c", "x0", "w") CALL("p", "max_pool3d.default", "\"%c\", [2]") CONV3D("d", "p", "w")
                           OUTPUT("\"%d\""),
-                  7 },
+                  5 },
                 { "mean", CONV3D("c", "x0", "w") CALL("m", "mean.dim", "\"%c\", [2, 3, 4]") OUTPUT("\"%m\""),
                   3 },
         };

@@ -204,16 +204,19 @@ size_t phased_scratch(const Phased *phased)
         return phased->in_bytes + phased->out_bytes + most;
 }
 
-Status phased_run(const Phased *phased, const RunContext *ctx, const float *in, float *out, void *scratch)
+Status phased_run(const Phased *phased, const RunContext *ctx, const DirectImages *given)
 {
-        char *laid_in = scratch, *laid_out = laid_in + phased->in_bytes, *rest = laid_out + phased->out_bytes;
+        const float *in = given->in;
+        float *out = given->out;
+        char *laid_in = given->scratch, *laid_out = laid_in + phased->in_bytes,
+             *rest = laid_out + phased->out_bytes;
         if (phased->in_bytes > 0) {
                 Region from = region_of(&phased->given_in, in), to = region_of(&phased->in, laid_in);
                 TRY(copy_region(ctx, &from, &to));
                 in = (const float *)(const void *)laid_in;
         }
         float *results = phased->out_bytes > 0 ? (float *)(void *)laid_out : out;
-        DirectImages images = { .in = in, .out = results, .scratch = rest };
+        DirectImages images = { .in = in, .residual = given->residual, .out = results, .scratch = rest };
         TRY(direct_convs_run(phased->parts, phased->n, ctx, &images));
         if (phased->out_bytes == 0)
                 return STATUS_OK;

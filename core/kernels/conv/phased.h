@@ -21,5 +21,6 @@ Status phased_new(const DnnlConv *conv, Precision precision, Phased **out_phased
 void phased_free(Phased *phased);              // NULL-safe
 const char *phased_name(const Phased *phased); // of a part of the least precision
 size_t phased_scratch(const Phased *phased);
-// `scratch`: phased_scratch bytes, 64-byte aligned.
-Status phased_run(const Phased *phased, const RunContext *ctx, const float *in, float *out, void *scratch);
+// `scratch`: phased_scratch bytes, 64-byte aligned. `residual`, which is added, lies as `out` does
+// and may be it; only where that is channels_last.
+Status phased_run(const Phased *phased, const RunContext *ctx, const DirectImages *images);

@@ -5,10 +5,13 @@
 // where there is none, the bias does.
 // Kernels of one plane convolve all planes of all samples as images, and those of one column see a
 // volume as an image of as many rows as it has planes.
+// Of a transposed convolution each plane of taps is one of images; the planes of results that leave
+// the same remainder by the stride are a phase, whose sums begin as above.
 #include "core/kernels/conv/volume.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/kernels/conv/phased.h"
 #include "core/kernels/conv/tap_by_tap.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
@@ -18,7 +21,9 @@ enum { MOST_PLANES = 64 }; // of taps
 // One plane of taps, and which planes of results it meets planes of the input for.
 typedef struct Plane {
         DirectConv *conv;
+        Phased *phased; // of a transposed convolution, and conv is NULL
         Inside meets;
+        bool begins; // the sums
 } Plane;
 
 struct Volume {
@@ -28,7 +33,7 @@ struct Volume {
         int64_t step, at_once;                   // from plane to plane of the input; planes of a run
         float *bias; // what begins the sums of each channel; NULL: the first plane does
         int n;
-        Plane planes[MOST_PLANES]; // the one that begins the sums comes first
+        Plane planes[MOST_PLANES]; // one that begins sums comes before those that add to them
         char name[40];
 };
 
@@ -60,13 +65,12 @@ static TensorMeta images_of(const TensorMeta *volume, int64_t n, int64_t height,
         return images;
 }
 
-// *out_plane.conv NULL: there is no direct convolution for it.
-static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, bool begins, Plane *plane)
+// The convolution of `n` images by one plane of taps.
+static DnnlConv conv_of_plane(const DnnlConv *conv, const Volume *volume, int64_t n, int64_t k, bool begins)
 {
         const TensorMeta *weight = &conv->weight;
         const TensorMeta *in = &volume->in, *out = &volume->out;
         DnnlConv part = *conv;
-        int64_t n = volume->at_once == 1 ? 1 : plane->meets.n;
         part.input = images_of(in, n, in->size[3], in->size[4]);
         part.out = images_of(out, n, out->size[3], out->size[4]);
         part.weight.rank = 4;
@@ -81,6 +85,14 @@ static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, 
         }
         part.weight_data = (const float *)conv->weight_data + k * weight->stride[2];
         part.bias_data = begins ? conv->bias_data : NULL;
+        return part;
+}
+
+// plane->conv NULL: there is no direct convolution for it.
+static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, Plane *plane)
+{
+        int64_t n = volume->at_once == 1 ? 1 : plane->meets.n;
+        DnnlConv part = conv_of_plane(conv, volume, n, k, plane->begins);
         return direct_conv_new(&part, PRECISION_F32, &(DirectClamp){ 0 }, &plane->conv);
 }
 
@@ -136,6 +148,7 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
         if (*out_made) {
                 volume->n = 1;
                 volume->n_samples = volume->at_once = volume->planes[0].meets.n = 1;
+                volume->planes[0].begins = true;
                 TRY(direct_conv_new(&images, PRECISION_F32, &(DirectClamp){ 0 }, &volume->planes[0].conv));
                 *out_made = volume->planes[0].conv != NULL;
                 return STATUS_OK;
@@ -147,11 +160,11 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
         for (int64_t i = 0; i < conv->weight.size[2]; i++) {
                 int64_t k = i == 0 && begins >= 0 ? begins : i <= begins ? i - 1 : i;
                 Plane *plane = &volume->planes[volume->n];
-                plane->meets = tap_inside(conv, 0, k);
+                *plane = (Plane){ .meets = tap_inside(conv, 0, k), .begins = k == begins };
                 if (plane->meets.n == 0)
                         continue;
                 TRY(run_poll(conv->share.poll));
-                TRY(make_plane(conv, volume, k, k == begins, plane));
+                TRY(make_plane(conv, volume, k, plane));
                 if (plane->conv == NULL)
                         return STATUS_OK;
                 volume->n++;
@@ -160,7 +173,82 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
         return STATUS_OK;
 }
 
-Status volume_new(const DnnlConv *conv, Volume **out_volume)
+// ---- transposed ones ----
+// The planes of results of one phase.
+typedef struct DepthPhase {
+        PhaseAxis axis;
+        DnnlConv taps; // with the phase's taps, from the last one on, and results along the depth
+} DepthPhase;
+
+static DepthPhase depth_phase(const DnnlConv *conv, int64_t rest)
+{
+        const PhasedAxis of = { conv->stride[0], conv->dilation[0], conv->padding[0], conv->weight.size[2],
+                                conv->out.size[2] };
+        DepthPhase phase = { .axis = phase_axis(&of, rest), .taps = *conv };
+        phase.taps.stride[0] = 1;
+        phase.taps.padding[0] = phase.axis.pad;
+        phase.taps.dilation[0] = phase.axis.dilation;
+        phase.taps.out.size[2] = phase.axis.n_out;
+        return phase;
+}
+
+// The tap, counted from the last one, that meets an input for every result; -1: none does.
+static int64_t begins_phase(const DepthPhase *phase)
+{
+        for (int64_t t = 0; t < phase->axis.n; t++)
+                if (tap_inside(&phase->taps, 0, t).n == phase->axis.n_out)
+                        return t;
+        return -1;
+}
+
+// Tap `t` of the phase. *out_made false: there is no convolution of images for it.
+static Status add_transposed(const DnnlConv *conv, Volume *volume, const DepthPhase *phase, int64_t t,
+                             bool *out_made)
+{
+        Plane *plane = &volume->planes[volume->n];
+        *plane = (Plane){ .meets = tap_inside(&phase->taps, 0, t),
+                          .begins = volume->bias == NULL && t == begins_phase(phase) };
+        *out_made = true;
+        if (plane->meets.n == 0)
+                return STATUS_OK;
+        int64_t k = phase->axis.first + (phase->axis.n - 1 - t) * phase->axis.step;
+        DnnlConv part = conv_of_plane(conv, volume, plane->meets.n, k, plane->begins);
+        part.out.stride[0] *= conv->stride[0];
+        plane->meets.first = phase->axis.first_out + plane->meets.first * conv->stride[0];
+        TRY(run_poll(conv->share.poll));
+        TRY(phased_new(&part, PRECISION_F32, &plane->phased));
+        *out_made = plane->phased != NULL;
+        volume->n += *out_made;
+        return STATUS_OK;
+}
+
+static Status add_transposed_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
+{
+        int64_t n_phases = MIN(conv->stride[0], conv->out.size[2]);
+        bool all_begin = true;
+        *out_made = true;
+        for (int64_t rest = 0; rest < n_phases && all_begin; rest++) {
+                DepthPhase phase = depth_phase(conv, rest);
+                all_begin = begins_phase(&phase) >= 0;
+        }
+        if (!all_begin)
+                TRY(begin_with_bias(conv, volume));
+        for (int64_t rest = 0; rest < n_phases; rest++) {
+                DepthPhase phase = depth_phase(conv, rest);
+                int64_t begins = begins_phase(&phase);
+                for (int64_t i = 0; i < phase.axis.n && *out_made; i++)
+                        TRY(add_transposed(conv, volume, &phase,
+                                           begins < 0    ? i
+                                           : i == 0      ? begins
+                                           : i <= begins ? i - 1
+                                                         : i,
+                                           out_made));
+        }
+        *out_made = *out_made && volume->n > 0;
+        return STATUS_OK;
+}
+
+Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume)
 {
         bool made;
         *out_volume = NULL;
@@ -171,14 +259,17 @@ Status volume_new(const DnnlConv *conv, Volume **out_volume)
                 return fail_memory();
         lay_out(conv, volume);
         volume->n_samples = conv->input.size[0];
-        volume->step = conv->stride[0];
+        volume->step = transposed ? 1 : conv->stride[0];
         volume->at_once = volume->step == 1 ? conv->out.size[2] : 1;
-        Status status = add_planes(conv, volume, &made);
+        Status status =
+                transposed ? add_transposed_planes(conv, volume, &made) : add_planes(conv, volume, &made);
         if (status != STATUS_OK || !made) {
                 volume_free(volume);
                 return status;
         }
-        snprintf(volume->name, sizeof(volume->name), "volume:%s", direct_conv_name(volume->planes[0].conv));
+        const Plane *first = &volume->planes[0];
+        snprintf(volume->name, sizeof(volume->name), "volume:%s",
+                 transposed ? phased_name(first->phased) : direct_conv_name(first->conv));
         *out_volume = volume;
         return STATUS_OK;
 }
@@ -187,8 +278,10 @@ void volume_free(Volume *volume)
 {
         if (volume == NULL)
                 return;
-        for (int i = 0; i < volume->n; i++)
+        for (int i = 0; i < volume->n; i++) {
                 direct_conv_free(volume->planes[i].conv);
+                phased_free(volume->planes[i].phased);
+        }
         free(volume->bias);
         free(volume);
 }
@@ -201,8 +294,11 @@ const char *volume_name(const Volume *volume)
 size_t volume_scratch(const Volume *volume)
 {
         size_t most = 0;
-        for (int i = 0; i < volume->n; i++)
-                most = MAX(most, direct_conv_scratch(volume->planes[i].conv));
+        for (int i = 0; i < volume->n; i++) {
+                const Plane *plane = &volume->planes[i];
+                most = MAX(most, plane->phased != NULL ? phased_scratch(plane->phased)
+                                                       : direct_conv_scratch(plane->conv));
+        }
         return volume->in_bytes + volume->out_bytes + most;
 }
 
@@ -223,11 +319,16 @@ static Status run_plane(const Volume *volume, const RunContext *ctx, const Plane
 {
         int64_t in_plane = volume->in.stride[2], out_plane = volume->out.stride[2],
                 n = volume->at_once == 1 ? plane->meets.n : 1;
-        bool begins = volume->bias == NULL && plane == volume->planes;
+        if (plane->phased != NULL) {
+                float *to = out + plane->meets.first * out_plane;
+                const DirectImages images = { in + plane->meets.in * in_plane, plane->begins ? NULL : to, to,
+                                              scratch };
+                return phased_run(plane->phased, ctx, &images);
+        }
         for (int64_t i = 0; i < n; i++) {
                 const float *from = in + (plane->meets.in + i * volume->step) * in_plane;
                 float *to = out + (plane->meets.first + i) * out_plane;
-                TRY(direct_conv_run(plane->conv, ctx, from, begins ? NULL : to, to, scratch));
+                TRY(direct_conv_run(plane->conv, ctx, from, plane->begins ? NULL : to, to, scratch));
         }
         return STATUS_OK;
 }

@@ -38,8 +38,8 @@ Status pool_adaptive_windows(const RunContext *ctx, PoolAxis *axis, int64_t *bou
 Status pool_max(const RunContext *ctx, const Pool *pool, const void *in, void *out, int64_t *indices);
 // Windows without elements give 0.
 Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, void *out);
-// Maximum or average of channels_last images of float32, planes = images * channels, without
-// indices: the same bits as the two above. For windows of up to POOL_LAST_WINDOW elements: larger
+// Maximum of channels_last images or volumes of float32, or average of images, planes = images *
+// channels, without indices: the same bits as the two above. For windows of up to POOL_LAST_WINDOW elements: larger
 // ones are reduced by rows first, which takes fewer steps.
 enum { POOL_LAST_WINDOW = 1 << 16 };
 extern const KernelFamily pool_last_family;

@@ -8,8 +8,9 @@
 
 typedef struct Row {
         const PoolAxis *columns;
-        int64_t low, high, step; // rows of the window: floats from `image`
-        int64_t n_rows, channels, count, divisor;
+        int64_t low, high, step;                  // rows of the window: floats from a plane
+        int64_t front, back, plane_step;          // its planes: floats from `image`
+        int64_t n_rows, channels, count, divisor; // n_rows: of all planes
         const float *image;
         float *out;
         Work *work;
@@ -167,20 +168,24 @@ typedef struct LastRun {
 static void last_rows(void *argument, int64_t begin, int64_t end)
 {
         const LastRun *run = argument;
-        const PoolAxis *rows = &run->pool->axis[1], *columns = &run->pool->axis[2];
-        int64_t channels = run->channels, row_step = columns->in_size * channels;
+        const PoolAxis *planes = run->pool->axis, *rows = planes + 1, *columns = planes + 2;
+        int64_t channels = run->channels, row_step = columns->in_size * channels,
+                plane_step = rows->in_size * row_step;
         Work work = { .ctx = run->ctx };
         Row row = { .work = &work,
                     .columns = columns,
                     .step = rows->step * row_step,
+                    .plane_step = planes->step * plane_step,
                     .channels = channels,
                     .divisor = run->pool->divisor };
         for (int64_t r = begin; r < end && !work.stops; r++) {
-                int64_t y = r % rows->out_size;
-                row.image = run->in + r / rows->out_size * rows->in_size * row_step;
+                int64_t y = r % rows->out_size, plane = r / rows->out_size, z = plane % planes->out_size;
+                row.image = run->in + plane / planes->out_size * planes->in_size * plane_step;
+                row.front = planes->low[z] * plane_step;
+                row.back = planes->high[z] * plane_step;
                 row.low = rows->low[y] * row_step;
                 row.high = rows->high[y] * row_step;
-                row.n_rows = rows->high[y] - rows->low[y];
+                row.n_rows = (planes->high[z] - planes->low[z]) * (rows->high[y] - rows->low[y]);
                 row.count = rows->count[y];
                 row.out = run->out + r * columns->out_size * channels;
                 run->kernel(&row);
@@ -197,7 +202,7 @@ Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average,
                         .kernel = average ? kernels->average : kernels->max,
                         .in = in,
                         .out = out };
-        int64_t n_rows = pool->planes / channels * pool->axis[1].out_size;
+        int64_t n_rows = pool->planes / channels * pool->axis[0].out_size * pool->axis[1].out_size;
         int64_t work = pool->axis[2].in_size * channels;
         TRY(parallel_for(ctx, n_rows, MAX((int64_t)1, 50000 / MAX(work, (int64_t)1)), last_rows, &run));
         return run_poll(ctx);

@@ -8,8 +8,8 @@ typedef struct Volume Volume;
 
 // Three spatial dimensions and finite weights, if there is padding. Else, and where direct_conv_new
 // gives none for a plane of taps, *out_volume stays NULL (STATUS_OK). Inputs and outputs that do
-// not lie channels_last are copied. `transposed`: the weight is [channels in, channels out, taps ..]
-// and planes of taps are convolutions of phased.h.
+// not lie channels_last are copied. `transposed`: the weight is [channels in, channels out, taps
+// ..] and planes of taps are convolutions of phased.h.
 Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume);
 void volume_free(Volume *volume); // NULL-safe
 const char *volume_name(const Volume *volume);

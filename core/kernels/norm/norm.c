@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // norm.c: two passes over a row (mean, then squared differences), partial sums in 16 lanes over
 // chunks of 512 and in double across chunks: at least as exact as PyTorch's. Scaling by channel
-// works for planes (inner > 1) and for channels that stand last (inner == 1). Statistics of channels
-// are taken of a chunk while it is in the cache, then put together.
+// works for planes (inner > 1) and for channels that stand last (inner == 1). Statistics of
+// channels are taken of a chunk while it is in the cache, then put together.
 #include "core/kernels/norm/norm.h"
 #include <math.h>
 #include <string.h>

@@ -21,9 +21,9 @@ typedef struct NormRows {
 } NormRows;
 Status norm_rows(const RunContext *ctx, const NormRows *norm, const void *in, void *out);
 
-// Mean and biased variance of each channel of each image: n_images * n_channels numbers each. Images
-// are [n_channels][n_pixels], or [n_pixels][n_channels] where channels stand `last`: the same bits.
-// Without pixels they are 0.
+// Mean and biased variance of each channel of each image: n_images * n_channels numbers each.
+// Images are [n_channels][n_pixels], or [n_pixels][n_channels] where channels stand `last`: the
+// same bits. Without pixels they are 0.
 typedef struct NormChannels {
         Dtype dtype;
         bool last;

@@ -39,8 +39,8 @@ Status pool_max(const RunContext *ctx, const Pool *pool, const void *in, void *o
 // Windows without elements give 0.
 Status pool_average(const RunContext *ctx, const Pool *pool, const void *in, void *out);
 // Maximum of channels_last images or volumes of float32, or average of images, planes = images *
-// channels, without indices: the same bits as the two above. For windows of up to POOL_LAST_WINDOW elements: larger
-// ones are reduced by rows first, which takes fewer steps.
+// channels, without indices: the same bits as the two above. For windows of up to POOL_LAST_WINDOW
+// elements: larger ones are reduced by rows first, which takes fewer steps.
 enum { POOL_LAST_WINDOW = 1 << 16 };
 extern const KernelFamily pool_last_family;
 Status pool_channels_last(const RunContext *ctx, const Pool *pool, bool average, int64_t channels,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // dead_code.c. Match, in one walk from the end: a call with no effect, which draws no random
-// numbers and refuses no values, and whose results and written buffers are not read later.
-// Rewrite: drop it. A write does not end the life of earlier ones, since it may be partial.
+// numbers and refuses no values, and whose results and written buffers are not read later; and a
+// check of shapes and dtypes, which was made when the call was recorded. Rewrite: drop it. A write
+// does not end the life of earlier ones, since it may be partial.
 #include "core/passes/passes.h"
 
 #include "core/ops/pointwise.h"
@@ -23,6 +24,8 @@ static Status mark(void *context, Recorded *value)
 
 static bool is_needed(const Live *live, const RecordedCall *call)
 {
+        if (call->call.n_outs == 0 && !call->computes)
+                return false;
         if ((call->call.op->flags & (OP_EFFECT | OP_RANDOM | OP_CHECKS)) != 0 || call->call.n_outs == 0)
                 return true;
         for (uint32_t k = 0; k < call->call.n_outs; k++) {

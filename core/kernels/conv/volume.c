@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // volume.c: planes lie one after another in channels_last, so that a plane of taps convolves
-// neighbouring ones as a batch of images. With a stride along the depth they are taken one by one.
+// neighbouring ones as a batch of images. With a stride along the depth, and where a plane of results
+// nearly fills a cache, each of these is convolved by all planes of taps before the next one.
 // A plane of taps that meets a plane of the input for every result comes first and begins the sums;
 // where there is none, the bias does.
 // Kernels of one plane convolve all planes of all samples as images, and those of one column see a
@@ -16,7 +17,10 @@
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 
-enum { MOST_PLANES = 64 }; // of taps
+enum {
+        MOST_PLANES = 64,        // of taps
+        LARGE_PLANE = 128 << 10, // bytes of results
+};
 
 // One plane of taps, and which planes of results it meets planes of the input for.
 typedef struct Plane {
@@ -260,7 +264,8 @@ Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume)
         lay_out(conv, volume);
         volume->n_samples = conv->input.size[0];
         volume->step = transposed ? 1 : conv->stride[0];
-        volume->at_once = volume->step == 1 ? conv->out.size[2] : 1;
+        size_t plane = (size_t)volume->out.stride[2] * sizeof(float);
+        volume->at_once = transposed || (volume->step == 1 && plane < LARGE_PLANE) ? conv->out.size[2] : 1;
         Status status =
                 transposed ? add_transposed_planes(conv, volume, &made) : add_planes(conv, volume, &made);
         if (status != STATUS_OK || !made) {
@@ -312,23 +317,39 @@ static Status fill_bias(const Volume *volume, const RunContext *ctx, float *out)
         return run_poll(ctx);
 }
 
-// A plane of taps over one sample. Its results are added to what stands there, unless it begins
-// the sums.
-static Status run_plane(const Volume *volume, const RunContext *ctx, const Plane *plane, const float *in,
-                        float *out, void *scratch)
+// One sample. Results of a plane of taps are added to what stands there, unless it begins the sums.
+typedef struct VolumeSample {
+        const Volume *volume;
+        const RunContext *ctx;
+        const float *in;
+        float *out;
+        void *scratch;
+} VolumeSample;
+
+// All planes of results that the plane of taps meets; where they are taken one by one, the one at
+// `at` among them.
+static Status run_plane(const VolumeSample *sample, const Plane *plane, int64_t at)
 {
-        int64_t in_plane = volume->in.stride[2], out_plane = volume->out.stride[2],
-                n = volume->at_once == 1 ? plane->meets.n : 1;
-        if (plane->phased != NULL) {
-                float *to = out + plane->meets.first * out_plane;
-                const DirectImages images = { in + plane->meets.in * in_plane, plane->begins ? NULL : to, to,
-                                              scratch };
-                return phased_run(plane->phased, ctx, &images);
-        }
-        for (int64_t i = 0; i < n; i++) {
-                const float *from = in + (plane->meets.in + i * volume->step) * in_plane;
-                float *to = out + (plane->meets.first + i) * out_plane;
-                TRY(direct_conv_run(plane->conv, ctx, from, plane->begins ? NULL : to, to, scratch));
+        const Volume *volume = sample->volume;
+        const float *in = sample->in + (plane->meets.in + at * volume->step) * volume->in.stride[2];
+        float *out = sample->out + (plane->meets.first + at) * volume->out.stride[2],
+              *residual = plane->begins ? NULL : out;
+        if (plane->phased == NULL)
+                return direct_conv_run(plane->conv, sample->ctx, in, residual, out, sample->scratch);
+        return phased_run(plane->phased, sample->ctx, &(DirectImages){ in, residual, out, sample->scratch });
+}
+
+static Status run_sample(const VolumeSample *sample)
+{
+        const Volume *volume = sample->volume;
+        int64_t n = volume->at_once == 1 ? volume->out.size[2] : 1;
+        for (int64_t o = 0; o < n; o++) {
+                for (int i = 0; i < volume->n; i++) {
+                        const Plane *plane = &volume->planes[i];
+                        int64_t at = volume->at_once == 1 ? o - plane->meets.first : 0;
+                        if (at >= 0 && at < plane->meets.n)
+                                TRY(run_plane(sample, plane, at));
+                }
         }
         return STATUS_OK;
 }
@@ -344,10 +365,9 @@ Status volume_run(const Volume *volume, const RunContext *ctx, const float *in, 
         }
         if (volume->bias != NULL)
                 TRY(fill_bias(volume, ctx, results));
-        for (int64_t sample = 0; sample < volume->n_samples; sample++)
-                for (int i = 0; i < volume->n; i++)
-                        TRY(run_plane(volume, ctx, &volume->planes[i], in + sample * volume->in.stride[0],
-                                      results + sample * volume->out.stride[0], rest));
+        for (int64_t i = 0; i < volume->n_samples; i++)
+                TRY(run_sample(&(VolumeSample){ volume, ctx, in + i * volume->in.stride[0],
+                                                results + i * volume->out.stride[0], rest }));
         if (volume->out_bytes == 0)
                 return STATUS_OK;
         Region from = region_of(&volume->out, results), to = region_of(&volume->given_out, out);

@@ -185,12 +185,12 @@ static const NormRow vector_norm = { ALONG, .dtype_arg = NORM_DTYPE, .vector = t
 #define VAR(schema, row_)                                                                                    \
         {                                                                                                    \
                 schema, DTYPES_REAL, .infer = var_infer, .run = var_run, .row = &(row_),                     \
-                                     .traits = TRAIT_FRESH                                                   \
+                                     .traits = TRAIT_FRESH | TRAIT_LAYOUT_NEAR                               \
         }
 #define NORM(schema, row_)                                                                                   \
         {                                                                                                    \
                 schema, DTYPES_REAL, .infer = norm_infer, .run = norm_run, .row = &(row_),                   \
-                                     .traits = TRAIT_FRESH                                                   \
+                                     .traits = TRAIT_FRESH | TRAIT_LAYOUT_NEAR                               \
         }
 
 const OpDef reduce_stats_ops[] = {

@@ -62,7 +62,7 @@ Status pass_remove_dead(Recording *recording, PassContext *context)
                         call->removed = true;
                         continue;
                 }
-                for (uint32_t k = 0; k < call->call.n_args; k++)
+                for (uint32_t k = 0; k < recorded_n_read(call); k++)
                         TRY(value_walk(call->call.args[k], mark_args, &live));
         }
         recording_compact(recording);

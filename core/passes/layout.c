@@ -250,11 +250,17 @@ static Status look_for_twin(void *context, Recorded *value)
         return STATUS_OK;
 }
 
+// What is expanded is broadcast: it has no layout of its own.
+static bool is_alike(const Operands *operands, const Recorded *value)
+{
+        return value != NULL && meta_same_shape(&value->tensor.meta, operands->like) &&
+               meta_is_non_overlapping_and_dense(&value->tensor.meta);
+}
+
 static Status ask_for_alike(void *context, Recorded *value)
 {
         Operands *operands = context;
-        if (value == NULL || !is_image(&value->tensor.meta) ||
-            !meta_same_shape(&value->tensor.meta, operands->like))
+        if (!is_alike(operands, value) || !is_image(&value->tensor.meta))
                 return STATUS_OK;
         return ask_for_twin(operands->layout, value);
 }
@@ -273,7 +279,7 @@ static Status take_twin(void *context, const Value *leaf, Value *out)
 static Status look_for_mixture(void *context, Recorded *value)
 {
         Operands *operands = context;
-        if (value == NULL || !meta_same_shape(&value->tensor.meta, operands->like))
+        if (!is_alike(operands, value))
                 return STATUS_OK;
         Recorded *twin = twin_of(operands->layout, value);
         const TensorMeta *meta = twin == NULL ? &value->tensor.meta : &twin->tensor.meta;

@@ -100,7 +100,7 @@ Status recording_add_value(Recording *recording, RecordedFrom from, Storage *sto
 // ---- walking ----
 Status recorded_visit_inputs(const RecordedCall *call, RecordedVisit visit, void *context)
 {
-        for (uint32_t i = 0; i < call->call.n_args; i++) {
+        for (uint32_t i = 0; i < recorded_n_read(call); i++) {
                 if (call->call.schema->args[i].type != ARG_TENSOR)
                         continue;
                 const Value *value = &call->call.args[i];

@@ -193,6 +193,13 @@ Status recording_insert(Recording *recording, RecordedCall *at, const NewCall *n
 // Drops removed calls and puts inserted ones in their places. O(n).
 void recording_compact(Recording *recording);
 
+// How many of its arguments a call reads, the first ones. A view reads what it is of; of others
+// (expand_as) it has taken the shape.
+static inline uint32_t recorded_n_read(const RecordedCall *call)
+{
+        return call->computes ? call->call.n_args : MIN(call->call.n_args, 1u);
+}
+
 // ---- walking and rewriting ----
 // Tensor arguments in schema order, lists flattened; visit gets NULL for absent ones.
 typedef Status (*RecordedVisit)(void *context, Recorded *value);

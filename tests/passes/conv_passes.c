@@ -513,6 +513,56 @@ Test(conv_passes, attention_written_out_becomes_one_call)
                   1);
 }
 
+#define WINDOWS(shape, bias, mask)                                                                           \
+        CALL("b", "add.Tensor", "\"%s\", \"%" bias "\"")                                                     \
+        CALL("w", "view.default", "\"%b\", [" shape "]")                                                     \
+        CALL("k", "add.Tensor", "\"%w\", \"%" mask "\"") CALL("m", "view.default", "\"%k\", [6, 3, 9, 9]")
+
+// Masks are added up, once where they are constant; a factor of each head goes into the query.
+Test(conv_passes, attention_with_two_masks_and_windows)
+{
+        const char *const size = "6,3,9,8", *const *inputs = LIST(size, size, "9,9");
+        const char *const *states =
+                LIST("bias:3,9,9", "mask:1,2,1,9,9", "rows:1,2,1,1,9", "all:6,3,9,9", "scale:3,1,1");
+        try_graph("two masks", inputs, states,
+                  SCORES CALL("b", "add.Tensor", "\"%s\", \"%bias\"")
+                          CALL("m", "add.Tensor", "\"%b\", \"%x2\"") WEIGHED OUTPUT("\"%o\""),
+                  2);
+        try_graph("windows of three samples", inputs, states,
+                  SCORES WINDOWS("3, 2, 3, 9, 9", "bias", "mask") WEIGHED OUTPUT("\"%o\""), 1);
+        try_graph("a mask of rows", inputs, states,
+                  SCORES WINDOWS("3, 2, 3, 9, 9", "bias", "rows") WEIGHED OUTPUT("\"%o\""), 1);
+        try_graph("windows of one sample", LIST("2,3,9,8", "2,3,9,8"), states,
+                  SCORES CALL("w", "view.default", "\"%s\", [1, 2, 3, 9, 9]")
+                          CALL("k", "add.Tensor", "\"%mask\", \"%w\"")
+                                  CALL("m", "view.default", "\"%k\", [2, 3, 9, 9]") WEIGHED OUTPUT("\"%o\""),
+                  1);
+        try_graph("a factor of each head", inputs, states,
+                  SCORES CALL("f", "mul.Tensor", "\"%scale\", \"%s\"")
+                          CALL("m", "add.Tensor", "\"%f\", \"%bias\"") WEIGHED OUTPUT("\"%o\""),
+                  2);
+        try_graph("a mask for all windows of all samples", inputs, states,
+                  SCORES WINDOWS("3, 2, 3, 9, 9", "all", "mask") WEIGHED OUTPUT("\"%o\""), 5);
+        try_graph("split elsewhere", inputs, LIST("bias:3,9,9", "other:3,1,9,9"),
+                  SCORES WINDOWS("6, 3, 1, 9, 9", "bias", "other") WEIGHED OUTPUT("\"%o\""), 5);
+        try_graph("few queries", LIST("6,3,4,8", size), LIST("mask:1,2,1,4,9"),
+                  SCORES CALL("w", "view.default", "\"%s\", [3, 2, 3, 4, 9]")
+                          CALL("k", "add.Tensor", "\"%w\", \"%mask\"")
+                                  CALL("m", "view.default", "\"%k\", [6, 3, 4, 9]") WEIGHED OUTPUT("\"%o\""),
+                  4);
+}
+
+// What a conversion of dtype leaves behind reads nothing.
+Test(conv_passes, attention_whose_weights_have_a_dtype_asserted)
+{
+        try_graph("asserted", LIST("2,3,9,8", "2,3,9,8"), LIST(),
+                  SCORES CALL("p", "softmax.int", "\"%s\", 3")
+                          CALL("a", "_assert_tensor_metadata.default",
+                               "\"%p\", null, null, {\"$dtype\": \"float32\"}")
+                                  CALL("o", "matmul.default", "\"%p\", \"%x1\"") OUTPUT("\"%o\""),
+                  1);
+}
+
 Test(conv_passes, attention_that_is_something_else_stays)
 {
         const char *const size = "2,3,9,8";

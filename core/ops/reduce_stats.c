@@ -182,52 +182,56 @@ static const NormRow vector_norm = { ALONG, .dtype_arg = NORM_DTYPE, .vector = t
                      norm_scalar = { .vector = false }, norm_dtype = { .dtype_arg = NORM_ALL_DTYPE },
                      norm_dim = { ALONG }, norm_dim_dtype = { ALONG, .dtype_arg = NORM_DTYPE };
 #undef ALONG
-#define VAR(schema, row_)                                                                                    \
+#define VAR(schema, row_) VAR_ALONG(schema, row_, 0)
+#define VAR_ALONG(schema, row_, traits_)                                                                     \
         {                                                                                                    \
                 schema, DTYPES_REAL, .infer = var_infer, .run = var_run, .row = &(row_),                     \
-                                     .traits = TRAIT_FRESH | TRAIT_LAYOUT_NEAR                               \
+                                     .traits = TRAIT_FRESH | (traits_)                                       \
         }
-#define NORM(schema, row_)                                                                                   \
+#define NORM(schema, row_) NORM_ALONG(schema, row_, 0)
+#define NORM_ALONG(schema, row_, traits_)                                                                    \
         {                                                                                                    \
                 schema, DTYPES_REAL, .infer = norm_infer, .run = norm_run, .row = &(row_),                   \
-                                     .traits = TRAIT_FRESH | TRAIT_LAYOUT_NEAR                               \
+                                     .traits = TRAIT_FRESH | (traits_)                                       \
         }
 
 const OpDef reduce_stats_ops[] = {
         VAR("aten::var(Tensor self, bool unbiased=True) -> Tensor", var_plain),
-        VAR("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-            var_dim),
-        VAR("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
-            "keepdim=False) -> Tensor",
-            var_correction),
+        VAR_ALONG("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+                  var_dim, TRAIT_LAYOUT_NEAR),
+        VAR_ALONG("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+                  "keepdim=False) -> Tensor",
+                  var_correction, TRAIT_LAYOUT_NEAR),
         VAR("aten::std(Tensor self, bool unbiased=True) -> Tensor", std_plain),
-        VAR("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
-            std_dim),
-        VAR("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
-            "keepdim=False) -> Tensor",
-            std_correction),
+        VAR_ALONG("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
+                  std_dim, TRAIT_LAYOUT_NEAR),
+        VAR_ALONG("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+                  "keepdim=False) -> Tensor",
+                  std_correction, TRAIT_LAYOUT_NEAR),
         VAR("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", var_plain),
-        VAR("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
-            "(Tensor, Tensor)",
-            var_dim),
-        VAR("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
-            "keepdim=False) -> (Tensor, Tensor)",
-            var_correction),
+        VAR_ALONG("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
+                  "(Tensor, Tensor)",
+                  var_dim, TRAIT_LAYOUT_NEAR),
+        VAR_ALONG("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+                  "keepdim=False) -> (Tensor, Tensor)",
+                  var_correction, TRAIT_LAYOUT_NEAR),
         VAR("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", std_plain),
-        VAR("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
-            "(Tensor, Tensor)",
-            std_dim),
-        VAR("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
-            "keepdim=False) -> (Tensor, Tensor)",
-            std_correction),
-        NORM("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
-             "ScalarType? dtype=None) -> "
-             "Tensor",
-             vector_norm),
+        VAR_ALONG("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> "
+                  "(Tensor, Tensor)",
+                  std_dim, TRAIT_LAYOUT_NEAR),
+        VAR_ALONG("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
+                  "keepdim=False) -> (Tensor, Tensor)",
+                  std_correction, TRAIT_LAYOUT_NEAR),
+        NORM_ALONG("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool "
+                   "keepdim=False, *, "
+                   "ScalarType? dtype=None) -> "
+                   "Tensor",
+                   vector_norm, TRAIT_LAYOUT_NEAR),
         NORM("aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm_scalar),
         NORM("aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor", norm_dtype),
-        NORM("aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-             norm_dim),
+        NORM_ALONG(
+                "aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+                norm_dim, TRAIT_LAYOUT_NEAR),
         NORM("aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType "
              "dtype) -> Tensor",
              norm_dim_dtype),

@@ -191,6 +191,9 @@ static bool has_shapes(Chain *chain)
                         return false;
                 chain->windows = *meta;
         }
+        const TensorMeta *result = &chain->calls[0]->outs[0]->tensor.meta;
+        if (chain->windows.rank > 0 && (result->rank != scores->rank || result->size[0] != scores->size[0]))
+                return false; // the values have more dimensions
         for (int i = 0; i < chain->n_masks && chain->windows.rank > 0; i++) {
                 const TensorMeta *mask = &chain->masks[i]->tensor.meta;
                 if (mask->rank == scores->rank && mask->size[0] != 1 &&
@@ -236,11 +239,13 @@ static Status insert(Recording *recording, RecordedCall *last, const Overload *o
         return STATUS_OK;
 }
 
-// A view of `from` with the first dimension split as in chain->windows.
+// A view of `from` with the first dimension split as in chain->windows. What is broadcast along it
+// stays as it is.
 static Status split(Recording *recording, const Chain *chain, Recorded *from, Recorded **out_value)
 {
         TensorMeta meta = from->tensor.meta;
-        if (chain->windows.rank == 0) {
+        if (chain->windows.rank == 0 || meta.rank + 1 < chain->windows.rank ||
+            meta.size[0] != chain->windows.size[0] * chain->windows.size[1]) {
                 *out_value = from;
                 return STATUS_OK;
         }
@@ -250,10 +255,7 @@ static Status split(Recording *recording, const Chain *chain, Recorded *from, Re
         meta.size[0] = chain->windows.size[0];
         meta.size[1] = chain->windows.size[1];
         meta.stride[0] = meta.size[1] * meta.stride[1];
-        Value args[] = { rewrite_tensor(from), value_none(), value_none(), value_int(from->tensor.offset) };
-        TRY(value_ints_new(VALUE_LIST, meta.size, meta.rank, &args[1]));
-        TRY(value_ints_new(VALUE_LIST, meta.stride, meta.rank, &args[2]));
-        return insert(recording, chain->calls[0], op_for(ROLE_AS_STRIDED), args, out_value);
+        return rewrite_view(recording, chain->calls[0], from, &meta, NULL, out_value);
 }
 
 // Query, key, value and mask of the one call. Any of the first three NULL: declined.
@@ -295,22 +297,12 @@ static Status result_of(Recording *recording, const Chain *chain, Recorded **out
         return recording_add_value(recording, FROM_CALL, result->tensor.storage, &meta, result->tensor.offset,
                                    out_result);
 }
+
 // The last call's result is a view of `result`; the chain is dropped.
-static Status join_windows(Recording *recording, const Chain *chain, Recorded *result)
+static Status join_windows(Recording *recording, const Chain *chain, const Recorded *result)
 {
-        Recorded *joined = chain->calls[0]->outs[0];
-        const TensorMeta *meta = &joined->tensor.meta;
-        Value args[] = { rewrite_tensor(result), value_none(), value_none(),
-                         value_int(joined->tensor.offset) };
-        RecordedCall *made;
-        TRY(value_ints_new(VALUE_LIST, meta->size, meta->rank, &args[1]));
-        TRY(value_ints_new(VALUE_LIST, meta->stride, meta->rank, &args[2]));
-        NewCall new_call = {
-                .overload = op_for(ROLE_AS_STRIDED), .take_args = args, .outs = &joined, .n_outs = 1
-        };
-        TRY(recording_insert(recording, chain->calls[0], &new_call, &made));
-        if (made == NULL)
-                return fail(STATUS_INTERNAL, "windows of attention cannot be joined");
+        Recorded *joined = chain->calls[0]->outs[0], *made;
+        TRY(rewrite_view(recording, chain->calls[0], result, &joined->tensor.meta, joined, &made));
         for (uint32_t i = 0; i < chain->n; i++)
                 chain->calls[i]->removed = true;
         return STATUS_OK;

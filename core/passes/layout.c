@@ -120,28 +120,10 @@ static Status add_copy(const Layout *layout, const Recorded *from, MemoryFormat 
         return insert(layout, &new_call, out_value);
 }
 
-// The elements of `from` under another shape and strides: `to`, which may begin elsewhere in its
-// buffer, or a new value where that is NULL.
 static Status add_view(const Layout *layout, const Recorded *from, const TensorMeta *meta, Recorded *to,
                        Recorded **out_value)
 {
-        Value size, stride;
-        RecordedCall *maker = from->call;
-        TRY(value_ints_new(VALUE_LIST, meta->size, meta->rank, &size));
-        Status status = value_ints_new(VALUE_LIST, meta->stride, meta->rank, &stride);
-        if (status != STATUS_OK) {
-                value_unref(size);
-                return status;
-        }
-        Value args[] = { rewrite_tensor(from), size, stride,
-                         value_int((to == NULL ? from : to)->tensor.offset) };
-        NewCall new_call = { .overload = op_for(ROLE_AS_STRIDED),
-                             .take_args = args,
-                             .outs = to == NULL ? NULL : &to,
-                             .n_outs = 1,
-                             .stands_for = &maker,
-                             .n_stands_for = maker == NULL ? 0 : 1 };
-        return insert(layout, &new_call, out_value);
+        return rewrite_view(layout->recording, layout->at, from, meta, to, out_value);
 }
 
 static Status ask_for_twin(const Layout *layout, Recorded *value)

@@ -106,6 +106,33 @@ bool rewrite_is_finite(const Recorded *value)
                meta_is_contiguous(meta) && floats_are_finite(tensor_data(&value->tensor), meta);
 }
 
+// ---- views ----
+Status rewrite_view(Recording *recording, RecordedCall *at, const Recorded *from, const TensorMeta *meta,
+                    Recorded *to, Recorded **out_value)
+{
+        Value size, stride;
+        RecordedCall *maker = from->call, *made;
+        TRY(value_ints_new(VALUE_LIST, meta->size, meta->rank, &size));
+        Status status = value_ints_new(VALUE_LIST, meta->stride, meta->rank, &stride);
+        if (status != STATUS_OK) {
+                value_unref(size);
+                return status;
+        }
+        Value args[] = { rewrite_tensor(from), size, stride,
+                         value_int((to == NULL ? from : to)->tensor.offset) };
+        NewCall new_call = { .overload = op_for(ROLE_AS_STRIDED),
+                             .take_args = args,
+                             .outs = to == NULL ? NULL : &to,
+                             .n_outs = 1,
+                             .stands_for = &maker,
+                             .n_stands_for = maker == NULL ? 0 : 1 };
+        TRY(recording_insert(recording, at, &new_call, &made));
+        if (made == NULL)
+                return fail(STATUS_INTERNAL, "a view is declined");
+        *out_value = made->outs[0];
+        return STATUS_OK;
+}
+
 // ---- arguments ----
 Status rewrite_volume_transposed(const RecordedCall *conv, const ConvArgs *args, Value *out)
 {

@@ -32,6 +32,11 @@ Status rewrite_constant(Recording *recording, const TensorMeta *meta, Recorded *
 // infinities: zero times those is NaN, where zeros are stored, and nothing where they are not.
 bool rewrite_is_finite(const Recorded *value);
 
+// The elements of `from` under another shape and strides, made in front of `at` (NULL: at the end):
+// `to`, which may begin elsewhere in its buffer, or a new value where that is NULL.
+Status rewrite_view(Recording *recording, RecordedCall *at, const Recorded *from, const TensorMeta *meta,
+                    Recorded *to, Recorded **out_value);
+
 // The arguments of the fused convolution that computes what `conv` does with the numbers of `args`.
 // On failure the remaining ones are None.
 Status rewrite_volume_transposed(const RecordedCall *conv, const ConvArgs *args, Value *out);

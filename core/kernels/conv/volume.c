@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // volume.c: planes lie one after another in channels_last, so that a plane of taps convolves
-// neighbouring ones as a batch of images. With a stride along the depth, and where a plane of results
-// nearly fills a cache, each of these is convolved by all planes of taps before the next one.
-// A plane of taps that meets a plane of the input for every result comes first and begins the sums;
-// where there is none, the bias does.
-// Kernels of one plane convolve all planes of all samples as images, and those of one column see a
-// volume as an image of as many rows as it has planes.
-// Of a transposed convolution each plane of taps is one of images; the planes of results that leave
-// the same remainder by the stride are a phase, whose sums begin as above.
+// neighbouring ones as a batch of images. With a stride along the depth, and where a plane of
+// results nearly fills a cache, each of these is convolved by all planes of taps before the next
+// one. A plane of taps that meets a plane of the input for every result comes first and begins
+// the sums; where there is none, the bias does. Kernels of one plane convolve all planes of all
+// samples as images, and those of one column see a volume as an image of as many rows as it has
+// planes. Of a transposed convolution each plane of taps is one of images; the planes of results
+// that leave the same remainder by the stride are a phase, whose sums begin as above.
 #include "core/kernels/conv/volume.h"
 #include <stdio.h>
 #include <stdlib.h>

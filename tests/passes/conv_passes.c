@@ -537,6 +537,17 @@ Test(conv_passes, attention_with_two_masks_and_windows)
                           CALL("k", "add.Tensor", "\"%mask\", \"%w\"")
                                   CALL("m", "view.default", "\"%k\", [2, 3, 9, 9]") WEIGHED OUTPUT("\"%o\""),
                   1);
+        try_graph("one window", LIST("1,3,9,8", "1,3,9,8"), LIST("mask:1,1,1,9,9"),
+                  SCORES CALL("w", "view.default", "\"%s\", [1, 1, 3, 9, 9]")
+                          CALL("k", "add.Tensor", "\"%w\", \"%mask\"")
+                                  CALL("m", "view.default", "\"%k\", [1, 3, 9, 9]") WEIGHED OUTPUT("\"%o\""),
+                  1);
+        try_graph("values of more dimensions", LIST(size, size, "2,6,3,9,5"), states,
+                  SCORES WINDOWS("3, 2, 3, 9, 9", "bias", "mask") CALL("p", "softmax.int", "\"%m\", -1")
+                          CALL("o", "matmul.default", "\"%p\", \"%x2\"") OUTPUT("\"%o\""),
+                  5);
+        try_graph("a query that windows share", LIST("3,9,8", size), states,
+                  SCORES WINDOWS("3, 2, 3, 9, 9", "bias", "mask") WEIGHED OUTPUT("\"%o\""), 1);
         try_graph("a factor of each head", inputs, states,
                   SCORES CALL("f", "mul.Tensor", "\"%scale\", \"%s\"")
                           CALL("m", "add.Tensor", "\"%f\", \"%bias\"") WEIGHED OUTPUT("\"%o\""),

@@ -39,8 +39,9 @@ Status rewrite_view(Recording *recording, RecordedCall *at, const Recorded *from
 
 // The arguments of the fused convolution that computes what `conv` does with the numbers of `args`.
 // On failure the remaining ones are None.
-Status rewrite_volume_transposed(const RecordedCall *conv, const ConvArgs *args, Value *out);
 Status rewrite_fused_conv(const RecordedCall *conv, const ConvArgs *args, Value *out);
+// Likewise of ROLE_CONV_TRANSPOSE3D, for a transposed one of three dimensions.
+Status rewrite_volume_transposed(const RecordedCall *conv, const ConvArgs *args, Value *out);
 
 // Argument `index`; NULL: no tensor.
 static inline Recorded *rewrite_arg(const RecordedCall *call, int index)

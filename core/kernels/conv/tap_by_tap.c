@@ -23,6 +23,13 @@ Inside tap_inside(const DnnlConv *conv, int axis, int64_t tap)
         return (Inside){ first, MAX(last - first + 1, (int64_t)0), first * stride - from };
 }
 
+int64_t tap_in_turn(int64_t i, int64_t begins)
+{
+        if (i == 0 && begins >= 0)
+                return begins;
+        return i <= begins ? i - 1 : i;
+}
+
 static bool fits(const DnnlConv *conv)
 {
         const TensorMeta *weight = &conv->weight;
@@ -73,7 +80,7 @@ static Status add_parts(const DnnlConv *conv, TapByTap *taps, bool *out_made)
         while (begins < n && !is_everywhere(conv, begins))
                 begins++;
         for (int64_t i = 0; begins < n && i < n; i++) {
-                int64_t tap = i == 0 ? begins : i <= begins ? i - 1 : i;
+                int64_t tap = tap_in_turn(i, begins);
                 if (tap_inside(conv, 0, tap / width).n == 0 || tap_inside(conv, 1, tap % width).n == 0)
                         continue;
                 TRY(run_poll(conv->share.poll));

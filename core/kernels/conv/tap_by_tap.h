@@ -11,6 +11,9 @@ typedef struct Inside {
 } Inside;
 Inside tap_inside(const DnnlConv *conv, int axis, int64_t tap);
 
+// Which tap is the i-th to be added: `begins` first (-1: none), then the others as they lie.
+int64_t tap_in_turn(int64_t i, int64_t begins);
+
 typedef struct TapByTap TapByTap;
 
 // Images in channels_last with channels enough, of whose products at most MOST_INSIDE of 100 are

@@ -161,7 +161,7 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
         if (begins < 0)
                 TRY(begin_with_bias(conv, volume));
         for (int64_t i = 0; i < conv->weight.size[2]; i++) {
-                int64_t k = i == 0 && begins >= 0 ? begins : i <= begins ? i - 1 : i;
+                int64_t k = tap_in_turn(i, begins);
                 Plane *plane = &volume->planes[volume->n];
                 *plane = (Plane){ .meets = tap_inside(conv, 0, k), .begins = k == begins };
                 if (plane->meets.n == 0)
@@ -240,12 +240,7 @@ static Status add_transposed_planes(const DnnlConv *conv, Volume *volume, bool *
                 DepthPhase phase = depth_phase(conv, rest);
                 int64_t begins = begins_phase(&phase);
                 for (int64_t i = 0; i < phase.axis.n && *out_made; i++)
-                        TRY(add_transposed(conv, volume, &phase,
-                                           begins < 0    ? i
-                                           : i == 0      ? begins
-                                           : i <= begins ? i - 1
-                                                         : i,
-                                           out_made));
+                        TRY(add_transposed(conv, volume, &phase, tap_in_turn(i, begins), out_made));
         }
         *out_made = *out_made && volume->n > 0;
         return STATUS_OK;

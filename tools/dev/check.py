@@ -144,32 +144,37 @@ def tested(program):
 
 
 def criterion():
-    """As many programs at a time as there are cores, the one that takes longest first."""
+    """The program that takes longest comes first."""
     programs = sorted((path
                        for path in glob.glob(os.path.join(ROOT, "build-asan/tests/**/test_*"), recursive=True)
                        if os.access(path, os.X_OK) and os.path.isfile(path)),
                       key=lambda path: (not path.endswith(LONGEST_TEST), path))
     if not programs:
         return 0, 1, "no test programs were built"
+    return in_pool(tested, programs)
+
+
+def in_pool(test, programs):
+    """As many programs at a time as there are cores; the sums of what `test` says of each."""
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = list(pool.map(tested, programs))
+        rows = list(pool.map(test, programs))
     return (sum(row[0] for row in rows), sum(row[1] for row in rows),
             "\n".join(sorted(row[2] for row in rows if row[2])))
 
 
-def stress():
-    """Programs take seconds; stress_program takes runs."""
-    passed = failed = 0
-    shown = []
+def stressed(program):
+    """(passed, failed, what went wrong) of a stress program. They take seconds; stress_program takes runs."""
     seconds = STRESS_LONG_SECONDS if LONG else STRESS_SECONDS
-    for program in sorted(path for path in glob.glob(os.path.join(ROOT, "build-tsan/tests/stress/stress_*"))
-                          if os.path.isfile(path) and os.access(path, os.X_OK)):
-        amount = str(1000 * (10 if LONG else 1)) if program.endswith("stress_program") else str(seconds)
-        code, out = run([program, amount], 10 * seconds + 300)
-        passed, failed = passed + (code == 0), failed + (code != 0)
-        if code != 0:
-            shown.append(f"{os.path.basename(program)}: exit {code}\n{out[-4000:]}")
-    return passed, failed, "\n".join(shown)
+    amount = str(1000 * (10 if LONG else 1)) if program.endswith("stress_program") else str(seconds)
+    code, out = run([program, amount], 10 * seconds + 300)
+    shown = "" if code == 0 else f"{os.path.basename(program)}: exit {code}\n{out[-4000:]}"
+    return code == 0, code != 0, shown
+
+
+def stress():
+    programs = glob.glob(os.path.join(ROOT, "build-tsan/tests/stress/stress_*"))
+    return in_pool(stressed, sorted(path for path in programs
+                                    if os.path.isfile(path) and os.access(path, os.X_OK)))
 
 
 def python(script, *arguments):
@@ -178,8 +183,8 @@ def python(script, *arguments):
 
 SERVER, SANITIZED_SERVER, FAULT = "build/fxserve", "build-asan/fxserve", "build/tests/fault/libfault.so"
 RECORD = "build/tests/fault/librecord.so"
-# Of builds, with the MB that each takes: the first two measured, the last estimated.
-BUILD_MB = {"build-asan": 5000, "build": 200, "build-tsan": 600}
+# Of builds, with the MB that each takes, a little more than was measured.
+BUILD_MB = {"build-asan": 1900, "build": 200, "build-tsan": 300}
 BUILDS = tuple(BUILD_MB)
 STEPS = [
     ("house", "layers, headers, size, words, format", python("tests/layering/house.py")),
@@ -191,8 +196,12 @@ STEPS = [
      python("tests/layering/tidy.py", "build-clang")),
     ("build-tsan", "build with ThreadSanitizer", lambda: build("build-tsan", THREADS)),
     ("unit", "unit tests and goldens (ASan, UBSan)", criterion),
-    ("replay", "fuzz corpus and mutants of it (ASan, UBSan)", python("tests/fuzz/replay.py", "build-asan")),
+    ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
     ("service", "service scenarios (ASan, UBSan)", python("tests/service/run.py", SANITIZED_SERVER)),
+    ("limits", "every limit, hit and just missed (ASan, UBSan)",
+     python("tests/service/limits.py", SANITIZED_SERVER)),
+    ("service-tsan", "service scenarios (TSan)", python("tests/service/run.py", "build-tsan/fxserve")),
+    ("replay", "fuzz corpus and mutants of it (ASan, UBSan)", python("tests/fuzz/replay.py", "build-asan")),
     ("operations", "metrics, logs, signals (ASan, UBSan)",
      python("tests/service/operations.py", SANITIZED_SERVER)),
     ("tracing", "spans for a collector, and collectors that fail (ASan, UBSan)",
@@ -207,9 +216,6 @@ STEPS = [
      python("tests/service/unix.py", SANITIZED_SERVER)),
     ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)",
      python("tests/service/door.py", SANITIZED_SERVER)),
-    ("limits", "every limit, hit and just missed (ASan, UBSan)",
-     python("tests/service/limits.py", SANITIZED_SERVER)),
-    ("malformed", "malformed requests (ASan, UBSan)", python("tests/service/malformed.py", SANITIZED_SERVER)),
     ("archives", "mutants of .pt2 archives (ASan, UBSan)",
      python("tests/service/archives.py", SANITIZED_SERVER)),
     ("malformed-memory", "malformed requests give memory back",
@@ -218,37 +224,19 @@ STEPS = [
      python("tests/service/blame.py", SANITIZED_SERVER)),
     ("comparing", "changes of one weight, eps or operator are found by a comparison (ASan)",
      python("tests/service/comparing.py", SANITIZED_SERVER)),
-    ("tolerance", "precisions chosen within a tolerance, and what is said of them",
-     python("tests/service/tolerance.py", SERVER)),
     ("agreement", "parameters: as accepted, as in OpenAPI, as in docs",
      python("tests/service/agreement.py", SERVER)),
     ("oip", "the sentences of the Open Inference Protocol (ASan, UBSan)",
      python("tests/oip/conformance.py", SANITIZED_SERVER)),
     ("failing-leaks", "requests that fail at each step, per route: leaks (ASan)",
      python("tests/load/failing.py", SANITIZED_SERVER, "--leaks")),
-    ("failing", "3,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER)),
     ("models", "models over HTTP, JSON and b64", python("tests/service/models.py", SERVER)),
     ("roundtrip", "graphs out of the server and back in", python("tests/service/roundtrip.py", SERVER)),
     ("sets", "models in every instruction set of this machine", python("tests/service/sets.py", SERVER)),
-    ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
-    ("batching", "runs that are run as one have their own bits", python("tests/service/batching.py", SERVER)),
-    ("fairness", "graphs take turns, beside a saturated one", python("tests/service/fairness.py", SERVER)),
-    ("warming", "readiness waits for declared warm-ups", python("tests/service/warming.py", SERVER)),
-    ("memory-ladder", "near the memory limit: caches, then uploads, then runs",
-     python("tests/service/memory.py", SERVER)),
     ("crash", "kill -9 during upload, 100 times", python("tests/service/crash.py", SERVER)),
     ("files", "files that fail at the n-th call", python("tests/fault/files.py", SERVER, FAULT)),
     ("crashes", "every state that a crash may leave", python("tests/fault/crashes.py", SERVER, RECORD)),
     ("memory", "memory that runs out, sampled", python("tests/fault/memory.py", SERVER, FAULT)),
-    ("deleting", "deleted models give their memory back", python("tests/load/deleting.py", SERVER)),
-    ("loading", "1,000 loads and unloads of a model: memory", python("tests/load/loading.py", SERVER)),
-    ("disconnects", "2,000 clients that vanish", python("tests/load/disconnects.py", SERVER)),
-    ("deadlines", "deadlines within one node", python("tests/load/deadlines.py", SERVER)),
-    ("stopping", "SIGTERM under load, a stalled log", python("tests/load/stopping.py", SERVER)),
-    ("reconnecting", "SIGTERM and clients that come back", python("tests/load/reconnecting.py", SERVER)),
-    ("histories", "random concurrent calls against a model",
-     python("tests/load/histories.py", SERVER, "20000")),
-    ("load", "load, shortened", python("tests/load/load.py", SERVER)),
     ("pieces", "pieces of C in docs/operators.md compile in their places",
      python("tests/layering/operators_doc.py", "build")),
     ("readme", "examples of README and docs", python("tests/service/readme.py", SERVER)),
@@ -259,15 +247,37 @@ STEPS = [
      python("tests/deploy/release.py", "build")),
     ("library", "libfxserve: symbols, examples, ctypes, DLPack, valgrind",
      python("tests/deploy/library.py", "build")),
+    ("tracing-tsan", "spans for a collector, and collectors that fail (TSan)",
+     python("tests/service/tracing.py", "build-tsan/fxserve")),
+    ("tolerance", "precisions chosen within a tolerance, and what is said of them",
+     python("tests/service/tolerance.py", SERVER)),
+    ("failing", "3,000 failing calls of each kind: memory", python("tests/load/failing.py", SERVER)),
+    ("bits", "same program, same bits, under load", python("tests/service/bits.py", SERVER)),
+    ("batching", "runs that are run as one have their own bits", python("tests/service/batching.py", SERVER)),
+    ("fairness", "graphs take turns, beside a saturated one", python("tests/service/fairness.py", SERVER)),
+    ("warming", "readiness waits for declared warm-ups", python("tests/service/warming.py", SERVER)),
+    ("memory-ladder", "near the memory limit: caches, then uploads, then runs",
+     python("tests/service/memory.py", SERVER)),
+    ("deleting", "deleted models give their memory back", python("tests/load/deleting.py", SERVER)),
+    ("loading", "1,000 loads and unloads of a model: memory", python("tests/load/loading.py", SERVER)),
+    ("disconnects", "2,000 clients that vanish", python("tests/load/disconnects.py", SERVER)),
+    ("deadlines", "deadlines within one node", python("tests/load/deadlines.py", SERVER)),
+    ("stopping", "SIGTERM under load, a stalled log", python("tests/load/stopping.py", SERVER)),
+    ("reconnecting", "SIGTERM and clients that come back", python("tests/load/reconnecting.py", SERVER)),
+    ("histories", "random concurrent calls against a model",
+     python("tests/load/histories.py", SERVER, "20000")),
+    ("load", "load, shortened", python("tests/load/load.py", SERVER)),
     ("stress", "stress programs (TSan)", stress),
     ("batching-tsan", "runs that are run as one (TSan)",
      python("tests/service/batching.py", "build-tsan/fxserve", "60")),
-    ("tracing-tsan", "spans for a collector, and collectors that fail (TSan)",
-     python("tests/service/tracing.py", "build-tsan/fxserve")),
     ("warming-tsan", "readiness waits for declared warm-ups (TSan)",
      python("tests/service/warming.py", "build-tsan/fxserve")),
-    ("service-tsan", "service scenarios (TSan)", python("tests/service/run.py", "build-tsan/fxserve")),
 ]
+# They take all cores, or measure times or memory while nothing else runs. The others run beside each
+# other, as many as there are cores.
+ALONE = {*BUILDS, "tidy", "unit", "tolerance", "failing", "bits", "batching", "fairness", "warming",
+         "memory-ladder", "deleting", "loading", "disconnects", "deadlines", "stopping", "reconnecting",
+         "histories", "load", "stress", "batching-tsan"}
 # What takes longer than ./check should. Steps of STEPS that are not here have no long form.
 LONG_STEPS = [step for step in STEPS if step[0] in BUILDS] + [
     ("tidy", "clang-tidy with the static analyser",
@@ -321,6 +331,50 @@ def note(name, words, passed, failed, seconds):
         file.write(json.dumps(row) + "\n")
 
 
+def groups(steps):
+    """Steps one after another; neighbours that may run beside each other are one group."""
+    rows = []
+    for step in steps:
+        if rows and not LONG and step[0] not in ALONE and rows[-1][0][0] not in ALONE:
+            rows[-1].append(step)
+        else:
+            rows.append([step])
+    return rows
+
+
+def timed(step):
+    began = time.time()
+    passed, failed, out = step[2]()
+    return passed, failed, out, time.time() - began
+
+
+def run_group(group):
+    """(passed, failed). A step that is alone is named when it begins, others when they have ended."""
+    total_passed = total_failed = 0
+    if len(group) == 1:
+        print(f"{group[0][1]:46s} ", end="", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        running = {pool.submit(timed, step): step for step in group}
+        for ended in concurrent.futures.as_completed(running):
+            name, words, _ = running[ended]
+            passed, failed, out, seconds = ended.result()
+            total_passed, total_failed = total_passed + passed, total_failed + failed
+            print("" if len(group) == 1 else f"{words:46s} ", end="")
+            print(f"{'FAILED' if failed else 'ok':7s}{passed:6d} passed {failed:4d} failed {seconds:7.1f} s",
+                  flush=True)
+            show_output(out, failed)
+            if LONG and name not in BUILDS:
+                note(name, words, passed, failed, seconds)
+    return total_passed, total_failed
+
+
+def show_output(out, failed):
+    if failed:
+        print(out[-12000:])
+    else:  # a step says so itself
+        print("".join(f"  {line}\n" for line in out.split("\n") if "left out" in line), end="")
+
+
 def main():
     global LONG
     wanted = [word for word in sys.argv[1:] if word != "--long"]
@@ -345,21 +399,9 @@ def main():
         return 1
     total_passed = total_failed = 0
     start = time.time()
-    for name, words, step in steps:
-        if wanted and name not in wanted:
-            continue
-        print(f"{words:46s} ", end="", flush=True)
-        began = time.time()
-        passed, failed, out = step()
+    for group in groups([step for step in steps if not wanted or step[0] in wanted]):
+        passed, failed = run_group(group)
         total_passed, total_failed = total_passed + passed, total_failed + failed
-        print(f"{'FAILED' if failed else 'ok':7s}{passed:6d} passed {failed:4d} failed "
-              f"{time.time() - began:7.1f} s", flush=True)
-        if failed:
-            print(out[-12000:])
-        else:  # a step says so itself
-            print("".join(f"  {line}\n" for line in out.split("\n") if "left out" in line), end="")
-        if LONG and name not in BUILDS:
-            note(name, words, passed, failed, time.time() - began)
     if LONG and os.path.exists(RESULTS):
         subprocess.run([sys.executable, "tests/report.py", RESULTS], cwd=ROOT, check=False)
     print(f"{time.time() - start:.0f} s, builds of {sum(map(folder_mb, BUILDS))} MB")

@@ -3,14 +3,15 @@
 fuzz.py [--seconds 20] [--build build-fuzz] [--work FOLDER] [--coverage] [TARGET...].
 
 Builds them with clang, ASan and UBSan (beside it core/kernels with gcc), starts each from the
-committed corpus and the seeds of tests/fuzz/seeds.py, and prints one line per target: seconds,
-executions, features, crashes. An input that crashes goes to tests/fuzz/corpus/TARGET/, so that
-./check replays it from then on. --work keeps what was found for the next time; --coverage runs no
-fuzzer: it prints which share of the edges of each folder the corpus and the seeds (and what lies in
---work) reach. --shrink BYTES puts so much of what keeps the coverage into the committed corpus. The
-last line is `N passed, N failed`, one per target.
+committed corpus and the seeds of tests/fuzz/seeds.py, as many at a time as there are cores, and
+prints one line per target: seconds, executions, features, crashes. An input that crashes goes to
+tests/fuzz/corpus/TARGET/, so that ./check replays it from then on. --work keeps what was found for
+the next time; --coverage runs no fuzzer: it prints which share of the edges of each folder the
+corpus and the seeds (and what lies in --work) reach. --shrink BYTES puts so much of what keeps the
+coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import re
@@ -162,6 +163,33 @@ def shrink(program, name, work, n_bytes):
                 total += size
 
 
+def try_target(options, name, work):
+    """Fuzzes one target, or shows its coverage; whether that went well."""
+    program = os.path.abspath(os.path.join(options.build, "tests", "fuzz", f"fuzz_{name}"))
+    folder = os.path.join(work, name)
+    if options.coverage:
+        os.makedirs(folder, exist_ok=True)
+        folders = coverage(program, name, folder)
+        show_coverage(name, folders, options.results)
+        return bool(folders)
+    began = time.monotonic()
+    executions, features, problems = fuzz(program, name, options.seconds, folder)
+    took = time.monotonic() - began
+    lines = [f"{'FAILED' if problems else 'ok    '} {name:12s} {took:6.0f} s {executions:10d} "
+             f"executions {features:7d} features {len(problems)} crashes",
+             *("  " + problem for problem in problems)]
+    print("\n".join(lines), flush=True)
+    if options.results:
+        row = {"name": f"fuzz {name}", "figure": f"{executions:,} executions in {took:.0f} "
+               f"s, {len(problems)} crashes", "aim": "0 crashes", "met": not problems,
+               "command": f"python3 tools/dev/fuzz.py --seconds {options.seconds} {name}"}
+        with open(options.results, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+    if options.shrink:
+        shrink(program, name, folder, options.shrink)
+    return not problems
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=int, default=20)
@@ -187,35 +215,12 @@ def main():
     if not build(options.build, targets):
         print(f"0 passed, {len(targets)} failed")
         return 1
-    passed = failed = 0
     with tempfile.TemporaryDirectory(prefix="fxserve-fuzz-") as own:
         work = options.work or own
         subprocess.run([sys.executable, os.path.join(ROOT, "tests", "fuzz", "seeds.py"), work], check=True)
-        for name in targets:
-            program, folder = (os.path.join(options.build, "tests", "fuzz", f"fuzz_{name}"),
-                               os.path.join(work, name))
-            if options.coverage:
-                os.makedirs(folder, exist_ok=True)
-                folders = coverage(os.path.abspath(program), name, folder)
-                show_coverage(name, folders, options.results)
-                passed, failed = passed + bool(folders), failed + (not folders)
-                continue
-            began = time.monotonic()
-            executions, features, problems = fuzz(program, name, options.seconds, folder)
-            took = time.monotonic() - began
-            passed, failed = passed + (not problems), failed + bool(problems)
-            print(f"{'FAILED' if problems else 'ok    '} {name:12s} {took:6.0f} s {executions:10d} "
-                  f"executions {features:7d} features {len(problems)} crashes", flush=True)
-            for problem in problems:
-                print("  " + problem, flush=True)
-            if options.results:
-                row = {"name": f"fuzz {name}", "figure": f"{executions:,} executions in {took:.0f} "
-                       f"s, {len(problems)} crashes", "aim": "0 crashes", "met": not problems,
-                       "command": f"python3 tools/dev/fuzz.py --seconds {options.seconds} {name}"}
-                with open(options.results, "a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
-            if options.shrink:
-                shrink(program, name, folder, options.shrink)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            good = list(pool.map(lambda name: try_target(options, name, work), targets))
+    passed, failed = good.count(True), good.count(False)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

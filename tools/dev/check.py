@@ -216,6 +216,8 @@ STEPS = [
      python("tests/service/unix.py", SANITIZED_SERVER)),
     ("door", "HTTPS, encodings, tokens, clients that leave (ASan, UBSan)",
      python("tests/service/door.py", SANITIZED_SERVER)),
+    ("warming-tsan", "readiness waits for declared warm-ups (TSan)",
+     python("tests/service/warming.py", "build-tsan/fxserve")),
     ("archives", "mutants of .pt2 archives (ASan, UBSan)",
      python("tests/service/archives.py", SANITIZED_SERVER)),
     ("malformed-memory", "malformed requests give memory back",
@@ -270,8 +272,6 @@ STEPS = [
     ("stress", "stress programs (TSan)", stress),
     ("batching-tsan", "runs that are run as one (TSan)",
      python("tests/service/batching.py", "build-tsan/fxserve", "60")),
-    ("warming-tsan", "readiness waits for declared warm-ups (TSan)",
-     python("tests/service/warming.py", "build-tsan/fxserve")),
 ]
 # They take all cores, or measure times or memory while nothing else runs. The others run beside each
 # other, as many as there are cores.

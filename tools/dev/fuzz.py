@@ -2,13 +2,13 @@
 """Runs the fuzz targets of tests/fuzz under libFuzzer (Debian: clang, libclang-rt-14-dev, llvm):
 fuzz.py [--seconds 20] [--build build-fuzz] [--work FOLDER] [--coverage] [TARGET...].
 
-Builds them with clang, ASan and UBSan (beside it core/kernels with gcc), starts each from the
-committed corpus and the seeds of tests/fuzz/seeds.py, as many at a time as there are cores, and
-prints one line per target: seconds, executions, features, crashes. An input that crashes goes to
-tests/fuzz/corpus/TARGET/, so that ./check replays it from then on. --work keeps what was found for
-the next time; --coverage runs no fuzzer: it prints which share of the edges of each folder the
-corpus and the seeds (and what lies in --work) reach. --shrink BYTES puts so much of what keeps the
-coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
+Builds them with clang, ASan and UBSan (core/kernels is gcc's, of `build` if that is here), starts
+each from the committed corpus and the seeds of tests/fuzz/seeds.py, as many at a time as there are
+cores, and prints one line per target: seconds, executions, features, crashes. An input that crashes
+goes to tests/fuzz/corpus/TARGET/, so that ./check replays it from then on. --work keeps what was
+found for the next time; --coverage runs no fuzzer: it prints which share of the edges of each
+folder the corpus and the seeds (and what lies in --work) reach. --shrink BYTES puts so much of what
+keeps the coverage into the committed corpus. The last line is `N passed, N failed`, one per target.
 """
 import argparse
 import concurrent.futures
@@ -37,9 +37,12 @@ INPUT_SECONDS, MEMORY_MB, MOST_BYTES = 25, 3000, 20000
 
 
 def build_kernels(folder):
-    """The kernels are gcc's; no input reaches them but as tensors."""
-    if not os.path.exists(os.path.join(folder, "build.ninja")):
-        subprocess.run(["meson", "setup", folder, ROOT, "-Dopenmp=false", "-Dtests=disabled"],
+    """The kernels are gcc's; no input reaches them but as tensors. Those of a release build do."""
+    release = os.path.join(ROOT, "build")
+    if os.path.exists(os.path.join(release, KERNELS)):
+        folder = release
+    elif not os.path.exists(os.path.join(folder, "build.ninja")):
+        subprocess.run(["meson", "setup", folder, ROOT, "-Dtests=disabled"],
                        env=dict(ENVIRONMENT, CC="gcc"), stdout=subprocess.DEVNULL, check=True)
     subprocess.run(["ninja", "-C", folder, KERNELS], stdout=subprocess.DEVNULL, check=True)
     return os.path.join(os.path.abspath(folder), KERNELS)

@@ -223,6 +223,7 @@ typedef struct Operands {
         Layout *layout;
         const TensorMeta *like, *first; // of the result; of the first operand of that shape
         bool any, mixed;
+        int n_alike, n_alike_twins;
 } Operands;
 
 static Status look_for_twin(void *context, Recorded *value)
@@ -237,6 +238,15 @@ static bool is_alike(const Operands *operands, const Recorded *value)
 {
         return value != NULL && meta_same_shape(&value->tensor.meta, operands->like) &&
                meta_is_non_overlapping_and_dense(&value->tensor.meta);
+}
+
+static Status count_alike(void *context, Recorded *value)
+{
+        Operands *operands = context;
+        bool alike = is_alike(operands, value);
+        operands->n_alike += alike;
+        operands->n_alike_twins += alike && twin_of(operands->layout, value) != NULL;
+        return STATUS_OK;
 }
 
 static Status ask_for_alike(void *context, Recorded *value)
@@ -403,6 +413,9 @@ static Status goes_along(Operands *operands, const RecordedCall *call, bool *out
                 return STATUS_OK;
         }
         if ((op->op->flags & OP_ELEMENTWISE) != 0 && follows_layout(call)) {
+                TRY(recorded_visit_inputs(call, count_alike, operands));
+                if (operands->n_alike > 0 && operands->n_alike_twins == 0)
+                        return STATUS_OK; // what is broadcast does not move the others
                 TRY(recorded_visit_inputs(call, ask_for_alike, operands));
                 TRY(recorded_visit_inputs(call, look_for_mixture, operands));
         }

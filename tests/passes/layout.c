@@ -123,3 +123,18 @@ Test(layout, some_channels_of_an_image_stay_channels_last)
                           CALL("a", "add_.Tensor", "\"%s\", \"%s\"") CONV("d", "a", "v") OUTPUT("\"%d\""),
                   5);
 }
+
+Test(layout, what_is_broadcast_does_not_move_the_others)
+{
+        // copies of the first image and of the column, the convolution, one product
+        try_graph("a column", LIST("1,5,16,16", "1,8,16,40"), LIST("w:8,5,3,3"),
+                  CONV("c", "x0", "w") CALL("s", "slice.Tensor", "\"%c\", 3, 0, 1")
+                          CALL("m", "mul.Tensor", "\"%x1\", \"%s\"") OUTPUT("\"%m\""),
+                  4);
+        // an outer product has no operand of its shape: it goes along, and is copied back
+        try_graph("a column and a row", LIST("1,5,16,16"), LIST("w:8,5,3,3"),
+                  CONV("c", "x0", "w") CALL("s", "slice.Tensor", "\"%c\", 3, 0, 1")
+                          CALL("t", "slice.Tensor", "\"%c\", 2, 0, 1")
+                                  CALL("m", "mul.Tensor", "\"%t\", \"%s\"") OUTPUT("\"%m\""),
+                  4);
+}

@@ -42,11 +42,12 @@ static void walk_start(const TileProgram *program, const TileOperand *operand, i
         }
 }
 
-static void walk_on(const TileProgram *program, const TileOperand *operand, int64_t n, Walk *walk)
+// On by `n` along dimension `d`, not beyond its end.
+static void walk_on(const TileProgram *program, const TileOperand *operand, int d, int64_t n, Walk *walk)
 {
-        walk->index[0] += n;
-        walk->offset += n * operand->stride[0];
-        for (int d = 0; d + 1 < program->rank && walk->index[d] == program->size[d]; d++) {
+        walk->index[d] += n;
+        walk->offset += n * operand->stride[d];
+        for (; d + 1 < program->rank && walk->index[d] == program->size[d]; d++) {
                 walk->index[d] = 0;
                 walk->index[d + 1]++;
                 walk->offset += operand->stride[d + 1] - operand->stride[d] * program->size[d];
@@ -79,46 +80,92 @@ static void load_elements(const TileValue *value, const char *from, int64_t stri
                 repeat_element(tile_bytes[value->class], n, to);
 }
 
-// Of 4 or 8 bytes, as they are.
-static inline __attribute__((always_inline)) void copy_run(const char *from, int64_t stride, size_t n,
-                                                           const size_t bytes, char *to)
+// ---- short rows ----
+enum { CHUNK = 16 };
+
+// Whole chunks, the last of them over the end of the one before it.
+static inline __attribute__((always_inline)) void copy_chunks(const char *from, size_t n_bytes, char *to)
 {
-        uint64_t element = 0;
-        if (stride == (int64_t)bytes) {
-                for (size_t i = 0; i < n; i++)
-                        memcpy(to + i * bytes, from + i * bytes, bytes);
-                return;
-        }
-        if (stride == 0) {
-                memcpy(&element, from, bytes);
-                for (size_t i = 0; i < n; i++)
-                        memcpy(to + i * bytes, &element, bytes);
-                return;
-        }
-        for (size_t i = 0; i < n; i++)
-                memcpy(to + i * bytes, from + (int64_t)i * stride, bytes);
+        for (size_t at = 0; at + CHUNK <= n_bytes; at += CHUNK)
+                memcpy(to + at, from + at, CHUNK);
+        memcpy(to + n_bytes - CHUNK, from + n_bytes - CHUNK, CHUNK);
 }
 
-// A tile's elements, in runs along the innermost dimension. Many runs are short.
-static void gather(const TileProgram *program, const TileOperand *operand, const TileValue *value,
-                   const Frame *frame, const char *data, char *to)
+static inline __attribute__((always_inline)) void repeat_chunk(const char *chunk, size_t n_bytes, char *to)
+{
+        for (size_t at = 0; at + CHUNK <= n_bytes; at += CHUNK)
+                memcpy(to + at, chunk, CHUNK);
+        memcpy(to + n_bytes - CHUNK, chunk, CHUNK);
+}
+
+// `n` elements of 4 or 8 bytes, as they are.
+static inline __attribute__((always_inline)) void copy_row(const char *from, int64_t stride, size_t n,
+                                                           const size_t bytes, char *to)
+{
+        if (stride == (int64_t)bytes && n * bytes >= CHUNK) {
+                copy_chunks(from, n * bytes, to);
+        } else if (stride == 0 && n * bytes >= CHUNK) {
+                char chunk[CHUNK];
+                for (size_t i = 0; i < CHUNK; i += bytes)
+                        memcpy(chunk + i, from, bytes);
+                repeat_chunk(chunk, n * bytes, to);
+        } else {
+                for (size_t i = 0; i < n; i++)
+                        memcpy(to + i * bytes, from + (int64_t)i * stride, bytes);
+        }
+}
+
+// Elements of an operand that lie in rows: `n` of a row, `stride` bytes apart.
+typedef struct Rows {
+        const char *from;
+        int64_t stride, next; // next: bytes from row to row
+        size_t n_rows, n;
+} Rows;
+
+static inline __attribute__((always_inline)) void copy_rows(const Rows *rows, const size_t bytes, char *to)
+{
+        for (size_t r = 0; r < rows->n_rows; r++)
+                copy_row(rows->from + (int64_t)r * rows->next, rows->stride, rows->n, bytes,
+                         to + r * rows->n * bytes);
+}
+
+static void load_rows(const TileValue *value, const Rows *rows, char *to)
 {
         const size_t bytes = tile_bytes[value->class];
         const bool plain = value->dtype == tile_dtype[value->class];
+        if (plain && bytes == sizeof(uint32_t)) {
+                copy_rows(rows, sizeof(uint32_t), to);
+        } else if (plain && bytes == sizeof(uint64_t)) {
+                copy_rows(rows, sizeof(uint64_t), to);
+        } else {
+                for (size_t r = 0; r < rows->n_rows; r++)
+                        load_elements(value, rows->from + (int64_t)r * rows->next, rows->stride, rows->n,
+                                      to + r * rows->n * bytes);
+        }
+}
+
+// A tile's elements: what is left of a row, or as many whole ones as are left of the next
+// dimension.
+static void gather(const TileProgram *program, const TileOperand *operand, const TileValue *value,
+                   const Frame *frame, const char *data, char *to)
+{
+        const size_t row = (size_t)program->size[0];
         Walk walk;
         walk_start(program, operand, frame->begin, &walk);
-        for (size_t done = 0, count; done < frame->n; done += count) {
-                count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
-                if (plain && bytes == sizeof(uint32_t))
-                        copy_run(data + walk.offset, operand->stride[0], count, sizeof(uint32_t),
-                                 to + done * sizeof(uint32_t));
-                else if (plain && bytes == sizeof(uint64_t))
-                        copy_run(data + walk.offset, operand->stride[0], count, sizeof(uint64_t),
-                                 to + done * sizeof(uint64_t));
-                else
-                        load_elements(value, data + walk.offset, operand->stride[0], count,
-                                      to + done * bytes);
-                walk_on(program, operand, (int64_t)count, &walk);
+        for (size_t done = 0; done < frame->n;) {
+                const size_t left = frame->n - done;
+                Rows rows = { data + walk.offset, operand->stride[0], 0, 1, left };
+                if (walk.index[0] > 0 || left < row || program->rank == 1) {
+                        rows.n = MIN(row - (size_t)walk.index[0], left);
+                        walk_on(program, operand, 0, (int64_t)rows.n, &walk);
+                } else {
+                        rows.n = row;
+                        rows.next = operand->stride[1];
+                        rows.n_rows = MIN((size_t)(program->size[1] - walk.index[1]), left / row);
+                        walk_on(program, operand, 1, (int64_t)rows.n_rows, &walk);
+                }
+                load_rows(value, &rows, to + done * tile_bytes[value->class]);
+                done += rows.n_rows * rows.n;
         }
 }
 
@@ -165,7 +212,7 @@ static void run_store(const Run *run, const TileStep *step, Frame *frame)
                 size_t count = MIN((size_t)(program->size[0] - walk.index[0]), frame->n - done);
                 tile_storer(value->class, value->dtype)(from + done * bytes, count, data + walk.offset,
                                                         operand->stride[0]);
-                walk_on(program, operand, (int64_t)count, &walk);
+                walk_on(program, operand, 0, (int64_t)count, &walk);
                 done += count;
         }
 }

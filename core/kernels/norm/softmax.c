@@ -18,7 +18,9 @@ enum { LANES = 16, CHUNK = 1024, COLUMNS = 64 };
 #define EXP_MAGIC 12582912.0f // added: rounds to an integer in the low bits
 
 // exp(x) for x <= 0 or NaN in float32: 2^n times a polynomial on [-ln2/2, ln2/2]. The power is made
-// in two steps, for results may be denormal. softmax_rows.inc has the same for vectors.
+// in two steps, for results may be denormal. Numbers below EXP_LEAST, those that a mask leaves out,
+// are multiplied by zero instead: products that underflow take many cycles. softmax_rows.inc has
+// the same for vectors.
 static inline __attribute__((always_inline)) float exp_f32(float x)
 {
         float y = x < EXP_LEAST ? EXP_LEAST : x, n = y * EXP_LOG2E + EXP_MAGIC - EXP_MAGIC;
@@ -28,11 +30,11 @@ static inline __attribute__((always_inline)) float exp_f32(float x)
         p = p * r + EXP_P1;
         p = p * r + EXP_P0;
         p = r * r * p + r;
-        int32_t whole = n == n ? (int32_t)n : 0, half = whole >> 1;
+        int32_t whole = n == n ? (int32_t)n : 0, half = whole >> 1, keeps = x < EXP_LEAST ? 0 : -1;
         union {
                 int32_t i;
                 float f;
-        } low = { .i = (half + 127) << 23 }, high = { .i = (whole - half + 127) << 23 };
+        } low = { .i = (half + 127) << 23 }, high = { .i = ((whole - half + 127) << 23) & keeps };
         return (p * low.f + low.f) * high.f;
 }
 

@@ -217,7 +217,6 @@ Status fail_no_scratch(void)
 #define RED(x)      x##_f32
 #define RED_T       float
 #define RED_BITS    uint32_t
-#define RED_DTYPE   DTYPE_F32
 #define RED_NAN(x)  ((x) != (x))
 #define RED_LOWEST  (-INFINITY)
 #define RED_HIGHEST INFINITY
@@ -226,24 +225,20 @@ Status fail_no_scratch(void)
 #undef RED
 #undef RED_T
 #undef RED_BITS
-#undef RED_DTYPE
-#define RED(x)    x##_f64
-#define RED_DTYPE DTYPE_F64
-#define RED_T     double
-#define RED_BITS  uint64_t
+#define RED(x)   x##_f64
+#define RED_T    double
+#define RED_BITS uint64_t
 #include "core/kernels/reduce/reduce_rows.inc"
 #include "core/kernels/reduce/reduce_float.inc"
 #undef RED
 #undef RED_T
 #undef RED_BITS
-#undef RED_DTYPE
 #undef RED_NAN
 #undef RED_LOWEST
 #undef RED_HIGHEST
 #define RED(x)      x##_i64
 #define RED_T       int64_t
 #define RED_BITS    uint64_t
-#define RED_DTYPE   DTYPE_I64
 #define RED_NAN(x)  false
 #define RED_LOWEST  INT64_MIN
 #define RED_HIGHEST INT64_MAX
@@ -286,9 +281,8 @@ static void extreme_u8(const void *context, Work *work, int64_t index, int64_t n
 static void extreme_i32(const void *context, Work *work, int64_t index, int64_t n, const void *row)
 {
         const Reduction *task = context;
-        const ReduceSteps *steps = kernel_variant(&reduce_family, DTYPE_I32);
         const bool most = task->kind == REDUCE_MAX;
-        const ReduceStep step = most ? steps->larger_lanes : steps->smaller_lanes;
+        const ReduceStep step = most ? task->steps->larger_lanes : task->steps->smaller_lanes;
         const int32_t *x = row;
         int32_t lane[LANES], best = x[0];
         for (int i = 0; i < LANES; i++)
@@ -486,6 +480,8 @@ Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *r
         if (columns_fit(plan, reduction))
                 return columns_run(ctx, plan, reduction);
         const Dtype item = reduce_item(reduction);
+        Reduction task = *reduction;
+        task.steps = kernel_variant(&reduce_family, item);
         RowVisit visit = { .ctx = ctx,
                            .plan = plan,
                            .stored_bytes = dtype_info[reduction->stored].bytes,
@@ -493,13 +489,13 @@ Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *r
                            .load = reduce_loader(reduction),
                            .data = reduction->data,
                            .visit = row_function(reduction->dtype, reduction->kind, reduction->extra != NULL),
-                           .context = reduction };
+                           .context = &task };
         if (item != reduction->dtype && !reduce_counts(reduction->kind))
                 visit.visit = item == DTYPE_U8 ? extreme_u8 : extreme_i32;
         if (visit.visit == NULL)
                 return fail(STATUS_INTERNAL, "this reduction is not made for integers");
         if (visit.load != NULL && plan->n_reduce == 1 && plan->reduce_stride[0] == 1 &&
             plan->row_length >= 2 * PIECE && is_joined(reduction))
-                return reduce_pieces(&visit, reduction);
+                return reduce_pieces(&visit, &task);
         return visit_all(&visit);
 }

@@ -15,15 +15,15 @@ typedef struct RowPlan {
 
 enum { REDUCE_LANES = 16, REDUCE_CHUNK = 512 }; // of a row's sum, see reduce.c
 
-// Where element `index` of these dimensions lies, in elements.
+// Where element `index` of these dimensions, one of them, lies, in elements.
 static inline int64_t row_offset(int n, const int64_t *size, const int64_t *stride, int64_t index)
 {
         int64_t offset = 0;
-        for (int d = n - 1; d >= 0; d--) {
+        for (int d = n - 1; d > 0; d--) {
                 offset += index % size[d] * stride[d];
                 index /= size[d];
         }
-        return offset;
+        return n == 0 ? 0 : offset + index * stride[0];
 }
 
 // `mask`: bit d set = dimension d is reduced. `ordered`: elements of a row keep their row-major
@@ -70,6 +70,7 @@ typedef struct Reduction {
         // used
         const void *data;
         void *out, *extra;
+        const struct ReduceSteps *steps; // reduce_run's: of the elements' dtype
 } Reduction;
 Status reduce_run(const RunContext *ctx, const RowPlan *plan, const Reduction *reduction);
 

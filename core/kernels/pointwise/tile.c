@@ -387,7 +387,7 @@ static void release(TileProgram *program, uint32_t at, bool same_only, uint32_t 
         for (int k = 0; k < step->n_in; k++) {
                 TileValue *value = &program->values[step->in[k]];
                 bool same = made != NULL && value->class == made->class && step->kind == STEP_LOOP;
-                if (value->uniform || value->reg == NO_REGISTER || value->last_use != at ||
+                if (value->uniform || value->repeats || value->reg == NO_REGISTER || value->last_use != at ||
                     (same_only && !same))
                         continue;
                 *inout_free |= 1u << value->reg;
@@ -398,13 +398,14 @@ static Status assign_registers(TileProgram *program)
 {
         uint32_t free_registers = (1u << TILE_REGISTERS) - 1;
         for (uint32_t i = 0; i < program->n_values; i++) {
-                if (program->values[i].uniform && program->values[i].filled)
+                const TileValue *value = &program->values[i];
+                if ((value->uniform && value->filled) || value->repeats)
                         TRY(take_register(&free_registers, &program->values[i].reg));
         }
         for (uint32_t i = 0; i < program->n_steps; i++) {
                 const TileStep *step = &program->steps[i];
                 release(program, i, true, &free_registers);
-                if (step->kind != STEP_STORE)
+                if (step->kind != STEP_STORE && !program->values[step->out].repeats)
                         TRY(take_register(&free_registers, &program->values[step->out].reg));
                 uint32_t made = step->kind == STEP_STORE ? 0 : 1u << program->values[step->out].reg;
                 release(program, i, false, &free_registers);
@@ -463,6 +464,35 @@ static Status add_stores(TileProgram *program)
         return STATUS_OK;
 }
 
+static bool is_same_in_rows(const TileProgram *program, const TileValue *value)
+{
+        if (value->kind != TILE_INPUT || value->uniform || program->rank < 2)
+                return false;
+        const int64_t *stride = program->inputs[value->operand].stride;
+        for (int d = 1; d < program->rank; d++) {
+                if (stride[d] != 0)
+                        return false;
+        }
+        return stride[0] != 0;
+}
+
+// Tiles of whole rows, if a tile holds rows enough for whole vectors.
+static void keep_rows(TileProgram *program)
+{
+        int64_t unit = program->size[0];
+        while (unit % TILE_LANES != 0 && unit <= program->tile)
+                unit *= 2;
+        if (unit > program->tile)
+                return;
+        bool any = false;
+        for (uint32_t i = 0; i < program->n_values; i++) {
+                program->values[i].repeats = is_same_in_rows(program, &program->values[i]);
+                any |= program->values[i].repeats;
+        }
+        if (any)
+                program->tile = (uint32_t)(program->tile / unit * unit);
+}
+
 Status tile_finish(TileProgram *program)
 {
         if (program->n_outputs == 0)
@@ -483,5 +513,10 @@ Status tile_finish(TileProgram *program)
         }
         program->tile = (uint32_t)(TILE_BYTES / MAX(widest, sizeof(float)));
         find_last_uses(program);
+        keep_rows(program);
+        if (assign_registers(program) == STATUS_OK)
+                return STATUS_OK;
+        for (uint32_t i = 0; i < program->n_values; i++)
+                program->values[i].repeats = false;
         return assign_registers(program);
 }

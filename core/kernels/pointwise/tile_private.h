@@ -18,6 +18,7 @@ typedef struct TileValue {
         TileClass class; // of its elements
         bool uniform;    // one element for all: loaded once per range
         bool filled;     // ... and some step reads it repeated over a tile
+        bool repeats; // INPUT that is the same in every row, and tiles are whole rows: loaded once per range
         uint8_t operand; // INPUT: which
         uint8_t reg;
         uint16_t last_use; // step

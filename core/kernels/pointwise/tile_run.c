@@ -364,8 +364,11 @@ static void run_tiles(Run *run, int64_t begin, int64_t end, char *bytes, size_t 
                 frame.n = (size_t)MIN(end - at, (int64_t)program->tile);
                 frame.n_run =
                         program->padded ? (frame.n + TILE_LANES - 1) / TILE_LANES * TILE_LANES : frame.n;
-                for (uint32_t i = 0; i < program->n_steps; i++)
-                        run_step(run, &program->steps[i], &frame);
+                for (uint32_t i = 0; i < program->n_steps; i++) {
+                        const TileStep *step = &program->steps[i];
+                        if (at == begin || step->kind != STEP_LOAD || !program->values[step->out].repeats)
+                                run_step(run, step, &frame);
+                }
         }
 }
 

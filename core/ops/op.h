@@ -105,6 +105,7 @@ typedef enum OpRole {
         ROLE_GLU,          // (self, dim)
         ROLE_INDEX_SELECT, // (self, dim, index)
         ROLE_MAX_POOL,     // (self, ...): images
+        ROLE_ADDCMUL,      // (self, tensor1, tensor2, value)
         // child graphs with programs of their own (control.c)
         ROLE_CHILD_COND,
         ROLE_CHILD_LOOP,

@@ -476,12 +476,25 @@ static bool is_same_in_rows(const TileProgram *program, const TileValue *value)
         return stride[0] != 0;
 }
 
-// Tiles of whole rows, if a tile holds rows enough for whole vectors.
+// The rows of `n` elements that fill whole vectors, in elements.
+static int64_t whole_rows(int64_t n, int64_t tile)
+{
+        int64_t unit = n;
+        while (unit % TILE_LANES != 0 && unit <= tile)
+                unit *= 2;
+        return unit;
+}
+
+bool tile_keeps_rows(int64_t n)
+{
+        const int64_t tile = TILE_BYTES / sizeof(float);
+        return whole_rows(n, tile) <= tile;
+}
+
+// Tiles of whole rows, if a tile holds enough of them.
 static void keep_rows(TileProgram *program)
 {
-        int64_t unit = program->size[0];
-        while (unit % TILE_LANES != 0 && unit <= program->tile)
-                unit *= 2;
+        const int64_t unit = whole_rows(program->size[0], program->tile);
         if (unit > program->tile)
                 return;
         bool any = false;

@@ -38,6 +38,9 @@ Status tile_add_cast(TileProgram *program, TileValueId value, Dtype dtype, TileV
 // Outputs are numbered by calls. All have one shape; meta->dtype is the value's.
 Status tile_add_output(TileProgram *program, TileValueId value, const TensorMeta *meta);
 Status tile_finish(TileProgram *program);
+// Whether an input that is the same in every row of `n` elements is loaded once for all rows, in
+// programs of float32: a tile holds whole rows.
+bool tile_keeps_rows(int64_t n);
 // The name for profiles: "tile_avx512".
 const char *tile_name(void);
 

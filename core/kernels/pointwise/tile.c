@@ -495,7 +495,7 @@ bool tile_keeps_rows(int64_t n)
 static void keep_rows(TileProgram *program)
 {
         const int64_t unit = whole_rows(program->size[0], program->tile);
-        if (unit > program->tile)
+        if (unit == 0 || unit > program->tile)
                 return;
         bool any = false;
         for (uint32_t i = 0; i < program->n_values; i++) {

@@ -377,16 +377,6 @@ static Status try_fold(Recording *recording, Uses *uses, RecordedCall *call, int
         return found ? fold(recording, uses, call, &product, &affine, context) : STATUS_OK;
 }
 
-// Batch norm's other outputs must be unread.
-static bool others_unread(const Uses *uses, const RecordedCall *call)
-{
-        for (uint32_t k = 1; k < call->call.n_outs; k++) {
-                if (call->outs[k] != NULL && uses->n[recorded_buffer(call->outs[k])->index] != 0)
-                        return false;
-        }
-        return call->outs[0] != NULL && call->outs[0]->call == call;
-}
-
 Status pass_fold_batch_norm(Recording *recording, PassContext *context)
 {
         _cleanup_(uses_deinit) Uses uses = { 0 };
@@ -394,7 +384,7 @@ Status pass_fold_batch_norm(Recording *recording, PassContext *context)
         for (uint32_t i = 0; i < recording->n_calls; i++) {
                 RecordedCall *call = recording->calls[i];
                 if (call->removed || call->call.inplace || !call->computes || !is_affine(call) ||
-                    recorded_is_constant(call->outs[0]) || !others_unread(&uses, call))
+                    recorded_is_constant(call->outs[0]) || !uses_first_result_only(&uses, call))
                         continue;
                 TRY(run_poll(context->poll));
                 TRY(try_fold(recording, &uses, call, SELF, context));

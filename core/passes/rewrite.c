@@ -91,6 +91,15 @@ void uses_moved(Uses *uses, RecordedCall *call)
         (void)recorded_visit_inputs(call, move_reader, &moving);
 }
 
+bool uses_first_result_only(const Uses *uses, const RecordedCall *call)
+{
+        for (uint32_t k = 1; k < call->call.n_outs; k++) {
+                if (call->outs[k] != NULL && uses->n[recorded_buffer(call->outs[k])->index] != 0)
+                        return false;
+        }
+        return call->outs[0] != NULL && call->outs[0]->call == call;
+}
+
 // ---- constants ----
 Status rewrite_constant(Recording *recording, const TensorMeta *meta, Recorded **out_value)
 {

@@ -19,6 +19,9 @@ void uses_deinit(Uses *uses);
 // written again, or it is part of the result.
 RecordedCall *uses_only_reader(const Uses *uses, const Recorded *value);
 
+// Whether the call makes its first result, and nobody reads the others.
+bool uses_first_result_only(const Uses *uses, const RecordedCall *call);
+
 // Reads only bytes that are written once, so the call may move to a later place.
 bool call_is_movable(const RecordedCall *call);
 

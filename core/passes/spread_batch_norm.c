@@ -20,14 +20,10 @@ static bool is_by_channels(const TensorMeta *meta)
 
 static bool is_match(const Uses *uses, const RecordedCall *call)
 {
-        if (call->removed || op_role(&call->call) != ROLE_BATCH_NORM_EVAL || call->outs[0] == NULL ||
-            call->outs[0]->call != call || !is_packed_type(&call->outs[0]->tensor.meta) ||
+        if (call->removed || op_role(&call->call) != ROLE_BATCH_NORM_EVAL ||
+            !uses_first_result_only(uses, call) || !is_packed_type(&call->outs[0]->tensor.meta) ||
             !is_by_channels(&call->outs[0]->tensor.meta) || !call_is_movable(call))
                 return false;
-        for (uint32_t k = 1; k < call->call.n_outs; k++) {
-                if (call->outs[k] != NULL && uses->n[recorded_buffer(call->outs[k])->index] != 0)
-                        return false;
-        }
         const RecordedCall *reader = uses_only_reader(uses, call->outs[0]);
         return reader != NULL && reader->computes && fused_takes(&reader->call);
 }

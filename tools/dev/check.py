@@ -273,8 +273,8 @@ STEPS = [
     ("batching-tsan", "runs that are run as one (TSan)",
      python("tests/service/batching.py", "build-tsan/fxserve", "60")),
 ]
-# They take all cores, or measure times or memory while nothing else runs. The others run beside each
-# other, as many as there are cores.
+# Steps that take all cores, or measure times or memory while nothing else runs. The others run beside
+# each other, as many at a time as there are cores.
 ALONE = {*BUILDS, "tidy", "unit", "tolerance", "failing", "bits", "batching", "fairness", "warming",
          "memory-ladder", "deleting", "loading", "disconnects", "deadlines", "stopping", "reconnecting",
          "histories", "load", "stress", "batching-tsan"}

@@ -15,7 +15,7 @@ typedef struct RowPlan {
 
 enum { REDUCE_LANES = 16, REDUCE_CHUNK = 512 }; // of a row's sum, see reduce.c
 
-// Where element `index` of these dimensions, one of them, lies, in elements.
+// Where element `index` of these dimensions lies, in elements; it is one of theirs.
 static inline int64_t row_offset(int n, const int64_t *size, const int64_t *stride, int64_t index)
 {
         int64_t offset = 0;

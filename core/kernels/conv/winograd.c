@@ -20,13 +20,14 @@
 #include <string.h>
 #include "core/kernels/conv/late_direct.h"
 
-enum { MAX_STEP = 4, MAX_SIDE = 6, MAX_PLANES = MAX_SIDE * MAX_SIDE, LANES = 16, BLOCK_BYTES = 768 << 10 };
-
-typedef float Lane __attribute__((vector_size(4 * LANES), aligned(4)));
-
-typedef int32_t LaneBits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-#define CHOOSE(which, yes, no)                                                                               \
-        ((Lane)(((LaneBits)(which) & (LaneBits)(yes)) | (~(LaneBits)(which) & (LaneBits)(no))))
+enum {
+        MAX_STEP = 4,
+        MAX_SIDE = 6,
+        MAX_PLANES = MAX_SIDE * MAX_SIDE,
+        MOST_LANES = 16,
+        LINE_FLOATS = 16, // of a cache line
+        BLOCK_BYTES = 768 << 10
+};
 
 typedef struct TileTask {
         int low[2], high[2];           // rows and columns low .. high - 1 lie inside the image
@@ -54,8 +55,9 @@ typedef struct Kernels {
 
 // No variant uses fused multiply-add, so all variants give the same bits.
 #define WINOGRAD_TARGET
-#define WINOGRAD(x)   plain4_##x
-#define WINOGRAD_STEP 4
+#define WINOGRAD_LANES 8
+#define WINOGRAD(x)    plain4_##x
+#define WINOGRAD_STEP  4
 #include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
@@ -64,9 +66,11 @@ typedef struct Kernels {
 #include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
+#undef WINOGRAD_LANES
 #undef WINOGRAD_TARGET
 #if defined(__x86_64__)
 #define WINOGRAD_TARGET TARGET_AVX512
+#define WINOGRAD_LANES  16
 #define WINOGRAD(x)     avx512_4_##x
 #define WINOGRAD_STEP   4
 #include "core/kernels/conv/winograd_tile.inc"
@@ -77,8 +81,10 @@ typedef struct Kernels {
 #include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
+#undef WINOGRAD_LANES
 #undef WINOGRAD_TARGET
 #define WINOGRAD_TARGET TARGET_AVX2
+#define WINOGRAD_LANES  8
 #define WINOGRAD(x)     avx2_4_##x
 #define WINOGRAD_STEP   4
 #include "core/kernels/conv/winograd_tile.inc"
@@ -89,6 +95,7 @@ typedef struct Kernels {
 #include "core/kernels/conv/winograd_tile.inc"
 #undef WINOGRAD
 #undef WINOGRAD_STEP
+#undef WINOGRAD_LANES
 #undef WINOGRAD_TARGET
 #endif
 
@@ -218,16 +225,16 @@ static void tile_errors(Guard *guard, int64_t k)
         int step = guard->step, side = step + 2, n_planes = side * side;
         int64_t n_out = guard->conv->weight.size[0], n_in = guard->conv->weight.size[1];
         const float *kernel = (const float *)guard->conv->weight_data + k * n_in * 9;
-        float products[MAX_PLANES * LANES] = { 0 }, result[MAX_STEP * MAX_STEP * LANES];
+        float products[MAX_PLANES * MOST_LANES] = { 0 }, result[MAX_STEP * MAX_STEP * MOST_LANES];
         for (int64_t p = 0; p < n_planes; p++)
                 for (int64_t c = 0; c < n_in; c++)
-                        products[p * LANES] +=
+                        products[p * MOST_LANES] +=
                                 guard->moved[p * n_in + c] * guard->planes[(p * n_in + c) * n_out + k];
         TileTask whole = { .high = { step, step },
-                           .row_step = step * LANES,
-                           .column_step = LANES,
-                           .channels = LANES,
-                           .plane = LANES };
+                           .row_step = step * MOST_LANES,
+                           .column_step = MOST_LANES,
+                           .channels = MOST_LANES,
+                           .plane = MOST_LANES };
         kernels_of(&plain_steps, step).give(&whole, products, result);
         for (int i = 0; i < step; i++) {
                 for (int j = 0; j < step; j++) {
@@ -242,8 +249,8 @@ static void tile_errors(Guard *guard, int64_t k)
                                 }
                         }
                         guard->direct = worse(guard->direct, fabs((double)plain - exact));
-                        guard->winograd =
-                                worse(guard->winograd, fabs((double)result[(i * step + j) * LANES] - exact));
+                        guard->winograd = worse(guard->winograd,
+                                                fabs((double)result[(i * step + j) * MOST_LANES] - exact));
                 }
         }
 }
@@ -279,8 +286,8 @@ static Status is_accurate(const DnnlConv *conv, int step, const float *planes, b
 static bool fits(const DnnlConv *conv)
 {
         if (conv->input.rank != 4 || conv->groups != 1 || conv->epilogue.add_out ||
-            conv->epilogue.activation != DNNL_NOTHING || conv->weight.size[1] % LANES != 0 ||
-            conv->weight.size[0] % (2 * LANES) != 0 || !meta_is_channels_last(&conv->input) ||
+            conv->epilogue.activation != DNNL_NOTHING || conv->weight.size[1] % MOST_LANES != 0 ||
+            conv->weight.size[0] % (2 * MOST_LANES) != 0 || !meta_is_channels_last(&conv->input) ||
             !meta_is_channels_last(&conv->out))
                 return false;
         for (int i = 0; i < 2; i++) {
@@ -390,10 +397,18 @@ const char *winograd_name(const Winograd *winograd)
         return winograd->name;
 }
 
+// Floats from one plane of a block to the next. An odd number of cache lines: where planes lie a
+// multiple of 4 KB apart, one tile's values share a few lines of the first-level cache.
+static int64_t plane_step(int64_t n_tiles, int64_t channels)
+{
+        return (n_tiles * channels / LINE_FLOATS | 1) * LINE_FLOATS;
+}
+
 // Bytes of one block's planes: transformed tiles (input channels) or products (output channels).
 static size_t taken_bytes(const Winograd *winograd, int64_t channels)
 {
-        return storage_padded((size_t)(winograd->planes * winograd->block * channels) * sizeof(float));
+        return storage_padded((size_t)(winograd->planes * plane_step(winograd->block, channels)) *
+                              sizeof(float));
 }
 
 static int64_t n_pixels(const Winograd *winograd)
@@ -556,7 +571,7 @@ static void take_tiles(void *argument, int64_t begin, int64_t end)
         TileTask task = { .row_step = in->stride[2],
                           .column_step = in->stride[3],
                           .channels = channels,
-                          .plane = block->n * channels };
+                          .plane = plane_step(block->n, channels) };
         Work work = { .ctx = block->ctx };
         for (int64_t t = begin; t < end && !work_stops(&work, channels * TILE_STEPS); t++) {
                 locate(winograd, block->first + t, &image, &row, &column);
@@ -581,7 +596,7 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
         TileTask task = { .row_step = out->stride[2],
                           .column_step = out->stride[3],
                           .channels = channels,
-                          .plane = block->n * channels,
+                          .plane = plane_step(block->n, channels),
                           .bias = winograd->bias,
                           .clamp = winograd->clamp };
         Work work = { .ctx = block->ctx };
@@ -603,7 +618,8 @@ static Status run_block(Block *block, int64_t index)
         block->first = index * winograd->n_tiles / winograd->n_blocks;
         block->n = (index + 1) * winograd->n_tiles / winograd->n_blocks - block->first;
         TRY(parallel_for(block->ctx, block->n, 8, take_tiles, block));
-        DirectRows rows = { block->n, block->taken, block->products, block->n * n_in, block->n * n_out };
+        DirectRows rows = { block->n, block->taken, block->products, plane_step(block->n, n_in),
+                            plane_step(block->n, n_out) };
         TRY(direct_products_run(winograd->products, block->ctx, &rows));
         return parallel_for(block->ctx, block->n, 8, give_tiles, block);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 #include "core/kernels/conv/volume.h"
 #include "core/kernels/run_context.h"
 #include "tests/kernels/chain.h"
@@ -152,6 +153,141 @@ Test(volume, planes_of_taps_add_up)
         }
         cr_assert((n_made[0] >= 130 && n_made[1] >= 50) || isa_machine() == ISA_PORTABLE, "only %d and %d",
                   n_made[0], n_made[1]);
+}
+
+// ---- Winograd's ----
+// Volumes that Winograd's kernel takes by the rule.
+static VolumeCase winograd_volume(Sample *sample)
+{
+        VolumeCase made = { .conv = { .groups = 1, .n_threads = (int)sample_int(sample, 1, 3) } };
+        DnnlConv *conv = &made.conv;
+        int64_t n_in = 16 * sample_int(sample, 1, 2), n_out = 32, in[5] = { sample_int(sample, 1, 2), n_in },
+                out[5] = { in[0], n_out }, kernel[5] = { n_out, n_in, sample_int(sample, 1, 4), 3, 3 };
+        for (int i = 0; i < 3; i++) {
+                conv->stride[i] = conv->dilation[i] = 1;
+                conv->padding[i] = sample_int(sample, 0, kernel[2 + i] - 1);
+                out[2 + i] = i == 0 ? sample_int(sample, 1, 7) : sample_int(sample, 13, 16);
+                in[2 + i] = out[2 + i] - 2 * conv->padding[i] + kernel[2 + i] - 1;
+                if (in[2 + i] < 1) {
+                        conv->padding[i] = 0;
+                        in[2 + i] = out[2 + i] + kernel[2 + i] - 1;
+                }
+        }
+        conv->input = volume_meta(sample, in);
+        conv->out = volume_meta(sample, out);
+        meta_init(&conv->weight, DTYPE_F32, 5, kernel);
+        made.input = random_floats(sample, meta_numel(&conv->input));
+        conv->weight_data = made.weight = random_floats(sample, meta_numel(&conv->weight));
+        if (sample_int(sample, 0, 1) == 0)
+                conv->bias_data = made.bias = random_floats(sample, n_out);
+        made.out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
+        return made;
+}
+
+static void run_winograd(const VolumeCase *made)
+{
+        Volume *volume;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = made->conv.n_threads;
+        cr_assert_eq(volume_new(&made->conv, false, &volume), STATUS_OK);
+        cr_assert_not_null(volume);
+        cr_assert_eq(strncmp(volume_name(volume), "volume:winograd_4x4:", 20), 0, "%s", volume_name(volume));
+        size_t n = volume_scratch(volume);
+        void *scratch = guarded_new(n);
+        memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
+        cr_assert_eq(volume_run(volume, &ctx, made->input, made->out, scratch), STATUS_OK);
+        guarded_check(scratch, n);
+        volume_free(volume);
+}
+
+Test(volume, of_planes_of_three_by_three_taps_are_winograds)
+{
+        Sample sample = { 93 };
+        FOR_EACH_ISA(isa)
+        {
+                for (int round = 0; round < 8 && direct_isa() != NULL; round++) {
+                        VolumeCase made = winograd_volume(&sample);
+                        run_winograd(&made);
+                        check_results(&made);
+                        free_volume(&made);
+                }
+        }
+}
+
+// Layers whose inputs are uneven, or not finite, are convolved directly; a result that does not see
+// what is large keeps its error, one that sees neither infinity nor NaN is finite.
+Test(volume, results_beside_large_inputs_are_right)
+{
+        static const float markers[] = { -9999, 1e6f, INFINITY, NAN };
+        Sample sample = { 94 };
+        for (int round = 0; round < 12 && direct_isa() != NULL; round++) {
+                VolumeCase made = winograd_volume(&sample);
+                const TensorMeta *in = &made.conv.input, *out = &made.conv.out;
+                const DnnlConv *conv = &made.conv;
+                float marker = markers[round % 4];
+                int64_t mark[3] = { sample_int(&sample, 0, in->size[2] - 1),
+                                    sample_int(&sample, 0, in->size[3] - 1),
+                                    sample_int(&sample, 0, in->size[4] - 1) };
+                for (int64_t c = 0; c < in->size[1]; c++)
+                        made.input[c * in->stride[1] + mark[0] * in->stride[2] + mark[1] * in->stride[3] +
+                                   mark[2] * in->stride[4]] = marker;
+                run_winograd(&made);
+                for (int64_t i = 0; i < meta_numel(out); i++) {
+                        int64_t at[5], left = i, place = 0;
+                        for (int d = 4; d >= 0; left /= out->size[d--]) {
+                                at[d] = left % out->size[d];
+                                place += at[d] * out->stride[d];
+                        }
+                        bool sees = at[0] == 0;
+                        for (int d = 0; d < 3; d++) {
+                                int64_t tap = mark[d] - at[2 + d] + conv->padding[d];
+                                sees &= tap >= 0 && tap < conv->weight.size[2 + d];
+                        }
+                        double want = wanted(&made, at), got = (double)made.out[place];
+                        if (!sees)
+                                cr_assert(close_enough_sum(DTYPE_F32, got, want, 576), "%.9g instead of %.9g",
+                                          got, want);
+                        else if (!isfinite(marker))
+                                cr_assert(!isfinite(got));
+                }
+                free_volume(&made);
+        }
+}
+
+// Neither the number of threads nor other samples change a sample's bits.
+Test(volume, winograds_bits_are_the_same_on_threads_and_in_batches)
+{
+        Sample sample = { 95 };
+        VolumeCase made = winograd_volume(&sample);
+        while (made.conv.input.size[0] != 2 || made.conv.weight.size[2] != 3) {
+                free_volume(&made);
+                made = winograd_volume(&sample);
+        }
+        meta_set_channels_last(&made.conv.input);
+        meta_set_channels_last(&made.conv.out);
+        made.input[meta_numel(&made.conv.input) - 1] = 1e8f; // the second sample is uneven
+        size_t n = (size_t)meta_numel(&made.conv.out) * sizeof(float);
+        float *both = malloc(n);
+        FOR_EACH_ISA(isa)
+        {
+                for (made.conv.n_threads = 1; made.conv.n_threads <= 4 && direct_isa() != NULL;
+                     made.conv.n_threads++) {
+                        made.conv.input.size[0] = made.conv.out.size[0] = 2;
+                        memset(made.out, 0xff, n);
+                        run_winograd(&made);
+                        if (made.conv.n_threads == 1)
+                                memcpy(both, made.out, n);
+                        cr_assert_eq(memcmp(both, made.out, n), 0, "%d threads", made.conv.n_threads);
+                        made.conv.input.size[0] = made.conv.out.size[0] = 1;
+                        memset(made.out, 0xff, n);
+                        run_winograd(&made);
+                        cr_assert_eq(memcmp(both, made.out, n / 2), 0, "alone");
+                }
+        }
+        made.conv.input.size[0] = made.conv.out.size[0] = 2;
+        free(both);
+        free_volume(&made);
 }
 
 Test(volume, refuses_what_it_is_not_made_for)

@@ -48,13 +48,15 @@ typedef struct DirectImages {
 } DirectImages;
 Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const DirectImages *images);
 
-// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. Winograd's
-// transforms make the error of a sum several times as large, so blocks (panels.h) are smaller than
-// elsewhere. `source`: what b was made from, in the way that `format` names.
+// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. A row of `a` is
+// `n_taps` pieces of `n_k` floats, which lie DirectRows.tap_step apart, and rows begin n_k apart.
+// Winograd's transforms make the error of a sum several times as large, so blocks (panels.h) are
+// smaller than elsewhere. `source`: what b was made from, in the way that `format` names. n_k is 16
+// or more where there are several taps.
 enum { PLANES_BLOCK = 256 };
 typedef struct DirectProducts DirectProducts;
 typedef struct DirectPlanes {
-        int64_t n_planes, n_k, n_columns;
+        int64_t n_planes, n_taps, n_k, n_columns;
         const float *b;
         DirectSource source;
         const char *format;
@@ -67,5 +69,6 @@ typedef struct DirectRows {
         const float *a;
         float *out;
         int64_t a_step, out_step; // floats between planes
+        int64_t tap_step;         // and taps
 } DirectRows;
 Status direct_products_run(const DirectProducts *products, const RunContext *ctx, const DirectRows *rows);

@@ -3,13 +3,15 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include "core/kernels/conv/volume_plane.h"
 #include "core/tensor/convert.h"
 
 struct LateDirect {
         DnnlConv conv;
         Storage *weight;   // counted: see storage_without_bytes
         int64_t weight_at; // in bytes
-        DirectConv *direct;
+        int n, n_packed;
+        DirectConv *direct[LATE_MOST_TAPS];
         pthread_mutex_t mutex; // of packing
         atomic_bool packed;
 };
@@ -19,9 +21,30 @@ void late_direct_free(LateDirect *late)
         if (late == NULL)
                 return;
         storage_unref(late->weight);
-        direct_conv_free(late->direct);
+        for (int i = 0; i < late->n; i++)
+                direct_conv_free(late->direct[i]);
         pthread_mutex_destroy(&late->mutex);
         free(late);
+}
+
+// Of one image, by plane `k` of the taps.
+static DnnlConv part_of(const DnnlConv *conv, int64_t k)
+{
+        DnnlConv part = *conv;
+        if (conv->input.rank == 5)
+                part = volume_plane(conv, 1, k);
+        part.input.size[0] = part.out.size[0] = 1;
+        return part;
+}
+
+static Status pack_parts(LateDirect *late, const DnnlConv *conv)
+{
+        for (; late->n_packed < late->n; late->n_packed++) {
+                DnnlConv part = part_of(conv, late->n_packed);
+                TRY(direct_conv_pack(late->direct[late->n_packed], &part));
+        }
+        atomic_store(&late->packed, true);
+        return STATUS_OK;
 }
 
 Status late_direct_new(const DnnlConv *conv, const DirectClamp *clamp, LateDirect **out_late)
@@ -31,14 +54,19 @@ Status late_direct_new(const DnnlConv *conv, const DirectClamp *clamp, LateDirec
                 return fail_memory();
         pthread_mutex_init(&late->mutex, NULL);
         late->conv = *conv;
-        late->conv.input.size[0] = late->conv.out.size[0] = 1;
-        TRY(direct_conv_plan(&late->conv, PRECISION_F32, clamp, &late->direct));
-        if (late->direct == NULL)
-                return STATUS_OK;
+        int n = conv->input.rank == 5 ? (int)conv->weight.size[2] : 1;
+        if (n > 1)
+                late->conv.bias_data = NULL;
+        for (; late->n < n; late->n++) {
+                DnnlConv part = part_of(&late->conv, late->n);
+                TRY(direct_conv_plan(&part, PRECISION_F32, n > 1 ? &(DirectClamp){ 0 } : clamp,
+                                     &late->direct[late->n]));
+                if (late->direct[late->n] == NULL)
+                        return STATUS_OK;
+        }
         late->conv.bias_data = NULL; // was copied
         if (conv->share.storage == NULL) {
-                TRY(direct_conv_pack(late->direct, &late->conv));
-                atomic_init(&late->packed, true);
+                TRY(pack_parts(late, &late->conv));
         } else {
                 TRY(storage_without_bytes(conv->share.storage, &late->weight));
                 const void *stored = pack_source(&conv->share, conv->weight_data).data;
@@ -68,17 +96,18 @@ static Status pack(LateDirect *late, const RunContext *ctx)
                 conv.share.original = conv.weight_data;
                 conv.share.copy = conv.weight_data = widened;
         }
-        TRY(direct_conv_pack(late->direct, &conv));
-        atomic_store(&late->packed, true);
-        return STATUS_OK;
+        return pack_parts(late, &conv);
 }
 
 size_t late_direct_scratch(const LateDirect *late)
 {
-        return direct_conv_scratch(late->direct);
+        size_t most = 0;
+        for (int i = 0; i < late->n; i++)
+                most = MAX(most, direct_conv_scratch(late->direct[i]));
+        return most;
 }
 
-Status late_direct_get(LateDirect *late, const RunContext *ctx, const DirectConv **out_direct)
+Status late_direct_get(LateDirect *late, const RunContext *ctx, DirectConv *const **out_direct)
 {
         Status status = STATUS_OK;
         *out_direct = late->direct;

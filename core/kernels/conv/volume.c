@@ -13,6 +13,8 @@
 #include <string.h>
 #include "core/kernels/conv/phased.h"
 #include "core/kernels/conv/tap_by_tap.h"
+#include "core/kernels/conv/volume_plane.h"
+#include "core/kernels/conv/winograd.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 
@@ -34,6 +36,7 @@ struct Volume {
         size_t in_bytes, out_bytes;              // of copies in channels_last; 0: none is made
         int64_t n_samples;                       // that are convolved one by one; 1: all at once
         int64_t step, at_once;                   // from plane to plane of the input; planes of a run
+        Winograd *winograd;                      // does it all; NULL: planes of taps do
         float *bias; // what begins the sums of each channel; NULL: the first plane does
         int n;
         Plane planes[MOST_PLANES]; // one that begins sums comes before those that add to them
@@ -60,34 +63,12 @@ static void lay_out(const DnnlConv *conv, Volume *volume)
 }
 
 // ---- planes of taps ----
-static TensorMeta images_of(const TensorMeta *volume, int64_t n, int64_t height, int64_t width)
-{
-        TensorMeta images;
-        meta_init(&images, volume->dtype, 4, (int64_t[]){ n, volume->size[1], height, width });
-        meta_set_channels_last(&images);
-        return images;
-}
-
 // The convolution of `n` images by one plane of taps.
-static DnnlConv conv_of_plane(const DnnlConv *conv, const Volume *volume, int64_t n, int64_t k, bool begins)
+static DnnlConv conv_of_plane(const DnnlConv *conv, int64_t n, int64_t k, bool begins)
 {
-        const TensorMeta *weight = &conv->weight;
-        const TensorMeta *in = &volume->in, *out = &volume->out;
-        DnnlConv part = *conv;
-        part.input = images_of(in, n, in->size[3], in->size[4]);
-        part.out = images_of(out, n, out->size[3], out->size[4]);
-        part.weight.rank = 4;
-        for (int d = 2; d < 4; d++) {
-                part.weight.size[d] = weight->size[d + 1];
-                part.weight.stride[d] = weight->stride[d + 1];
-        }
-        for (int i = 0; i < 2; i++) {
-                part.stride[i] = conv->stride[i + 1];
-                part.padding[i] = conv->padding[i + 1];
-                part.dilation[i] = conv->dilation[i + 1];
-        }
-        part.weight_data = (const float *)conv->weight_data + k * weight->stride[2];
-        part.bias_data = begins ? conv->bias_data : NULL;
+        DnnlConv part = volume_plane(conv, n, k);
+        if (!begins)
+                part.bias_data = NULL;
         return part;
 }
 
@@ -95,7 +76,7 @@ static DnnlConv conv_of_plane(const DnnlConv *conv, const Volume *volume, int64_
 static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, Plane *plane)
 {
         int64_t n = volume->at_once == 1 ? 1 : plane->meets.n;
-        DnnlConv part = conv_of_plane(conv, volume, n, k, plane->begins);
+        DnnlConv part = conv_of_plane(conv, n, k, plane->begins);
         return direct_conv_new(&part, PRECISION_F32, &(DirectClamp){ 0 }, &plane->conv);
 }
 
@@ -114,11 +95,11 @@ static bool as_images(const DnnlConv *conv, const Volume *volume, DnnlConv *part
                 return false;
         int64_t n = in->size[0];
         if (plane) {
-                part->input = images_of(in, n * in->size[2], in->size[3], in->size[4]);
-                part->out = images_of(out, n * in->size[2], out->size[3], out->size[4]);
+                part->input = volume_images(in, n * in->size[2], in->size[3], in->size[4]);
+                part->out = volume_images(out, n * in->size[2], out->size[3], out->size[4]);
         } else {
-                part->input = images_of(in, n, in->size[2], in->size[3] * in->size[4]);
-                part->out = images_of(out, n, out->size[2], out->size[3] * out->size[4]);
+                part->input = volume_images(in, n, in->size[2], in->size[3] * in->size[4]);
+                part->out = volume_images(out, n, out->size[2], out->size[3] * out->size[4]);
         }
         part->weight.rank = 4;
         for (int i = 0; i < 2; i++) {
@@ -176,6 +157,19 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
         return STATUS_OK;
 }
 
+// *out_made false: there is none, or it is slower.
+static Status make_winograd(const DnnlConv *conv, Volume *volume, bool *out_made)
+{
+        DnnlConv laid = *conv;
+        laid.input = volume->in;
+        laid.out = volume->out;
+        int step = winograd_rule(&laid);
+        if (step != 0)
+                TRY(winograd_new(&laid, &(DirectClamp){ 0 }, step, &volume->winograd));
+        *out_made = volume->winograd != NULL;
+        return STATUS_OK;
+}
+
 // ---- transposed ones ----
 // The planes of results of one phase.
 typedef struct DepthPhase {
@@ -215,7 +209,7 @@ static Status add_transposed(const DnnlConv *conv, Volume *volume, const DepthPh
         if (plane->meets.n == 0)
                 return STATUS_OK;
         int64_t k = phase->axis.first + (phase->axis.n - 1 - t) * phase->axis.step;
-        DnnlConv part = conv_of_plane(conv, volume, plane->meets.n, k, plane->begins);
+        DnnlConv part = conv_of_plane(conv, plane->meets.n, k, plane->begins);
         part.out.stride[0] *= conv->stride[0];
         plane->meets.first = phase->axis.first_out + plane->meets.first * conv->stride[0];
         TRY(run_poll(conv->share.poll));
@@ -246,6 +240,23 @@ static Status add_transposed_planes(const DnnlConv *conv, Volume *volume, bool *
         return STATUS_OK;
 }
 
+static Status make_planes(const DnnlConv *conv, bool transposed, Volume *volume, bool *out_made)
+{
+        *out_made = false;
+        if (transposed)
+                return add_transposed_planes(conv, volume, out_made);
+        TRY(make_winograd(conv, volume, out_made));
+        return *out_made ? STATUS_OK : add_planes(conv, volume, out_made);
+}
+
+static const char *name_of(const Volume *volume)
+{
+        const Plane *first = &volume->planes[0];
+        if (volume->winograd != NULL)
+                return winograd_name(volume->winograd);
+        return first->phased != NULL ? phased_name(first->phased) : direct_conv_name(first->conv);
+}
+
 Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume)
 {
         bool made;
@@ -260,15 +271,12 @@ Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume)
         volume->step = transposed ? 1 : conv->stride[0];
         size_t plane = (size_t)volume->out.stride[2] * sizeof(float);
         volume->at_once = transposed || (volume->step == 1 && plane < LARGE_PLANE) ? conv->out.size[2] : 1;
-        Status status =
-                transposed ? add_transposed_planes(conv, volume, &made) : add_planes(conv, volume, &made);
+        Status status = make_planes(conv, transposed, volume, &made);
         if (status != STATUS_OK || !made) {
                 volume_free(volume);
                 return status;
         }
-        const Plane *first = &volume->planes[0];
-        snprintf(volume->name, sizeof(volume->name), "volume:%s",
-                 transposed ? phased_name(first->phased) : direct_conv_name(first->conv));
+        snprintf(volume->name, sizeof(volume->name), "volume:%s", name_of(volume));
         *out_volume = volume;
         return STATUS_OK;
 }
@@ -281,6 +289,7 @@ void volume_free(Volume *volume)
                 direct_conv_free(volume->planes[i].conv);
                 phased_free(volume->planes[i].phased);
         }
+        winograd_free(volume->winograd);
         free(volume->bias);
         free(volume);
 }
@@ -292,7 +301,7 @@ const char *volume_name(const Volume *volume)
 
 size_t volume_scratch(const Volume *volume)
 {
-        size_t most = 0;
+        size_t most = volume->winograd == NULL ? 0 : winograd_scratch(volume->winograd);
         for (int i = 0; i < volume->n; i++) {
                 const Plane *plane = &volume->planes[i];
                 most = MAX(most, plane->phased != NULL ? phased_scratch(plane->phased)
@@ -348,6 +357,19 @@ static Status run_sample(const VolumeSample *sample)
         return STATUS_OK;
 }
 
+static Status run_samples(const Volume *volume, const RunContext *ctx, const float *in, float *out,
+                          void *scratch)
+{
+        if (volume->winograd != NULL)
+                return winograd_run(volume->winograd, ctx, in, NULL, out, scratch);
+        if (volume->bias != NULL)
+                TRY(fill_bias(volume, ctx, out));
+        for (int64_t i = 0; i < volume->n_samples; i++)
+                TRY(run_sample(&(VolumeSample){ volume, ctx, in + i * volume->in.stride[0],
+                                                out + i * volume->out.stride[0], scratch }));
+        return STATUS_OK;
+}
+
 Status volume_run(const Volume *volume, const RunContext *ctx, const float *in, float *out, void *scratch)
 {
         char *laid_in = scratch, *laid_out = laid_in + volume->in_bytes, *rest = laid_out + volume->out_bytes;
@@ -357,11 +379,7 @@ Status volume_run(const Volume *volume, const RunContext *ctx, const float *in, 
                 TRY(copy_region(ctx, &from, &to));
                 in = (const float *)(const void *)laid_in;
         }
-        if (volume->bias != NULL)
-                TRY(fill_bias(volume, ctx, results));
-        for (int64_t i = 0; i < volume->n_samples; i++)
-                TRY(run_sample(&(VolumeSample){ volume, ctx, in + i * volume->in.stride[0],
-                                                results + i * volume->out.stride[0], rest }));
+        TRY(run_samples(volume, ctx, in, results, rest));
         if (volume->out_bytes == 0)
                 return STATUS_OK;
         Region from = region_of(&volume->out, results), to = region_of(&volume->given_out, out);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of volumes: for each plane of taps a direct convolution of all planes that it meets,
-// added to what stands there. float32, one group.
+// Convolution of volumes: Winograd's, or for each plane of taps a direct convolution of all planes
+// that it meets, added to what stands there. float32, one group.
 #pragma once
 #include "core/kernels/conv/direct.h"
 

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// winograd_weights.c: weights are transformed once, in double. Then random input is convolved, in
+// float32 by them, by a plain sum, and in double.
+#include "core/kernels/conv/winograd_weights.h"
+#include <math.h>
+#include "core/kernels/conv/winograd_tile.h"
+
+// The row of point p (neither 0 nor infinity): 1, p and p^2, divided by the product of the
+// differences of p and the other finite points. q is the magnitude of the other pair of points.
+#define POINT(p, p2, q2)                                                                                     \
+        {                                                                                                    \
+                1 / (2 * (p2) * ((p2) - (q2))), (p) / (2 * (p2) * ((p2) - (q2))), 1 / (2 * ((p2) - (q2)))    \
+        }
+static const double weight_lines_4[6][3] = { { 1 / (0.390625 * 2.25), 0, 0 }, POINT(0.625, 0.390625, 2.25),
+                                             POINT(-0.625, 0.390625, 2.25),   POINT(1.5, 2.25, 0.390625),
+                                             POINT(-1.5, 2.25, 0.390625),     { 0, 0, 1 } };
+#undef POINT
+
+static const double weight_lines_2[4][3] = {
+        { 1, 0, 0 }, { 0.5, 0.5, 0.5 }, { 0.5, -0.5, 0.5 }, { 0, 0, 1 }
+};
+
+static void transform_weight(int step, const float *kernel, double out[MAX_POINTS])
+{
+        const double(*lines)[3] = step == 4 ? weight_lines_4 : weight_lines_2;
+        int side = step + 2;
+        double half[MAX_SIDE][3];
+        for (int i = 0; i < side; i++)
+                for (int j = 0; j < 3; j++)
+                        half[i][j] = lines[i][0] * (double)kernel[j] + lines[i][1] * (double)kernel[3 + j] +
+                                     lines[i][2] * (double)kernel[6 + j];
+        for (int i = 0; i < side; i++)
+                for (int j = 0; j < side; j++)
+                        out[i * side + j] = half[i][0] * lines[j][0] + half[i][1] * lines[j][1] +
+                                            half[i][2] * lines[j][2];
+}
+
+enum { WEIGHT_STEPS = 64 };
+
+// Products of a sum: those of a volume go through the channels of one layer, then those of the next.
+static int64_t n_products(const DnnlConv *conv)
+{
+        return winograd_taps(conv) * conv->weight.size[1];
+}
+
+// The 3x3 kernel that product `k` of output channel `out` takes.
+static const float *kernel_of(const DnnlConv *conv, int64_t k, int64_t out)
+{
+        int64_t taps = winograd_taps(conv), n_in = conv->weight.size[1];
+        return (const float *)conv->weight_data + ((out * n_in + k % n_in) * taps + k / n_in) * 9;
+}
+
+// [point][product][out]. Incomplete when the build is stopped.
+static float *transform_weights(const DnnlConv *conv, int step)
+{
+        int64_t n_points = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_k = n_products(conv);
+        float *points = new_array((size_t)(n_points * n_k * n_out), sizeof(float));
+        Work work = { .ctx = conv->share.poll };
+        for (int64_t k = 0; k < n_k && points != NULL && !work.stops; k++) {
+                for (int64_t out = 0; out < n_out && !work_stops(&work, WEIGHT_STEPS); out++) {
+                        double one[MAX_POINTS];
+                        transform_weight(step, kernel_of(conv, k, out), one);
+                        for (int64_t p = 0; p < n_points; p++)
+                                points[(p * n_k + k) * n_out + out] = (float)one[p];
+                }
+        }
+        return points;
+}
+
+// ---- the guard ----
+enum { SAMPLES = 16 };
+
+static float noise_at(uint64_t *state)
+{
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        return (float)((double)(*state >> 11) / 4503599627370496.0 - 1);
+}
+
+// The larger error; NaN counts as larger than all.
+static double worse(double a, double b)
+{
+        return b > a || isnan(b) ? b : a;
+}
+
+typedef struct Guard {
+        const DnnlConv *conv;
+        int step;
+        const float *points;
+        float *tile, *moved;     // a tile of noise; the same transformed
+        double direct, winograd; // largest errors so far against sums in double: plain sum, Winograd
+} Guard;
+
+// Measures the errors of the tile's results in output channel `out`.
+static void tile_errors(Guard *guard, int64_t out)
+{
+        int step = guard->step, side = step + 2, n_points = side * side;
+        int64_t n_out = guard->conv->weight.size[0], n_k = n_products(guard->conv);
+        float products[MAX_POINTS * MOST_LANES] = { 0 }, result[MAX_STEP * MAX_STEP * MOST_LANES];
+        for (int64_t p = 0; p < n_points; p++)
+                for (int64_t k = 0; k < n_k; k++)
+                        products[p * MOST_LANES] +=
+                                guard->moved[p * n_k + k] * guard->points[(p * n_k + k) * n_out + out];
+        TileTask whole = { .high = { step, step },
+                           .row_step = step * MOST_LANES,
+                           .column_step = MOST_LANES,
+                           .channels = MOST_LANES,
+                           .point = MOST_LANES };
+        tile_kernels_plain(step).give(&whole, products, result);
+        for (int i = 0; i < step; i++) {
+                for (int j = 0; j < step; j++) {
+                        double exact = 0;
+                        float plain = 0;
+                        for (int64_t k = 0; k < n_k; k++) {
+                                const float *kernel = kernel_of(guard->conv, k, out);
+                                for (int t = 0; t < 9; t++) {
+                                        float x = guard->tile[((i + t / 3) * side + j + t % 3) * n_k + k];
+                                        exact += (double)x * (double)kernel[t];
+                                        plain += x * kernel[t];
+                                }
+                        }
+                        double got = result[(i * step + j) * MOST_LANES];
+                        guard->direct = worse(guard->direct, fabs((double)plain - exact));
+                        guard->winograd = worse(guard->winograd, fabs(got - exact));
+                }
+        }
+}
+
+static Status is_accurate(const DnnlConv *conv, int step, const float *points, bool *out_accurate,
+                          float *out_error)
+{
+        int64_t n_out = conv->weight.size[0], n_k = n_products(conv), side = step + 2, n = side * side * n_k;
+        _cleanup_(freep) float *tile = new_array((size_t)(2 * n), sizeof(float));
+        if (tile == NULL)
+                return fail_memory();
+        Guard guard = { .conv = conv, .step = step, .points = points, .tile = tile, .moved = tile + n };
+        uint64_t state = 1;
+        TileTask whole = { .high = { (int)side, (int)side },
+                           .row_step = side * n_k,
+                           .column_step = n_k,
+                           .channels = n_k,
+                           .point = n_k };
+        for (int64_t i = 0; i < n; i++)
+                tile[i] = noise_at(&state);
+        tile_kernels_plain(step).take(&whole, tile, guard.moved);
+        for (int64_t i = 0; i < SAMPLES; i++) {
+                TRY(run_poll(conv->share.poll)); // ends here, too, if transform_weights was stopped
+                tile_errors(&guard, i * n_out / SAMPLES);
+        }
+        *out_accurate = guard.winograd <= 4 * guard.direct; // false for NaN
+        *out_error = (float)guard.winograd;
+        return STATUS_OK;
+}
+
+Status winograd_weights_new(const DnnlConv *conv, int step, float **out_points, float *out_error)
+{
+        bool accurate;
+        *out_points = NULL;
+        _cleanup_(freep) float *points = transform_weights(conv, step);
+        if (points == NULL)
+                return fail_memory();
+        TRY(is_accurate(conv, step, points, &accurate, out_error));
+        if (accurate)
+                *out_points = take_ptr(points);
+        return STATUS_OK;
+}

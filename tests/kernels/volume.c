@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 #include "core/kernels/conv/volume.h"
+#include "core/kernels/conv/winograd.h"
 #include "core/kernels/run_context.h"
 #include "tests/kernels/chain.h"
 #include "tests/kernels/sample.h"
@@ -251,6 +252,45 @@ Test(volume, results_beside_large_inputs_are_right)
                         else if (!isfinite(marker))
                                 cr_assert(!isfinite(got));
                 }
+                free_volume(&made);
+        }
+}
+
+// A residual and a clamp, on layers of both ways.
+Test(volume, winograds_results_are_finished)
+{
+        Sample sample = { 96 };
+        for (int round = 0; round < 8 && direct_isa() != NULL; round++) {
+                VolumeCase made = winograd_volume(&sample);
+                meta_set_channels_last(&made.conv.input);
+                meta_set_channels_last(&made.conv.out);
+                int64_t n = meta_numel(&made.conv.out);
+                float *residual = random_floats(&sample, n);
+                made.input[round] = 1e5f; // layers that read it are convolved directly
+                const DirectClamp clamp = { .on = round % 2 == 0, .low = -1, .high = 6 };
+                Winograd *winograd;
+                RunContext ctx;
+                run_context_init(&ctx);
+                cr_assert_eq(winograd_new(&made.conv, &clamp, 4, &winograd), STATUS_OK);
+                cr_assert_not_null(winograd);
+                void *scratch = guarded_new(winograd_scratch(winograd));
+                cr_assert_eq(winograd_run(winograd, &ctx, made.input, residual, made.out, scratch),
+                             STATUS_OK);
+                for (int64_t i = 0; i < n; i++) {
+                        const int64_t *size = made.conv.out.size;
+                        int64_t pixel = i / size[1], at[5] = { 0, i % size[1], 0, 0, 0 };
+                        for (int d = 4; d >= 2; pixel /= size[d--])
+                                at[d] = pixel % size[d];
+                        at[0] = pixel;
+                        double want = wanted(&made, at) + (double)residual[i], got = (double)made.out[i];
+                        if (clamp.on)
+                                want = fmin(fmax(want, -1), 6);
+                        cr_assert(fabs(want) > 1e3 || close_enough_sum(DTYPE_F32, got, want, 576),
+                                  "round %d, %ld: %.9g instead of %.9g", round, (long)i, got, want);
+                }
+                guarded_check(scratch, winograd_scratch(winograd));
+                guarded_check(residual, (size_t)n * sizeof(float));
+                winograd_free(winograd);
                 free_volume(&made);
         }
 }

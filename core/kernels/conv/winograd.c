@@ -340,6 +340,27 @@ static Status fill_bias(const Block *block, float *out)
         return run_poll(block->ctx);
 }
 
+// Residual and clamp of one layer.
+static Status finish(const Block *block, const float *residual, float *out)
+{
+        const DirectClamp *clamp = &block->winograd->clamp;
+        int64_t channels = block->winograd->out.size[1], n = block->winograd->out.stride[2];
+        Work work = { .ctx = block->ctx };
+        for (int64_t at = 0; at < n && !work_stops(&work, channels); at += channels) {
+                for (int64_t i = at; i < at + channels; i++) {
+                        float result = out[i];
+                        if (residual != NULL)
+                                result += residual[i];
+                        if (clamp->on)
+                                result = result < clamp->low    ? clamp->low
+                                         : result > clamp->high ? clamp->high
+                                                                : result;
+                        out[i] = result;
+                }
+        }
+        return run_poll(block->ctx);
+}
+
 static Status run_directly(const Block *block, int64_t sample, int64_t layer, void *scratch)
 {
         const Winograd *winograd = block->winograd;
@@ -359,7 +380,7 @@ static Status run_directly(const Block *block, int64_t sample, int64_t layer, vo
                         TRY(direct_conv_run(direct[k], block->ctx, from + read * in->stride[2],
                                             block->out + at, block->out + at, scratch));
         }
-        return STATUS_OK;
+        return finish(block, residual, block->out + at);
 }
 
 Status winograd_run(const Winograd *winograd, const RunContext *ctx, const float *in, const float *residual,

@@ -3,7 +3,7 @@
 // whose planes of taps are such kernels. A tile of 4x4 results needs 36 multiplications per pair of
 // channels instead of 144; a tile of 2x2 results needs 16 instead of 36. The multiplications are
 // done as products of matrices. Bias, residual and clamp are applied before a result is stored, as
-// in direct.h; volumes with several planes of taps have neither residual nor clamp.
+// in direct.h.
 #pragma once
 #include "core/kernels/conv/direct.h"
 

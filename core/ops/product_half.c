@@ -273,6 +273,8 @@ static Status make_conv(const OpCall *call, const ConvArgs *args, const Tensor *
                 return fail_memory();
         DnnlConv conv = conv_task(call, args, weight, context);
         conv.input = as_single(conv.input);
+        if (half->row != half->n_k) // samples are widened to lie one after another
+                conv.input.stride[0] = half->n_k;
         conv.weight = as_single(conv.weight);
         conv.out = as_single(conv.out);
         conv.weight_data = single;
@@ -296,6 +298,22 @@ static void set_rows(const TensorMeta *meta, int64_t *out_n, int64_t *out_length
         *out_length = meta_numel(meta) / *out_n;
 }
 
+// The same, or a row for each sample where only their bytes lie together. False: not even these do.
+static bool set_input_rows(const TensorMeta *input, int spatial, HalfProduct *half)
+{
+        TensorMeta sample = *input;
+        half->column = 1;
+        set_rows(input, &half->n_rows, &half->n_k);
+        half->row = half->n_k;
+        if (meta_is_non_overlapping_and_dense(input))
+                return true;
+        sample.size[0] = 1;
+        half->n_rows = input->size[0];
+        half->n_k = meta_numel(&sample);
+        half->row = input->stride[0];
+        return input->rank == spatial + 2 && meta_is_non_overlapping_and_dense(&sample);
+}
+
 Status half_conv_pack(const OpCall *call, const PackContext *context, Packed *out_packed)
 {
         ConvArgs args;
@@ -306,16 +324,17 @@ Status half_conv_pack(const OpCall *call, const PackContext *context, Packed *ou
         TRY(conv_args(call, &args));
         if (args.transposed || weight == NULL || !meta_is_contiguous(&weight->meta) ||
             (has_bias && bias == NULL) || meta_numel(input) == 0 || meta_numel(out) == 0 ||
-            !meta_is_non_overlapping_and_dense(input) || !meta_is_non_overlapping_and_dense(out))
+            !meta_is_non_overlapping_and_dense(out))
                 return STATUS_OK;
         HalfProduct *half = calloc(1, sizeof(*half));
         if (half == NULL)
                 return fail_memory();
         half->half = input->dtype;
-        set_rows(input, &half->n_rows, &half->n_k);
         set_rows(out, &half->n_results, &half->n_columns);
-        half->row = half->n_k;
-        half->column = 1;
+        if (!set_input_rows(input, args.spatial, half)) {
+                half_free(half);
+                return STATUS_OK;
+        }
         TRY(take(half, make_conv(call, &args, weight, bias, context, half), half_first_run, out_packed));
         out_packed->baked = 1u << 1 | (has_bias ? 1u << 2 : 0u);
         return STATUS_OK;

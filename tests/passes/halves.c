@@ -63,6 +63,20 @@ static const Case cases[] = {
           BF(CALL("c", "conv1d.default", "\"%h\", \"%bf16_w\", \"%bf16_b\", [1], [1]")),
           { "bf16_w:40,24,3", "bf16_b:40" },
           "conv1d" },
+        { "conv3d of samples that lie apart, float16", // the last planes of each
+          "3,24,5,9,8",
+          FP("{\"name\": \"l\", \"op\": \"call_function\", \"target\": \"torch.ops.aten.clone.default\", "
+             "\"args\": [\"%h\"], "
+             "\"kwargs\": {\"memory_format\": {\"$memory_format\": \"channels_last_3d\"}}}," CALL(
+                     "s", "slice.Tensor", "\"%l\", 2, 1, 9")
+                     CALL("c", "conv3d.default", "\"%s\", \"%f16_w\", \"%f16_b\", [1, 1, 1], [1, 1, 1]")),
+          { "f16_w:40,24,3,3,3", "f16_b:40" },
+          "conv3d" },
+        { "conv3d by Winograd's tiles, bfloat16",
+          "2,16,4,15,14",
+          BF(CALL("c", "conv3d.default", "\"%h\", \"%bf16_w\", \"%bf16_b\", [1, 1, 1], [1, 1, 1]")),
+          { "bf16_w:32,16,3,3,3", "bf16_b:32" },
+          "conv3d" },
         { "a convolution of two widths in one program",
           "2,24,20,18",
           BF(CALL("a", "conv2d.default", "\"%h\", \"%bf16_w\", null, [1, 1], [1, 1]")

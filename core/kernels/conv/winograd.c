@@ -45,15 +45,28 @@ static bool fits(const DnnlConv *conv)
         return true;
 }
 
-// Decided by one layer of one image: the batch has no say, nor have the layers.
+// Decided by the sizes of one sample: the batch has no say. Weights grow with the step, so few
+// tiles take the smaller one, and fewer still none; wide vectors multiply the unchanged weights
+// before memory gives more of them.
 int winograd_rule(const DnnlConv *conv)
 {
-        enum { MANY_TILES = 12, LEAST_SIDE = 7, LEAST_CHANNELS = 16, LEAST_FOR_TWO = 32 };
-        const int64_t *size = conv->out.size + conv->out.rank - 2;
-        int64_t channels = MIN(conv->weight.size[0], conv->weight.size[1]);
-        if (!fits(conv) || channels < LEAST_CHANNELS || size[0] < LEAST_SIDE || size[1] < LEAST_SIDE)
+        enum {
+                MANY_TILES = 12,
+                LEAST_SIDE = 4,
+                LEAST_SIDE_WIDE = 7,
+                LEAST_CHANNELS = 16,
+                LEAST_FOR_TWO = 32
+        };
+        if (!fits(conv))
                 return 0;
-        if ((size[0] + 3) / 4 * ((size[1] + 3) / 4) >= MANY_TILES)
+        const int64_t *size = conv->out.size + conv->out.rank - 2;
+        int64_t channels = MIN(conv->weight.size[0], conv->weight.size[1]), side = MIN(size[0], size[1]),
+                deep = conv->out.rank == 5 ? conv->out.size[2] : 1,
+                n_tiles = (size[0] + 3) / 4 * ((size[1] + 3) / 4) * deep;
+        int64_t least = direct_isa()->lanes > 8 && deep == 1 ? LEAST_SIDE_WIDE : LEAST_SIDE;
+        if (channels < LEAST_CHANNELS || side < least)
+                return 0;
+        if (n_tiles >= MANY_TILES)
                 return 4;
         return channels >= LEAST_FOR_TWO ? 2 : 0;
 }
@@ -68,8 +81,8 @@ static void divide(Winograd *winograd, int n_threads)
                            (int64_t)LEAST_TILES);
         bool apart = n_threads > 1 && all >= LEAST_TILES * (int64_t)n_threads &&
                      meta_numel(&winograd->in) + meta_numel(&winograd->out) > weights;
-        int64_t n_apart = apart ? n_threads : 1,
-                layers = winograd->taps == 1 ? 1 : MIN(deep, (int64_t)MOST_LAYERS),
+        int64_t n_apart = apart ? n_threads : 1, few = winograd->taps == 1 ? 1 : MOST_LAYERS,
+                layers = MIN(deep, MAX(few, LEAST_TILES / winograd->n_tiles)),
                 tiles = MAX(most / layers, (int64_t)1), n_across = (winograd->n_tiles + tiles - 1) / tiles;
         winograd->n_apart = (int)n_apart;
         winograd->n_deep = (deep + layers - 1) / layers;

@@ -222,7 +222,7 @@ Test(direct, products_of_planes_are_chains_too)
                 if (direct_isa() != NULL) {
                         cr_assert_eq(direct_products_new(&planes, &products), STATUS_OK);
                         cr_assert_not_null(products);
-                        DirectRows rows = { n_rows, a, out, n_rows * n_k, n_rows * n_columns };
+                        DirectRows rows = { n_rows, a, out, n_rows * n_k, n_rows * n_columns, 0 };
                         cr_assert_eq(direct_products_run(products, &ctx, &rows), STATUS_OK);
                         for (int64_t i = 0; i < n_planes * n_rows * n_columns; i++) {
                                 int64_t p = i / n_columns / n_rows;

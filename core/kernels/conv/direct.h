@@ -48,8 +48,8 @@ typedef struct DirectImages {
 } DirectImages;
 Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const DirectImages *images);
 
-// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. A row of `a` is
-// `n_taps` pieces of `n_k` floats, which lie DirectRows.tap_step apart, and rows begin n_k apart.
+// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. A row of `a`
+// is `n_taps` pieces of `n_k` floats, which lie DirectRows.tap_step apart; rows begin n_k apart.
 // Winograd's transforms make the error of a sum several times as large, so blocks (panels.h) are
 // smaller than elsewhere. `source`: what b was made from, in the way that `format` names. n_k is 16
 // or more where there are several taps.

@@ -24,8 +24,8 @@ typedef struct TileKernels {
         // Transforms a tile of the image. `from`: its first pixel, which may lie outside of the
         // image. `to`: channel c of point p is written at p * task->point + c.
         void (*take)(const TileTask *task, const float *from, float *to);
-        // Transforms products back to results. Writes rows and columns below `high`. False when some
-        // result is not finite before residual and clamp.
+        // Transforms products back to results. Writes rows and columns below `high`. False when
+        // some result is not finite before residual and clamp.
         bool (*give)(const TileTask *task, const float *from, float *to);
         int32_t (*largest)(const float *from, int64_t n);
 } TileKernels;

@@ -37,7 +37,7 @@ static void transform_weight(int step, const float *kernel, double out[MAX_POINT
 
 enum { WEIGHT_STEPS = 64 };
 
-// Products of a sum: those of a volume go through the channels of one layer, then those of the next.
+// Products of a sum: those of a volume go through the channels of one layer, then of the next.
 static int64_t n_products(const DnnlConv *conv)
 {
         return winograd_taps(conv) * conv->weight.size[1];

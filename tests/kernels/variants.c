@@ -333,9 +333,9 @@ static bool run_way(Way way, const DnnlConv *conv, const float *in, float *out)
 static int64_t conv_case(Sample *sample, Way way, void *out)
 {
         bool winograd = way == WINOGRAD_2 || way == WINOGRAD_4, depthwise = way == DEPTHWISE;
-        int64_t n_in = winograd ? 16 * sample_int(sample, 1, 3) : sample_int(sample, 2, 40),
+        int64_t n_in = winograd ? sample_int(sample, 16, 48) : sample_int(sample, 2, 40),
                 n_out = depthwise  ? n_in
-                        : winograd ? 32
+                        : winograd ? sample_int(sample, 16, 40)
                                    : sample_int(sample, 1, 40),
                 kernel = winograd ? 3 : sample_int(sample, 1, 3), pad = kernel / 2,
                 stride = winograd ? 1 : sample_int(sample, 1, 2), size = sample_int(sample, 7, 14),

@@ -162,8 +162,9 @@ static VolumeCase winograd_volume(Sample *sample)
 {
         VolumeCase made = { .conv = { .groups = 1, .n_threads = (int)sample_int(sample, 1, 3) } };
         DnnlConv *conv = &made.conv;
-        int64_t n_in = 16 * sample_int(sample, 1, 2), n_out = 32, in[5] = { sample_int(sample, 1, 2), n_in },
-                out[5] = { in[0], n_out }, kernel[5] = { n_out, n_in, sample_int(sample, 1, 4), 3, 3 };
+        int64_t n_in = sample_int(sample, 16, 40), n_out = sample_int(sample, 16, 40),
+                in[5] = { sample_int(sample, 1, 2), n_in }, out[5] = { in[0], n_out },
+                kernel[5] = { n_out, n_in, sample_int(sample, 1, 4), 3, 3 };
         for (int i = 0; i < 3; i++) {
                 conv->stride[i] = conv->dilation[i] = 1;
                 conv->padding[i] = sample_int(sample, 0, kernel[2 + i] - 1);

@@ -30,10 +30,10 @@ static bool fits(const DnnlConv *conv)
         int rank = conv->input.rank, spatial = rank - 2;
         const DirectIsa *isa = direct_isa();
         if (isa == NULL || (rank != 4 && rank != 5) || conv->groups != 1 || conv->epilogue.add_out ||
-            conv->epilogue.activation != DNNL_NOTHING || conv->weight.size[1] % MOST_LANES != 0 ||
-            conv->weight.size[0] % (DIRECT_VECTORS * isa->lanes) != 0 ||
-            !meta_is_channels_last(&conv->input) || !meta_is_channels_last(&conv->out) ||
-            !meta_is_contiguous(&conv->weight) || winograd_taps(conv) > LATE_MOST_TAPS)
+            conv->epilogue.activation != DNNL_NOTHING || conv->weight.size[1] < MOST_LANES ||
+            conv->weight.size[0] < MOST_LANES || !meta_is_channels_last(&conv->input) ||
+            !meta_is_channels_last(&conv->out) || !meta_is_contiguous(&conv->weight) ||
+            winograd_taps(conv) > LATE_MOST_TAPS)
                 return false;
         for (int i = 0; i < spatial; i++) {
                 int64_t taps = conv->weight.size[2 + i], out = conv->out.size[2 + i];
@@ -50,13 +50,7 @@ static bool fits(const DnnlConv *conv)
 // before memory gives more of them.
 int winograd_rule(const DnnlConv *conv)
 {
-        enum {
-                MANY_TILES = 12,
-                LEAST_SIDE = 4,
-                LEAST_SIDE_WIDE = 7,
-                LEAST_CHANNELS = 16,
-                LEAST_FOR_TWO = 32
-        };
+        enum { MANY_TILES = 12, LEAST_SIDE = 4, LEAST_SIDE_WIDE = 7, LEAST_FOR_TWO = 32 };
         if (!fits(conv))
                 return 0;
         const int64_t *size = conv->out.size + conv->out.rank - 2;
@@ -64,7 +58,7 @@ int winograd_rule(const DnnlConv *conv)
                 deep = conv->out.rank == 5 ? conv->out.size[2] : 1,
                 n_tiles = (size[0] + 3) / 4 * ((size[1] + 3) / 4) * deep;
         int64_t least = direct_isa()->lanes > 8 && deep == 1 ? LEAST_SIDE_WIDE : LEAST_SIDE;
-        if (channels < LEAST_CHANNELS || side < least)
+        if (side < least)
                 return 0;
         if (n_tiles >= MANY_TILES)
                 return 4;
@@ -110,7 +104,7 @@ static Status init_products(const DnnlConv *conv, const float *points, Winograd 
         DirectPlanes product = { .n_planes = winograd->points,
                                  .n_taps = winograd->taps,
                                  .n_k = conv->weight.size[1],
-                                 .n_columns = conv->weight.size[0],
+                                 .n_columns = winograd->width,
                                  .b = points,
                                  .source = { .share = conv->share, .data = conv->weight_data },
                                  .format = format };
@@ -126,6 +120,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
         winograd->side = step + 2;
         winograd->points = winograd->side * winograd->side;
         winograd->taps = winograd_taps(conv);
+        winograd->width = winograd_columns(conv);
         winograd->in = as_volume(&conv->input);
         winograd->out = as_volume(&conv->out);
         winograd->clamp = *clamp;
@@ -185,7 +180,7 @@ const char *winograd_name(const Winograd *winograd)
 // multiple of 4 KB apart, one tile's values share a few lines of the first-level cache.
 static int64_t point_step(int64_t n_tiles, int64_t channels)
 {
-        return (n_tiles * channels / LINE_FLOATS | 1) * LINE_FLOATS;
+        return ((n_tiles * channels + LINE_FLOATS - 1) / LINE_FLOATS | 1) * LINE_FLOATS;
 }
 
 // Of one block: transformed tiles.
@@ -201,8 +196,7 @@ static size_t block_bytes(const Winograd *winograd)
 {
         int64_t n = winograd->tiles * winograd->layers;
         return taken_bytes(winograd) +
-               storage_padded((size_t)(winograd->points * point_step(n, winograd->out.size[1])) *
-                              sizeof(float));
+               storage_padded((size_t)(winograd->points * point_step(n, winograd->width)) * sizeof(float));
 }
 
 // What a run works in, without the marks of layers.
@@ -271,7 +265,7 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
         TileTask task = { .row_step = stride[3],
                           .column_step = stride[4],
                           .channels = size[1],
-                          .point = point_step(block->n * block->n_layers, size[1]),
+                          .point = point_step(block->n * block->n_layers, winograd->width),
                           .bias = winograd->bias,
                           .clamp = winograd->clamp };
         Work work = { .ctx = block->ctx };
@@ -283,7 +277,7 @@ static void give_tiles(void *argument, int64_t begin, int64_t end)
                 int64_t at = place.sample * stride[0] + layer * stride[2] + place.row * stride[3] +
                              place.column * stride[4];
                 task.residual = block->residual == NULL ? NULL : block->residual + at;
-                if (!winograd->kernels.give(&task, block->products + i * size[1], block->out + at))
+                if (!winograd->kernels.give(&task, block->products + i * winograd->width, block->out + at))
                         atomic_store_explicit(&block->refused[place.sample * size[2] + layer], true,
                                               memory_order_relaxed);
         }
@@ -300,13 +294,13 @@ static Status run_block(Block *block, int64_t index)
         block->n_layers = (deep + 1) * n_layers / winograd->n_deep - block->first_layer;
         if (block->n == 0)
                 return STATUS_OK;
-        int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1], n = block->n * block->n_layers;
+        int64_t n_in = winograd->in.size[1], n = block->n * block->n_layers;
         TRY(parallel_for(block->ctx, n_taken(block), 8, take_tiles, block));
         DirectRows rows = { .n = n,
                             .a = block->taken,
                             .out = block->products,
                             .a_step = point_step(n_taken(block), n_in),
-                            .out_step = point_step(n, n_out),
+                            .out_step = point_step(n, winograd->width),
                             .tap_step = block->n * n_in };
         TRY(direct_products_run(winograd->products, block->ctx, &rows));
         return parallel_for(block->ctx, n, 8, give_tiles, block);

@@ -9,7 +9,7 @@ enum {
         MAX_STEP = 4, // results per side of a tile
         MAX_SIDE = 6, // inputs per side
         MAX_POINTS = MAX_SIDE * MAX_SIDE,
-        MOST_LANES = 16 // channels come in multiples of it
+        MOST_LANES = 16 // floats of a vector; a tile has as many channels or more
 };
 
 typedef struct TileTask {

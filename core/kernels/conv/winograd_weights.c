@@ -50,18 +50,19 @@ static const float *kernel_of(const DnnlConv *conv, int64_t k, int64_t out)
         return (const float *)conv->weight_data + ((out * n_in + k % n_in) * taps + k / n_in) * 9;
 }
 
-// [point][product][out]. Incomplete when the build is stopped.
+// [point][product][column]. Incomplete when the build is stopped.
 static float *transform_weights(const DnnlConv *conv, int step)
 {
-        int64_t n_points = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_k = n_products(conv);
-        float *points = new_array((size_t)(n_points * n_k * n_out), sizeof(float));
+        int64_t n_points = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_k = n_products(conv),
+                columns = winograd_columns(conv);
+        float *points = new_array((size_t)(n_points * n_k * columns), sizeof(float));
         Work work = { .ctx = conv->share.poll };
         for (int64_t k = 0; k < n_k && points != NULL && !work.stops; k++) {
                 for (int64_t out = 0; out < n_out && !work_stops(&work, WEIGHT_STEPS); out++) {
                         double one[MAX_POINTS];
                         transform_weight(step, kernel_of(conv, k, out), one);
                         for (int64_t p = 0; p < n_points; p++)
-                                points[(p * n_k + k) * n_out + out] = (float)one[p];
+                                points[(p * n_k + k) * columns + out] = (float)one[p];
                 }
         }
         return points;
@@ -94,12 +95,12 @@ typedef struct Guard {
 static void tile_errors(Guard *guard, int64_t out)
 {
         int step = guard->step, side = step + 2, n_points = side * side;
-        int64_t n_out = guard->conv->weight.size[0], n_k = n_products(guard->conv);
+        int64_t columns = winograd_columns(guard->conv), n_k = n_products(guard->conv);
         float products[MAX_POINTS * MOST_LANES] = { 0 }, result[MAX_STEP * MAX_STEP * MOST_LANES];
         for (int64_t p = 0; p < n_points; p++)
                 for (int64_t k = 0; k < n_k; k++)
                         products[p * MOST_LANES] +=
-                                guard->moved[p * n_k + k] * guard->points[(p * n_k + k) * n_out + out];
+                                guard->moved[p * n_k + k] * guard->points[(p * n_k + k) * columns + out];
         TileTask whole = { .high = { step, step },
                            .row_step = step * MOST_LANES,
                            .column_step = MOST_LANES,

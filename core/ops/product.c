@@ -530,13 +530,16 @@ static Status make_named(const char *algorithm, const DnnlConv *conv, const Dire
         return STATUS_OK;
 }
 
-// Winograd's 4x4 in float32 is faster than bfloat16, and closer, where most of its tiles lie in the
-// image and the image in the cache; integers are faster than both.
+// Winograd's 4x4 in float32 is faster than bfloat16, and closer, where sums are long enough, and
+// most of its tiles lie in the image and the image in the cache; integers are faster than both.
 static bool takes_winograd(const DnnlConv *conv)
 {
+        enum { LEAST_CHANNELS = 32 };
         int64_t height = conv->out.size[2], width = conv->out.size[3];
         int64_t covered = (height + 3) / 4 * ((width + 3) / 4) * 16, pixels = height * width;
-        return winograd_rule(conv) == 4 && pixels * 5 >= covered * 4 &&
+        return winograd_rule(conv) == 4 &&
+               MIN(conv->weight.size[0], conv->weight.size[1]) >= LEAST_CHANNELS &&
+               pixels * 5 >= covered * 4 &&
                pixels * (conv->weight.size[0] + conv->weight.size[1]) * (int64_t)sizeof(float) <=
                        WINOGRAD_IMAGE;
 }

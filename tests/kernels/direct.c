@@ -481,6 +481,25 @@ Test(winograd, results_that_do_not_see_a_large_input_are_right_beside_those_that
                 check_beside_markers(&sample, i % 2 == 0 ? 4 : 2, i / 2 % 2, markers[i / 4]);
 }
 
+Test(winograd, weights_that_would_grow_too_large_are_left_alone)
+{
+        static const struct {
+                int64_t channels;
+                int step;
+        } cases[] = { { 1024, 4 }, { 2048, 2 }, { 4096, 0 } };
+        for (size_t i = 0; i < ARRAY_LENGTH(cases) && direct_isa() != NULL; i++) {
+                int64_t n = cases[i].channels;
+                DnnlConv conv = { .input = image_meta((int64_t[]){ 1, n, 16, 16 }, true),
+                                  .out = image_meta((int64_t[]){ 1, n, 16, 16 }, true),
+                                  .stride = { 1, 1 },
+                                  .padding = { 1, 1 },
+                                  .dilation = { 1, 1 },
+                                  .groups = 1 };
+                meta_init(&conv.weight, DTYPE_F32, 4, (int64_t[]){ n, n, 3, 3 });
+                cr_assert_eq(winograd_rule(&conv), cases[i].step, "%ld channels", (long)n);
+        }
+}
+
 Test(winograd, refuses_what_it_is_not_made_for)
 {
         Sample sample = { 15 };

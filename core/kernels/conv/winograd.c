@@ -21,7 +21,8 @@ enum {
         LINE_FLOATS = 16, // of a cache line
         BLOCK_BYTES = 768 << 10,
         LEAST_TILES = 28, // of a block
-        MOST_LAYERS = 6   // of a block of several
+        MOST_LAYERS = 6,  // of a block of several
+        MOST_WEIGHTS = 512 << 20
 };
 
 // ---- making ----
@@ -45,6 +46,13 @@ static bool fits(const DnnlConv *conv)
         return true;
 }
 
+// Of the transformed weights.
+static int64_t weight_bytes(const DnnlConv *conv, int64_t step)
+{
+        return (step + 2) * (step + 2) * winograd_taps(conv) * conv->weight.size[1] * winograd_columns(conv) *
+               (int64_t)sizeof(float);
+}
+
 // Decided by the sizes of one sample: the batch has no say. Weights grow with the step, so few
 // tiles take the smaller one, and fewer still none; wide vectors multiply the unchanged weights
 // before memory gives more of them.
@@ -60,9 +68,9 @@ int winograd_rule(const DnnlConv *conv)
         int64_t least = direct_isa()->lanes > 8 && deep == 1 ? LEAST_SIDE_WIDE : LEAST_SIDE;
         if (side < least)
                 return 0;
-        if (n_tiles >= MANY_TILES)
+        if (n_tiles >= MANY_TILES && weight_bytes(conv, 4) <= MOST_WEIGHTS)
                 return 4;
-        return channels >= LEAST_FOR_TWO ? 2 : 0;
+        return channels >= LEAST_FOR_TWO && weight_bytes(conv, 2) <= MOST_WEIGHTS ? 2 : 0;
 }
 
 // Threads take blocks of their own where images are larger than the weights, as panels_cut has it:
@@ -143,7 +151,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
 Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Winograd **out_winograd)
 {
         *out_winograd = NULL;
-        if (!fits(conv))
+        if (!fits(conv) || weight_bytes(conv, step) > MOST_WEIGHTS)
                 return STATUS_OK;
         _cleanup_(freep) float *points = NULL;
         Winograd *winograd = calloc(1, sizeof(*winograd));

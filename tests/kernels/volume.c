@@ -47,24 +47,30 @@ static void choose_axis(Sample *sample, VolumeCase *made, int i, int64_t *kernel
                            (int64_t)1);
 }
 
+static void fill_case(Sample *sample, VolumeCase *made, const int64_t in[5], const int64_t out[5],
+                      const int64_t kernel[5])
+{
+        DnnlConv *conv = &made->conv;
+        conv->input = volume_meta(sample, in);
+        conv->out = volume_meta(sample, out);
+        meta_init(&conv->weight, DTYPE_F32, 5, kernel);
+        made->input = random_floats(sample, meta_numel(&conv->input));
+        conv->weight_data = made->weight = random_floats(sample, meta_numel(&conv->weight));
+        if (sample_int(sample, 0, 1) == 0)
+                conv->bias_data = made->bias = random_floats(sample, out[1]);
+        made->out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
+}
+
 static VolumeCase volume_case(Sample *sample, bool transposed)
 {
         VolumeCase made = { .conv = { .groups = 1, .n_threads = (int)sample_int(sample, 1, 2) },
                             .transposed = transposed };
-        DnnlConv *conv = &made.conv;
         int64_t n_in = sample_int(sample, 1, 9), n_out = sample_int(sample, 1, 20),
                 in[5] = { sample_int(sample, 1, 2), n_in }, out[5] = { in[0], n_out },
                 kernel[5] = { transposed ? n_in : n_out, transposed ? n_out : n_in };
         for (int i = 0; i < 3; i++)
                 choose_axis(sample, &made, i, &kernel[2 + i], &in[2 + i], &out[2 + i]);
-        conv->input = volume_meta(sample, in);
-        conv->out = volume_meta(sample, out);
-        meta_init(&conv->weight, DTYPE_F32, 5, kernel);
-        made.input = random_floats(sample, meta_numel(&conv->input));
-        conv->weight_data = made.weight = random_floats(sample, meta_numel(&conv->weight));
-        if (sample_int(sample, 0, 1) == 0)
-                conv->bias_data = made.bias = random_floats(sample, n_out);
-        made.out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
+        fill_case(sample, &made, in, out, kernel);
         return made;
 }
 
@@ -106,15 +112,22 @@ static double wanted(const VolumeCase *made, const int64_t at[5])
         return sum;
 }
 
+// Where result `i` in the order of the dimensions stands; `at`: its indices.
+static int64_t place_of(const TensorMeta *out, int64_t i, int64_t at[5])
+{
+        int64_t place = 0;
+        for (int d = 4; d >= 0; i /= out->size[d--]) {
+                at[d] = i % out->size[d];
+                place += at[d] * out->stride[d];
+        }
+        return place;
+}
+
 static void check_results(const VolumeCase *made)
 {
         const TensorMeta *out = &made->conv.out;
         for (int64_t i = 0; i < meta_numel(out); i++) {
-                int64_t at[5], left = i, place = 0;
-                for (int d = 4; d >= 0; left /= out->size[d--]) {
-                        at[d] = left % out->size[d];
-                        place += at[d] * out->stride[d];
-                }
+                int64_t at[5], place = place_of(out, i, at);
                 double want = wanted(made, at), got = (double)made->out[place];
                 cr_assert(close_enough_sum(DTYPE_F32, got, want,
                                            meta_numel(&made->conv.weight) / out->size[1] + 2),
@@ -175,14 +188,7 @@ static VolumeCase winograd_volume(Sample *sample)
                         in[2 + i] = out[2 + i] + kernel[2 + i] - 1;
                 }
         }
-        conv->input = volume_meta(sample, in);
-        conv->out = volume_meta(sample, out);
-        meta_init(&conv->weight, DTYPE_F32, 5, kernel);
-        made.input = random_floats(sample, meta_numel(&conv->input));
-        conv->weight_data = made.weight = random_floats(sample, meta_numel(&conv->weight));
-        if (sample_int(sample, 0, 1) == 0)
-                conv->bias_data = made.bias = random_floats(sample, n_out);
-        made.out = guarded_new((size_t)meta_numel(&conv->out) * sizeof(float));
+        fill_case(sample, &made, in, out, kernel);
         return made;
 }
 
@@ -236,11 +242,7 @@ Test(volume, results_beside_large_inputs_are_right)
                                    mark[2] * in->stride[4]] = marker;
                 run_winograd(&made);
                 for (int64_t i = 0; i < meta_numel(out); i++) {
-                        int64_t at[5], left = i, place = 0;
-                        for (int d = 4; d >= 0; left /= out->size[d--]) {
-                                at[d] = left % out->size[d];
-                                place += at[d] * out->stride[d];
-                        }
+                        int64_t at[5], place = place_of(out, i, at);
                         bool sees = at[0] == 0;
                         for (int d = 0; d < 3; d++) {
                                 int64_t tap = mark[d] - at[2 + d] + conv->padding[d];

@@ -90,20 +90,19 @@ static bool as_images(const DnnlConv *conv, const Volume *volume, DnnlConv *part
 {
         const TensorMeta *in = &volume->in, *out = &volume->out, *weight = &conv->weight;
         bool plane = is_one(conv, 0), column = is_one(conv, 1) && is_one(conv, 2);
-        *part = *conv;
         if (!plane && !column)
                 return false;
         int64_t n = in->size[0];
         if (plane) {
-                part->input = volume_images(in, n * in->size[2], in->size[3], in->size[4]);
-                part->out = volume_images(out, n * in->size[2], out->size[3], out->size[4]);
-        } else {
-                part->input = volume_images(in, n, in->size[2], in->size[3] * in->size[4]);
-                part->out = volume_images(out, n, out->size[2], out->size[3] * out->size[4]);
+                *part = volume_plane(conv, n * in->size[2], 0);
+                return true;
         }
+        *part = *conv;
+        part->input = volume_images(in, n, in->size[2], in->size[3] * in->size[4]);
+        part->out = volume_images(out, n, out->size[2], out->size[3] * out->size[4]);
         part->weight.rank = 4;
         for (int i = 0; i < 2; i++) {
-                int axis = plane ? i + 1 : 2 * i; // of a column: the depth, then one that does nothing
+                int axis = 2 * i; // the depth, then one that does nothing
                 part->weight.size[2 + i] = weight->size[2 + axis];
                 part->weight.stride[2 + i] = weight->stride[2 + axis];
                 part->stride[i] = conv->stride[axis];

@@ -52,8 +52,7 @@ static bool is_even(const Winograd *winograd, int32_t most, int32_t least)
         return large * winograd->error <= ABSOLUTE_TOLERANCE || large <= MOST_UNEVEN * small;
 }
 
-// The largest magnitude of each 3x3 window is found down the
-// columns, then across the row.
+// The largest magnitude of each 3x3 window is found down the columns, then across the row.
 static bool tile_is_even(const Winograd *winograd, const int32_t *pixels, int64_t row, int64_t column)
 {
         const int64_t *in = winograd->in.size + 3, *out = winograd->out.size + 3;

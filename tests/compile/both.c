@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/eval/eager.h"
+#include "core/kernels/pack_cache.h"
 #include "core/kernels/random/generator.h"
 #include "core/tensor/convert.h"
 
@@ -231,6 +232,19 @@ BothResult run_both(const Graph *graph, ValueSpan inputs, const CompileOptions *
         return run_both_open(graph, inputs, inputs, options, (Tolerance){ rtol, atol }, words);
 }
 
+// Constants of the graph share what is packed from them, as on a server.
+static Status compile_sharing(const Graph *graph, ValueSpan inputs, ValueSpan other,
+                              const CompileOptions *options, Program **out_program)
+{
+        CompileOptions sharing = *options;
+        if (options->cache == NULL)
+                TRY(pack_cache_open(&sharing.cache));
+        Status status = compile_open(graph, inputs, other, &sharing, out_program);
+        if (options->cache == NULL)
+                pack_cache_close(sharing.cache);
+        return status;
+}
+
 BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, const CompileOptions *options,
                          Tolerance tolerance, char words[600])
 {
@@ -239,7 +253,7 @@ BothResult run_both_open(const Graph *graph, ValueSpan inputs, ValueSpan other, 
         Pairs pairs = { .rtol = tolerance.rtol, .atol = tolerance.atol };
         words[0] = '\0';
         Status eager = run_eager(graph, inputs, &want);
-        Status compiled = compile_open(graph, inputs, other, options, &program);
+        Status compiled = compile_sharing(graph, inputs, other, options, &program);
         if (compiled == STATUS_DYNAMIC)
                 return snprintf(words, 600, "%.500s", failure_current()->message), BOTH_DYNAMIC;
         if (compiled != STATUS_OK && eager == compiled) {

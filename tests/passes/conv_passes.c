@@ -309,6 +309,26 @@ Test(conv_passes, kernels_of_one_tap_with_many_weights_are_products)
         }
 }
 
+// What is packed is shared between constants at one address, but not with those that are larger.
+Test(conv_passes, parts_of_a_weight_that_begin_where_it_does_are_weights_of_their_own)
+{
+        const char *const weights[] = { "w:64,40,3,3", "v:30,40,1,1", NULL };
+        try_graph("3x3 taps", LIST("1,40,16,16"), weights,
+                  CALL("s", "slice.Tensor", "\"%w\", 0, 0, 50") CONV("c", "x0", "s") CONV("d", "x0", "w")
+                          OUTPUT("[\"%c\", \"%d\"]"),
+                  5);
+        try_graph("groups", LIST("1,120,16,16"), LIST("w:84,40,3,3"),
+                  CALL("s", "slice.Tensor", "\"%w\", 0, 0, 81") CALL(
+                          "c", "conv2d.default", "\"%x0\", \"%s\", null, [1, 1], [1, 1], [1, 1], 3")
+                          CALL("d", "conv2d.default", "\"%x0\", \"%w\", null, [1, 1], [1, 1], [1, 1], 3")
+                                  OUTPUT("[\"%c\", \"%d\"]"),
+                  5);
+        try_graph("1x1 taps", LIST("1,40,12,12"), weights,
+                  CALL("s", "slice.Tensor", "\"%v\", 0, 0, 17") CALL("c", "conv2d.default", "\"%x0\", \"%s\"")
+                          CALL("d", "conv2d.default", "\"%x0\", \"%v\"") OUTPUT("[\"%c\", \"%d\"]"),
+                  5);
+}
+
 // ---- ResNet-18 ----
 static Storage *read_file(const char *path)
 {

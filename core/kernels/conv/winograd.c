@@ -106,9 +106,11 @@ static TensorMeta as_volume(const TensorMeta *meta)
 
 static Status init_products(const DnnlConv *conv, const float *points, Winograd *winograd)
 {
-        char format[48];
-        snprintf(format, sizeof(format), "winograd_%dx%d of %ld", winograd->step, winograd->step,
-                 (long)winograd->taps);
+        // Of another number of results or groups, the same bytes make another matrix of the same shape.
+        char format[96];
+        snprintf(format, sizeof(format), "winograd_%dx%d of %ld, %ld by %ld in %ld", winograd->step,
+                 winograd->step, (long)winograd->taps, (long)conv->weight.size[0], (long)conv->weight.size[1],
+                 (long)conv->groups);
         DirectPlanes product = { .n_planes = winograd->points,
                                  .n_taps = winograd->taps,
                                  .n_k = conv->weight.size[1],

@@ -211,7 +211,7 @@ Test(direct, products_of_planes_are_chains_too)
                       *out = guarded_new((size_t)(n_planes * n_rows * n_columns) * sizeof(float));
                 DirectPlanes planes = { .n_planes = n_planes,
                                         .n_taps = 1,
-                                        .n_k = n_k,
+                                        .groups = { 1, n_k, n_columns },
                                         .n_columns = n_columns,
                                         .b = b,
                                         .source = { .data = b },

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/grouped.h"
+#include "core/kernels/conv/winograd.h"
+#include "core/kernels/conv/direct_tile.h"
 #include "core/kernels/run_context.h"
 #include "tests/kernels/conv_case.h"
 
@@ -126,6 +129,119 @@ Test(grouped, each_group_reads_its_own_channels)
         {
                 for (int round = 0; round < 120 && direct_isa() != NULL; round++)
                         try_groups(&sample, round % 2 == 1);
+        }
+}
+
+// ---- winograd ----
+static Case winograd_case(Sample *sample, int64_t groups, int64_t group_in, int64_t group_out)
+{
+        Shape shape = { .n = sample_int(sample, 1, 2),
+                        .n_in = groups * group_in,
+                        .n_out = groups * group_out,
+                        .height = sample_int(sample, 4, 15),
+                        .width = sample_int(sample, 4, 15),
+                        .kernel = { 3, 3 },
+                        .stride = { 1, 1 },
+                        .padding = { sample_int(sample, 0, 1), sample_int(sample, 0, 2) },
+                        .dilation = { 1, 1 } };
+        Case made = make_case(sample, &shape, true);
+        made.conv.groups = groups;
+        made.conv.weight.size[1] = group_in;
+        made.conv.weight.stride[0] = group_in * 9;
+        return made;
+}
+
+static void run_winograd(Case *made, int step)
+{
+        Winograd *winograd;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = made->conv.n_threads;
+        cr_assert_eq(winograd_new(&made->conv, &made->clamp, step, &winograd), STATUS_OK);
+        cr_assert_not_null(winograd);
+        size_t n = winograd_scratch(winograd);
+        void *scratch = guarded_new(n);
+        memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
+        cr_assert_eq(winograd_run(winograd, &ctx, made->input, made->residual, made->out, scratch),
+                     STATUS_OK);
+        guarded_check(scratch, n);
+        winograd_free(winograd);
+}
+
+// Panels of results begin and end anywhere in groups.
+Test(grouped, winograds_tiles_read_the_channels_of_their_group)
+{
+        Sample sample = { 83 };
+        FOR_EACH_ISA(isa)
+        {
+                for (int round = 0; round < 24 && direct_isa() != NULL; round++) {
+                        Case made = winograd_case(&sample, sample_int(&sample, 2, 6),
+                                                  sample_int(&sample, 16, 40), sample_int(&sample, 16, 75));
+                        int64_t n = made.conv.input.size[1], spoilt = sample_int(&sample, 0, n - 1);
+                        run_winograd(&made, round % 2 == 0 ? 4 : 2);
+                        check_results(&made, n);
+                        made.input[spoilt] = NAN;
+                        run_winograd(&made, round % 2 == 0 ? 4 : 2);
+                        for (int64_t i = 0; i < meta_numel(&made.conv.out); i++)
+                                cr_assert(!isnan(made.out[i]) ||
+                                          i % made.conv.out.size[1] /
+                                                          (made.conv.out.size[1] / made.conv.groups) ==
+                                                  spoilt / made.conv.weight.size[1]);
+                        free_grouped(&made);
+                }
+        }
+}
+
+// All pixels are equally large, but those of one group are not.
+Test(grouped, a_large_input_of_a_group_whose_others_are_small_is_found)
+{
+        Sample sample = { 84 };
+        for (int step = 2; step <= 4 && direct_isa() != NULL; step += 2) {
+                Case made = winograd_case(&sample, 2, 32, 32);
+                const TensorMeta *in = &made.conv.input, *out = &made.conv.out;
+                made.clamp.on = false;
+                for (int64_t i = 0; i < meta_numel(in); i++)
+                        if (i % 64 < 32)
+                                made.input[i] *= 1e4f;
+                for (int64_t c = 32; c < 64; c++)
+                        made.input[c] = 1e4f; // of the first pixel, which one row and column see
+                run_winograd(&made, step);
+                for (int64_t i = 0; i < meta_numel(out); i++) {
+                        int64_t pixel = i / 64,
+                                at[2] = { pixel / out->size[3] % out->size[2], pixel % out->size[3] };
+                        bool sees = pixel < out->size[2] * out->size[3] && at[0] < 2 + 1 && at[1] < 2 + 1;
+                        double want = wanted(&made, pixel / out->size[3] / out->size[2], i % 64, at);
+                        if (made.residual != NULL)
+                                want += (double)made.residual[i];
+                        if (i % 64 >= 32 && !sees)
+                                cr_assert(close_enough_sum(DTYPE_F32, (double)made.out[i], want, 288),
+                                          "step %d: %.9g instead of %.9g", step, (double)made.out[i], want);
+                }
+                free_grouped(&made);
+        }
+}
+
+Test(grouped, winograd_is_chosen_where_few_products_are_of_other_groups)
+{
+        static const struct {
+                int64_t groups, channels; // in and out, of a group
+                int narrow, wide;         // steps
+        } cases[] = { { 4, 16, 4, 0 }, { 32, 8, 4, 0 }, { 10, 24, 4, 0 }, { 32, 4, 0, 0 }, { 3, 32, 4, 4 } };
+        FOR_EACH_ISA(isa)
+        {
+                for (size_t i = 0; i < ARRAY_LENGTH(cases) && direct_isa() != NULL; i++) {
+                        int64_t n = cases[i].groups * cases[i].channels;
+                        DnnlConv conv = { .input = image_meta((int64_t[]){ 1, n, 28, 28 }, true),
+                                          .out = image_meta((int64_t[]){ 1, n, 28, 28 }, true),
+                                          .stride = { 1, 1 },
+                                          .padding = { 1, 1 },
+                                          .dilation = { 1, 1 },
+                                          .groups = cases[i].groups };
+                        meta_init(&conv.weight, DTYPE_F32, 4, (int64_t[]){ n, cases[i].channels, 3, 3 });
+                        cr_assert_eq(winograd_rule(&conv),
+                                     direct_isa()->lanes > 8 ? cases[i].wide : cases[i].narrow, "case %zu",
+                                     i);
+                }
         }
 }
 

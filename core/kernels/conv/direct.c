@@ -553,7 +553,8 @@ Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, c
 // ---- products ----
 struct DirectProducts {
         Panels panels; // of all planes, side by side
-        int64_t n_planes, tap_k, n_columns, plane_panels;
+        DirectGroups groups;
+        int64_t n_planes, n_taps, n_columns, plane_panels;
         char name[32];
 };
 
@@ -574,11 +575,13 @@ Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_prod
         *out_products = NULL;
         const DirectIsa *isa = direct_isa();
         if (isa == NULL || planes->n_columns % (DIRECT_VECTORS * isa->lanes) != 0 ||
-            (planes->n_taps > 1 && planes->n_k < LEAST_TAP))
+            (planes->n_taps > 1 && planes->groups.n_in < LEAST_TAP))
                 return STATUS_OK;
+        int64_t n_k = planes->n_taps * planes->groups.n_in *
+                      direct_most_groups(&planes->groups, DIRECT_VECTORS * isa->lanes);
         DirectProducts *products = calloc(1, sizeof(*products));
         Status status = products == NULL ? fail_memory()
-                                         : panels_init(&products->panels, isa, planes->n_taps * planes->n_k,
+                                         : panels_init(&products->panels, isa, n_k,
                                                        planes->n_planes * planes->n_columns, PLANES_BLOCK);
         if (status == STATUS_OK)
                 status = panels_fill(&products->panels, &planes->source, planes->format,
@@ -588,7 +591,8 @@ Status direct_products_new(const DirectPlanes *planes, DirectProducts **out_prod
                 return status;
         }
         products->n_planes = planes->n_planes;
-        products->tap_k = planes->n_k;
+        products->n_taps = planes->n_taps;
+        products->groups = planes->groups;
         products->n_columns = planes->n_columns;
         products->plane_panels = planes->n_columns / panels_width(&products->panels);
         snprintf(products->name, sizeof(products->name), "direct:%s", isa_name(isa->isa));
@@ -615,16 +619,22 @@ typedef struct ProductsRun {
         const DirectRows *rows;
 } ProductsRun;
 
-// The pieces of a row that block `block` multiplies. Returns how many.
-static uint32_t list_pieces(const ProductsRun *run, int64_t block, DirectRun pieces[MOST_RUNS])
+// The pieces of a row that block `block` multiplies for columns of the groups of `span`. Returns
+// how many.
+static uint32_t list_pieces(const ProductsRun *run, DirectSpan span, int64_t block,
+                            DirectRun pieces[MOST_RUNS])
 {
-        const Panels *panels = &run->products->panels;
-        int64_t tap_k = run->products->tap_k, end = panels_block_at(panels, block + 1);
+        const DirectProducts *products = run->products;
+        const Panels *panels = &products->panels;
+        int64_t n_in = products->groups.n_in, tap_k = span.n * n_in;
+        int64_t end = MIN(panels_block_at(panels, block + 1), products->n_taps * tap_k);
         uint32_t n = 0;
         for (int64_t k = panels_block_at(panels, block), next; k < end; k = next) {
                 int64_t tap = k / tap_k;
                 next = MIN((tap + 1) * tap_k, end);
-                pieces[n++] = (DirectRun){ .offset = tap * run->rows->tap_step + k % tap_k, .n = next - k };
+                pieces[n++] =
+                        (DirectRun){ .offset = span.first * n_in + tap * run->rows->tap_step + k % tap_k,
+                                     .n = next - k };
         }
         return n;
 }
@@ -635,20 +645,22 @@ static void run_rows(const ProductsRun *run, int64_t panel, int64_t block, Work 
         const DirectProducts *products = run->products;
         const DirectRows *rows = run->rows;
         const Panels *panels = &products->panels;
-        int64_t n_columns = products->n_columns, tap_k = products->tap_k;
-        int64_t most = panels_most_pixels(panels->isa, tap_k), n_parts = (rows->n + most - 1) / most;
+        int64_t n_columns = products->n_columns, row = products->groups.n * products->groups.n_in;
+        int64_t most = panels_most_pixels(panels->isa, row), n_parts = (rows->n + most - 1) / most;
         int64_t steps = most * (panels->n_k / panels->n_blocks) * DIRECT_VECTORS;
-        DirectRun pieces[MOST_RUNS];
-        DirectTile tile = { .pixel_step = tap_k,
-                            .runs = pieces,
-                            .n_runs = list_pieces(run, block, pieces),
-                            .out_step = n_columns };
         int64_t plane = panel / products->plane_panels,
-                to = plane * rows->out_step + panel % products->plane_panels * panels_width(panels);
+                column = panel % products->plane_panels * panels_width(panels),
+                to = plane * rows->out_step + column;
+        DirectSpan span = direct_span(&products->groups, column, panels_width(panels));
+        DirectRun pieces[MOST_RUNS];
+        DirectTile tile = { .pixel_step = row,
+                            .runs = pieces,
+                            .n_runs = list_pieces(run, span, block, pieces),
+                            .out_step = n_columns };
         panels_use(panels, panel, block, &tile);
         for (int64_t part = 0; part < n_parts && !work_stops(work, steps); part++) {
                 int64_t first = part * rows->n / n_parts, next = (part + 1) * rows->n / n_parts;
-                tile.in = rows->a + plane * rows->a_step + first * tap_k;
+                tile.in = rows->a + plane * rows->a_step + first * row;
                 panels_to(&tile, block, rows->out, NULL, to + first * n_columns);
                 panels->isa->of[DIRECT_VECTORS - 1][next - first - 1](&tile);
         }

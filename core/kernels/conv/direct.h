@@ -48,15 +48,43 @@ typedef struct DirectImages {
 } DirectImages;
 Status direct_convs_run(const DirectPart *parts, int n, const RunContext *ctx, const DirectImages *images);
 
-// out[p] = a[p] b[p] for each of n planes: [m, k] x [k, n], dense; b is packed once. A row of `a`
-// is `n_taps` pieces of `n_k` floats, which lie DirectRows.tap_step apart; rows begin n_k apart.
-// Winograd's transforms make the error of a sum several times as large, so blocks (panels.h) are
-// smaller than elsewhere. `source`: what b was made from, in the way that `format` names. n_k is 16
-// or more where there are several taps.
+// The groups of a convolution, side by side: columns of one read `n_in` numbers of a row.
+typedef struct DirectGroups {
+        int64_t n, n_in, n_out; // groups; of one: numbers of a row, columns
+} DirectGroups;
+
+// The groups that the columns of one panel belong to. Columns behind all groups are the last one's.
+typedef struct DirectSpan {
+        int64_t first, n;
+} DirectSpan;
+
+static inline DirectSpan direct_span(const DirectGroups *groups, int64_t column, int64_t width)
+{
+        int64_t first = MIN(column / groups->n_out, groups->n - 1),
+                last = MIN((column + width - 1) / groups->n_out, groups->n - 1);
+        return (DirectSpan){ first, last - first + 1 };
+}
+
+// Groups of a panel, at most: its matrix has rows for them all, zeros where a column is another's.
+static inline int64_t direct_most_groups(const DirectGroups *groups, int64_t width)
+{
+        int64_t most = 1;
+        for (int64_t column = 0; column < groups->n * groups->n_out; column += width)
+                most = MAX(most, direct_span(groups, column, width).n);
+        return most;
+}
+
+// out[p] = a[p] b[p] for each of n planes; b is packed once. A row of `a` holds the numbers of all
+// groups. Or, where there is one group, `n_taps` pieces of such numbers, which lie
+// DirectRows.tap_step apart; there are 16 or more of them then. b: [taps, numbers of
+// direct_most_groups, columns], dense. Winograd's transforms make the error of a sum several times
+// as large, so blocks (panels.h) are smaller than elsewhere. `source`: what b was made from, in the
+// way that `format` names.
 enum { PLANES_BLOCK = 256 };
 typedef struct DirectProducts DirectProducts;
 typedef struct DirectPlanes {
-        int64_t n_planes, n_taps, n_k, n_columns;
+        int64_t n_planes, n_taps, n_columns;
+        DirectGroups groups;
         const float *b;
         DirectSource source;
         const char *format;

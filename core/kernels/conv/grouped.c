@@ -14,15 +14,22 @@ struct Grouped {
         char name[40];
 };
 
-static Status add_group(const DnnlConv *conv, const DirectClamp *clamp, int64_t group, DirectPart *to)
+DnnlConv grouped_part(const DnnlConv *conv, int64_t group)
 {
-        const int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0] / conv->groups;
+        const int64_t n_out = conv->weight.size[0] / conv->groups;
         DnnlConv part = *conv;
         part.groups = 1;
         part.weight.size[0] = part.out.size[1] = n_out;
         part.weight_data = (const float *)conv->weight_data + group * n_out * conv->weight.stride[0];
         if (conv->bias_data != NULL)
                 part.bias_data = (const float *)conv->bias_data + group * n_out;
+        return part;
+}
+
+static Status add_group(const DnnlConv *conv, const DirectClamp *clamp, int64_t group, DirectPart *to)
+{
+        const int64_t n_in = conv->weight.size[1], n_out = conv->weight.size[0] / conv->groups;
+        DnnlConv part = grouped_part(conv, group);
         TRY(direct_conv_new(&part, PRECISION_F32, clamp, &to->conv));
         to->in_offset = group * n_in;
         to->offset = group * n_out;

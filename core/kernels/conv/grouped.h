@@ -4,6 +4,9 @@
 #pragma once
 #include "core/kernels/conv/direct.h"
 
+// Group `group` of the channels alone.
+DnnlConv grouped_part(const DnnlConv *conv, int64_t group);
+
 typedef struct Grouped Grouped;
 
 // 2 to 512 groups, input and output channels_last. Else, and where direct_conv_new gives none,

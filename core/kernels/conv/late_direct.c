@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include "core/kernels/conv/grouped.h"
 #include "core/kernels/conv/volume_plane.h"
 #include "core/tensor/convert.h"
 
@@ -11,7 +12,7 @@ struct LateDirect {
         Storage *weight;   // counted: see storage_without_bytes
         int64_t weight_at; // in bytes
         int n, n_packed;
-        DirectConv *direct[LATE_MOST_TAPS];
+        DirectPart *parts;
         pthread_mutex_t mutex; // of packing
         atomic_bool packed;
 };
@@ -22,17 +23,18 @@ void late_direct_free(LateDirect *late)
                 return;
         storage_unref(late->weight);
         for (int i = 0; i < late->n; i++)
-                direct_conv_free(late->direct[i]);
+                direct_conv_free(late->parts[i].conv);
+        free(late->parts);
         pthread_mutex_destroy(&late->mutex);
         free(late);
 }
 
-// Of one image, by plane `k` of the taps.
+// Of one image: plane `k` of the taps, or group `k`.
 static DnnlConv part_of(const DnnlConv *conv, int64_t k)
 {
-        DnnlConv part = *conv;
-        if (conv->input.rank == 5)
-                part = volume_plane(conv, 1, k);
+        DnnlConv part = conv->input.rank == 5 ? volume_plane(conv, 1, k)
+                        : conv->groups > 1    ? grouped_part(conv, k)
+                                              : *conv;
         part.input.size[0] = part.out.size[0] = 1;
         return part;
 }
@@ -41,7 +43,7 @@ static Status pack_parts(LateDirect *late, const DnnlConv *conv)
 {
         for (; late->n_packed < late->n; late->n_packed++) {
                 DnnlConv part = part_of(conv, late->n_packed);
-                TRY(direct_conv_pack(late->direct[late->n_packed], &part));
+                TRY(direct_conv_pack(late->parts[late->n_packed].conv, &part));
         }
         atomic_store(&late->packed, true);
         return STATUS_OK;
@@ -54,15 +56,21 @@ Status late_direct_new(const DnnlConv *conv, const DirectClamp *clamp, LateDirec
                 return fail_memory();
         pthread_mutex_init(&late->mutex, NULL);
         late->conv = *conv;
-        int n = conv->input.rank == 5 ? (int)conv->weight.size[2] : 1;
-        if (n > 1)
+        int64_t taps = conv->input.rank == 5 ? conv->weight.size[2] : 1, n = MAX(taps, conv->groups);
+        if (taps > 1)
                 late->conv.bias_data = NULL;
+        late->parts = calloc((size_t)n, sizeof(*late->parts));
+        if (late->parts == NULL)
+                return fail_memory();
         for (; late->n < n; late->n++) {
                 DnnlConv part = part_of(&late->conv, late->n);
-                TRY(direct_conv_plan(&part, PRECISION_F32, n > 1 ? &(DirectClamp){ 0 } : clamp,
-                                     &late->direct[late->n]));
-                if (late->direct[late->n] == NULL)
+                DirectPart *to = &late->parts[late->n];
+                TRY(direct_conv_plan(&part, PRECISION_F32, taps > 1 ? &(DirectClamp){ 0 } : clamp,
+                                     &to->conv));
+                if (to->conv == NULL)
                         return STATUS_OK;
+                to->in_offset = taps > 1 ? 0 : late->n * part.weight.size[1];
+                to->offset = taps > 1 ? 0 : late->n * part.weight.size[0];
         }
         late->conv.bias_data = NULL; // was copied
         if (conv->share.storage == NULL) {
@@ -103,14 +111,14 @@ size_t late_direct_scratch(const LateDirect *late)
 {
         size_t most = 0;
         for (int i = 0; i < late->n; i++)
-                most = MAX(most, direct_conv_scratch(late->direct[i]));
+                most = MAX(most, direct_conv_scratch(late->parts[i].conv));
         return most;
 }
 
-Status late_direct_get(LateDirect *late, const RunContext *ctx, DirectConv *const **out_direct)
+Status late_direct_get(LateDirect *late, const RunContext *ctx, LateParts *out_parts)
 {
         Status status = STATUS_OK;
-        *out_direct = late->direct;
+        *out_parts = (LateParts){ late->n, late->parts };
         if (atomic_load(&late->packed))
                 return STATUS_OK;
         TRY(run_lock(ctx, &late->mutex));

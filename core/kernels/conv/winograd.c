@@ -22,19 +22,33 @@ enum {
         BLOCK_BYTES = 768 << 10,
         LEAST_TILES = 28, // of a block
         MOST_LAYERS = 6,  // of a block of several
+        MOST_GROUPS = 512,
+        MOST_TAPS = 8,
         MOST_WEIGHTS = 512 << 20
 };
 
 // ---- making ----
+// Numbers that no result of their panel reads are multiplied, too: as many as the others at most.
+static bool groups_fit(const DnnlConv *conv)
+{
+        const DirectGroups groups = winograd_groups(conv);
+        int64_t lanes = direct_isa()->lanes, width = DIRECT_VECTORS * lanes, n_read = 0;
+        for (int64_t column = 0; column < conv->weight.size[0]; column += width)
+                n_read += direct_span(&groups, column, width).n;
+        return conv->input.rank == 4 && groups.n <= MOST_GROUPS && groups.n_in >= lanes &&
+               n_read * width <= 2 * conv->weight.size[0];
+}
+
 static bool fits(const DnnlConv *conv)
 {
         int rank = conv->input.rank, spatial = rank - 2;
         const DirectIsa *isa = direct_isa();
-        if (isa == NULL || (rank != 4 && rank != 5) || conv->groups != 1 || conv->epilogue.add_out ||
-            conv->epilogue.activation != DNNL_NOTHING || conv->weight.size[1] < MOST_LANES ||
-            conv->weight.size[0] < MOST_LANES || !meta_is_channels_last(&conv->input) ||
+        if (isa == NULL || (rank != 4 && rank != 5) || conv->epilogue.add_out ||
+            conv->epilogue.activation != DNNL_NOTHING || conv->input.size[1] < MOST_LANES ||
+            conv->input.size[1] != conv->groups * conv->weight.size[1] || conv->weight.size[0] < MOST_LANES ||
+            (conv->groups > 1 && !groups_fit(conv)) || !meta_is_channels_last(&conv->input) ||
             !meta_is_channels_last(&conv->out) || !meta_is_contiguous(&conv->weight) ||
-            winograd_taps(conv) > LATE_MOST_TAPS)
+            winograd_taps(conv) > MOST_TAPS)
                 return false;
         for (int i = 0; i < spatial; i++) {
                 int64_t taps = conv->weight.size[2 + i], out = conv->out.size[2 + i];
@@ -49,7 +63,7 @@ static bool fits(const DnnlConv *conv)
 // Of the transformed weights.
 static int64_t weight_bytes(const DnnlConv *conv, int64_t step)
 {
-        return (step + 2) * (step + 2) * winograd_taps(conv) * conv->weight.size[1] * winograd_columns(conv) *
+        return (step + 2) * (step + 2) * winograd_products(conv) * winograd_columns(conv) *
                (int64_t)sizeof(float);
 }
 
@@ -58,14 +72,23 @@ static int64_t weight_bytes(const DnnlConv *conv, int64_t step)
 // before memory gives more of them.
 int winograd_rule(const DnnlConv *conv)
 {
-        enum { MANY_TILES = 12, LEAST_SIDE = 4, LEAST_SIDE_WIDE = 7, LEAST_FOR_TWO = 32 };
+        enum {
+                MANY_TILES = 12,
+                LEAST_SIDE = 4,
+                LEAST_SIDE_WIDE = 7,
+                LEAST_FOR_TWO = 32,
+                LEAST_GROUP_WIDE = 32
+        };
         if (!fits(conv))
+                return 0;
+        bool wide = direct_isa()->lanes > 8;
+        if (conv->groups > 1 && wide && conv->weight.size[1] < LEAST_GROUP_WIDE)
                 return 0;
         const int64_t *size = conv->out.size + conv->out.rank - 2;
         int64_t channels = MIN(conv->weight.size[0], conv->weight.size[1]), side = MIN(size[0], size[1]),
                 deep = conv->out.rank == 5 ? conv->out.size[2] : 1,
                 n_tiles = (size[0] + 3) / 4 * ((size[1] + 3) / 4) * deep;
-        int64_t least = direct_isa()->lanes > 8 && deep == 1 ? LEAST_SIDE_WIDE : LEAST_SIDE;
+        int64_t least = wide && deep == 1 ? LEAST_SIDE_WIDE : LEAST_SIDE;
         if (side < least)
                 return 0;
         if (n_tiles >= MANY_TILES && weight_bytes(conv, 4) <= MOST_WEIGHTS)
@@ -75,10 +98,10 @@ int winograd_rule(const DnnlConv *conv)
 
 // Threads take blocks of their own where images are larger than the weights, as panels_cut has it:
 // a thread then finds in its cache what it wrote before, and waits for no other one.
-static void divide(Winograd *winograd, int n_threads)
+static void divide(Winograd *winograd, int64_t weights, int n_threads)
 {
         int64_t n_in = winograd->in.size[1], n_out = winograd->out.size[1], deep = winograd->out.size[2];
-        int64_t all = winograd->n_tiles * deep, weights = winograd->points * winograd->taps * n_in * n_out;
+        int64_t all = winograd->n_tiles * deep;
         int64_t most = MAX(BLOCK_BYTES / (int64_t)sizeof(float) / winograd->points / (n_in + n_out),
                            (int64_t)LEAST_TILES);
         bool apart = n_threads > 1 && all >= LEAST_TILES * (int64_t)n_threads &&
@@ -113,7 +136,7 @@ static Status init_products(const DnnlConv *conv, const float *points, Winograd 
                  (long)conv->groups);
         DirectPlanes product = { .n_planes = winograd->points,
                                  .n_taps = winograd->taps,
-                                 .n_k = conv->weight.size[1],
+                                 .groups = winograd_groups(conv),
                                  .n_columns = winograd->width,
                                  .b = points,
                                  .source = { .share = conv->share, .data = conv->weight_data },
@@ -131,6 +154,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
         winograd->points = winograd->side * winograd->side;
         winograd->taps = winograd_taps(conv);
         winograd->width = winograd_columns(conv);
+        winograd->groups = conv->groups;
         winograd->in = as_volume(&conv->input);
         winograd->out = as_volume(&conv->out);
         winograd->clamp = *clamp;
@@ -139,7 +163,7 @@ static Status init(const DnnlConv *conv, const DirectClamp *clamp, int step, con
         winograd->rows = (winograd->out.size[3] + step - 1) / step;
         winograd->columns = (winograd->out.size[4] + step - 1) / step;
         winograd->n_tiles = winograd->out.size[0] * winograd->rows * winograd->columns;
-        divide(winograd, conv->n_threads);
+        divide(winograd, weight_bytes(conv, step) / (int64_t)sizeof(float), conv->n_threads);
         winograd->kernels = tile_kernels(step);
         winograd->bias = new_array(n_out, sizeof(float));
         if (winograd->bias == NULL)
@@ -385,16 +409,19 @@ static Status run_directly(const Block *block, int64_t sample, int64_t layer, vo
         int64_t at = sample * out->stride[0] + layer * out->stride[2];
         const float *from = block->in + sample * in->stride[0],
                     *residual = block->residual == NULL ? NULL : block->residual + at;
-        DirectConv *const *direct;
+        LateParts direct;
         TRY(late_direct_get(winograd->fallback, block->ctx, &direct));
         if (winograd->taps == 1)
-                return direct_conv_run(direct[0], block->ctx, from + layer * in->stride[2], residual,
-                                       block->out + at, scratch);
+                return direct_convs_run(direct.parts, direct.n, block->ctx,
+                                        &(DirectImages){ .in = from + layer * in->stride[2],
+                                                         .residual = residual,
+                                                         .out = block->out + at,
+                                                         .scratch = scratch });
         TRY(fill_bias(block, block->out + at));
         for (int64_t k = 0; k < winograd->taps; k++) {
                 int64_t read = layer + k - winograd->pad[0];
                 if (read >= 0 && read < in->size[2])
-                        TRY(direct_conv_run(direct[k], block->ctx, from + read * in->stride[2],
+                        TRY(direct_conv_run(direct.parts[k].conv, block->ctx, from + read * in->stride[2],
                                             block->out + at, block->out + at, scratch));
         }
         return finish(block, residual, block->out + at);

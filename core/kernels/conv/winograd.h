@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd convolution of channels_last images, 3x3 kernel, stride 1, one group; and of volumes
+// Winograd convolution of channels_last images, 3x3 kernel, stride 1; and of volumes of one group
 // whose planes of taps are such kernels. A tile of 4x4 results needs 36 multiplications per pair of
 // channels instead of 144; a tile of 2x2 results needs 16 instead of 36. The multiplications are
 // done as products of matrices. Bias, residual and clamp are applied before a result is stored, as

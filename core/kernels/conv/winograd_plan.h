@@ -10,6 +10,7 @@ struct Winograd {
         TensorMeta in, out;             // volumes in channels_last
         int step, side, points;         // results and inputs per side of a tile; values of one channel
         int64_t taps, pad[3];           // layers that a result reads; padding
+        int64_t groups;                 // of channels; 1 for several layers
         int64_t width;                  // floats of a tile's products: the output channels and zeros
         int64_t rows, columns, n_tiles; // tiles: down and across one layer, in one layer of all samples
         int64_t tiles, layers;          // of a block, at most

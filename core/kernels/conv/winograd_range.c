@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// winograd_range.c: the error of a tile is proportional to its largest input. All results of the
-// tile get it, also those that do not read that input.
+// winograd_range.c: a tile's errors in one group of channels are proportional to the largest input
+// of that group. All its results get them, also those that do not read that input.
 #include <string.h>
 #include "core/kernels/conv/winograd.h"
 #include "core/kernels/conv/winograd_plan.h"
@@ -13,8 +13,8 @@ typedef struct Range { // of one sample
         const RunContext *ctx;
         const Winograd *winograd;
         const float *in;
-        int64_t layer;   // of results
-        int32_t *pixels; // by layer: the largest magnitude among a pixel's channels, as the float's bits
+        int64_t layer, group;
+        int32_t *pixels; // by group and layer: a pixel's largest magnitude, as the float's bits
         int32_t *merged; // the largest ones of all layers that `layer` reads
         atomic_bool uneven;
 } Range;
@@ -22,10 +22,14 @@ typedef struct Range { // of one sample
 static void look_at_pixels(void *argument, int64_t begin, int64_t end)
 {
         const Range *range = argument;
-        int64_t channels = range->winograd->in.size[1];
+        const Winograd *winograd = range->winograd;
+        int64_t channels = winograd->in.size[1], groups = winograd->groups, n = channels / groups,
+                n_pixels = winograd->in.size[2] * winograd_pixels(winograd);
         Work work = { .ctx = range->ctx };
         for (int64_t i = begin; i < end && !work_stops(&work, channels / 4); i++)
-                range->pixels[i] = range->winograd->kernels.largest(range->in + i * channels, channels);
+                for (int64_t group = 0; group < groups; group++)
+                        range->pixels[group * n_pixels + i] =
+                                winograd->kernels.largest(range->in + i * channels + group * n, n);
 }
 
 static void merge_layers(void *argument, int64_t begin, int64_t end)
@@ -87,6 +91,7 @@ static void look_at_tiles(void *argument, int64_t begin, int64_t end)
         }
 }
 
+// One group of one layer.
 static Status look_at_layer(Range *range)
 {
         const Winograd *winograd = range->winograd;
@@ -95,13 +100,13 @@ static Status look_at_layer(Range *range)
         if (winograd->taps > 1)
                 TRY(parallel_for(range->ctx, n_pixels, 4096, merge_layers, range));
         else
-                range->merged = range->pixels + range->layer * n_pixels;
+                range->merged =
+                        range->pixels + (range->group * winograd->in.size[2] + range->layer) * n_pixels;
         Work work = { .ctx = range->ctx };
         for (int64_t i = 0; i < n_pixels && !work_stops(&work, 1); i++) {
                 most = MAX(most, range->merged[i]);
                 least = MIN(least, range->merged[i]);
         }
-        atomic_store_explicit(&range->uneven, false, memory_order_relaxed);
         if (!is_even(winograd, most, least)) // some pixel is far from another, perhaps not in one tile
                 TRY(parallel_for(range->ctx, winograd->rows * winograd->columns, 32, look_at_tiles, range));
         return work.stops ? run_poll(range->ctx) : STATUS_OK;
@@ -109,7 +114,7 @@ static Status look_at_layer(Range *range)
 
 size_t winograd_range_bytes(const Winograd *winograd)
 {
-        int64_t layers = winograd->in.size[2] + (winograd->taps > 1);
+        int64_t layers = winograd->groups * winograd->in.size[2] + (winograd->taps > 1);
         return (size_t)(layers * winograd_pixels(winograd)) * sizeof(int32_t);
 }
 
@@ -127,8 +132,12 @@ Status winograd_find_uneven(const Winograd *winograd, const RunContext *ctx, con
                                 .merged = (int32_t *)scratch + n_in * n_pixels };
                 TRY(parallel_for(ctx, n_in * n_pixels, 512, look_at_pixels, &range));
                 for (range.layer = 0; range.layer < n_out; range.layer++) {
-                        TRY(look_at_layer(&range));
-                        bool uneven = atomic_load_explicit(&range.uneven, memory_order_relaxed);
+                        bool uneven = false;
+                        atomic_init(&range.uneven, false);
+                        for (range.group = 0; range.group < winograd->groups && !uneven; range.group++) {
+                                TRY(look_at_layer(&range));
+                                uneven = atomic_load_explicit(&range.uneven, memory_order_relaxed);
+                        }
                         atomic_init(&refused[i * n_out + range.layer], uneven);
                         *out_n += uneven;
                 }

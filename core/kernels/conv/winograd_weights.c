@@ -37,30 +37,48 @@ static void transform_weight(int step, const float *kernel, double out[MAX_POINT
 
 enum { WEIGHT_STEPS = 64 };
 
-// Products of a sum: those of a volume go through the channels of one layer, then of the next.
-static int64_t n_products(const DnnlConv *conv)
+typedef struct Kernels { // of a convolution
+        const float *data;
+        DirectGroups groups;
+        int64_t taps, n_k, tap_k; // rows of a point's matrix: in all, for one plane of taps
+        int64_t width;            // columns of a panel
+} Kernels;
+
+static Kernels kernels_of(const DnnlConv *conv)
 {
-        return winograd_taps(conv) * conv->weight.size[1];
+        int64_t taps = winograd_taps(conv), n_k = winograd_products(conv);
+        return (Kernels){ .data = conv->weight_data,
+                          .groups = winograd_groups(conv),
+                          .taps = taps,
+                          .n_k = n_k,
+                          .tap_k = n_k / taps,
+                          .width = DIRECT_VECTORS * direct_isa()->lanes };
 }
 
-// The 3x3 kernel that product `k` of output channel `out` takes.
-static const float *kernel_of(const DnnlConv *conv, int64_t k, int64_t out)
+// The 3x3 kernel in row `k` and column `out`: zeros where they are of two groups.
+static const float *kernel_at(const Kernels *kernels, int64_t k, int64_t out)
 {
-        int64_t taps = winograd_taps(conv), n_in = conv->weight.size[1];
-        return (const float *)conv->weight_data + ((out * n_in + k % n_in) * taps + k / n_in) * 9;
+        static const float zeros[9] = { 0 };
+        const DirectGroups *groups = &kernels->groups;
+        int64_t n_in = groups->n_in, column = out - out % kernels->width;
+        int64_t group = direct_span(groups, column, kernels->width).first + k % kernels->tap_k / n_in;
+        if (group != out / groups->n_out)
+                return zeros;
+        return kernels->data + ((out * n_in + k % n_in) * kernels->taps + k / kernels->tap_k) * 9;
 }
 
 // [point][product][column]. Incomplete when the build is stopped.
 static float *transform_weights(const DnnlConv *conv, int step)
 {
-        int64_t n_points = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_k = n_products(conv),
+        const Kernels kernels = kernels_of(conv);
+        int64_t n_points = (step + 2) * (step + 2), n_out = conv->weight.size[0], n_k = kernels.n_k,
                 columns = winograd_columns(conv);
         float *points = new_array((size_t)(n_points * n_k * columns), sizeof(float));
         Work work = { .ctx = conv->share.poll };
         for (int64_t k = 0; k < n_k && points != NULL && !work.stops; k++) {
                 for (int64_t out = 0; out < n_out && !work_stops(&work, WEIGHT_STEPS); out++) {
                         double one[MAX_POINTS];
-                        transform_weight(step, kernel_of(conv, k, out), one);
+                        transform_weight(step, kernel_at(&kernels, k, out), one);
                         for (int64_t p = 0; p < n_points; p++)
                                 points[(p * n_k + k) * columns + out] = (float)one[p];
                 }
@@ -85,6 +103,7 @@ static double worse(double a, double b)
 
 typedef struct Guard {
         const DnnlConv *conv;
+        Kernels kernels;
         int step;
         const float *points;
         float *tile, *moved;     // a tile of noise; the same transformed
@@ -95,7 +114,7 @@ typedef struct Guard {
 static void tile_errors(Guard *guard, int64_t out)
 {
         int step = guard->step, side = step + 2, n_points = side * side;
-        int64_t columns = winograd_columns(guard->conv), n_k = n_products(guard->conv);
+        int64_t columns = winograd_columns(guard->conv), n_k = guard->kernels.n_k;
         float products[MAX_POINTS * MOST_LANES] = { 0 }, result[MAX_STEP * MAX_STEP * MOST_LANES];
         for (int64_t p = 0; p < n_points; p++)
                 for (int64_t k = 0; k < n_k; k++)
@@ -112,7 +131,7 @@ static void tile_errors(Guard *guard, int64_t out)
                         double exact = 0;
                         float plain = 0;
                         for (int64_t k = 0; k < n_k; k++) {
-                                const float *kernel = kernel_of(guard->conv, k, out);
+                                const float *kernel = kernel_at(&guard->kernels, k, out);
                                 for (int t = 0; t < 9; t++) {
                                         float x = guard->tile[((i + t / 3) * side + j + t % 3) * n_k + k];
                                         exact += (double)x * (double)kernel[t];
@@ -129,11 +148,17 @@ static void tile_errors(Guard *guard, int64_t out)
 static Status is_accurate(const DnnlConv *conv, int step, const float *points, bool *out_accurate,
                           float *out_error)
 {
-        int64_t n_out = conv->weight.size[0], n_k = n_products(conv), side = step + 2, n = side * side * n_k;
+        const Kernels kernels = kernels_of(conv);
+        int64_t n_out = conv->weight.size[0], n_k = kernels.n_k, side = step + 2, n = side * side * n_k;
         _cleanup_(freep) float *tile = new_array((size_t)(2 * n), sizeof(float));
         if (tile == NULL)
                 return fail_memory();
-        Guard guard = { .conv = conv, .step = step, .points = points, .tile = tile, .moved = tile + n };
+        Guard guard = { .conv = conv,
+                        .kernels = kernels,
+                        .step = step,
+                        .points = points,
+                        .tile = tile,
+                        .moved = tile + n };
         uint64_t state = 1;
         TileTask whole = { .high = { (int)side, (int)side },
                            .row_step = side * n_k,

@@ -157,12 +157,21 @@ static const ProductAlgorithm *const conv_kinds[] = { &direct_product, &depthwis
                                                       &volume_product, &taps_product,      &winograd_4,
                                                       &winograd_2,     &onednn_product };
 
-bool conv_has_one_tap(const DnnlConv *conv)
+// Each result is a product of one pixel's channels.
+static bool conv_reads_pixels(const DnnlConv *conv)
 {
         for (int d = 2; d < conv->input.rank; d++)
-                if (conv->weight.size[d] != 1 || conv->stride[d - 2] != 1 || conv->padding[d - 2] != 0)
+                if (conv->weight.size[d] != 1 || conv->padding[d - 2] != 0)
                         return false;
         return conv->groups == 1;
+}
+
+bool conv_has_one_tap(const DnnlConv *conv)
+{
+        bool apart = false;
+        for (int d = 2; d < conv->input.rank; d++)
+                apart |= conv->stride[d - 2] != 1;
+        return !apart && conv_reads_pixels(conv);
 }
 
 DnnlMatmul conv_rows(const DnnlConv *conv, int64_t n_rows)
@@ -178,23 +187,6 @@ DnnlMatmul conv_rows(const DnnlConv *conv, int64_t n_rows)
         matmul.b.stride[0] = 1;
         matmul.b.stride[1] = depth;
         return matmul;
-}
-
-// A kernel of one tap, where channels lie together: a product of rows with the bits of a direct
-// convolution. Rows are laid out for it once, which is faster than reading them as they lie where
-// each is read for many panels of weights.
-static Status make_pointwise(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
-{
-        PackedMatmul *packed;
-        if (conv->input.rank != 4 || !conv_has_one_tap(conv) || !meta_is_channels_last(&conv->input) ||
-            !meta_is_channels_last(&conv->out))
-                return STATUS_OK;
-        DnnlMatmul matmul = conv_rows(conv, meta_numel(&conv->out) / conv->weight.size[0]);
-        TRY(packed_matmul_new(&matmul, clamp, &packed));
-        if (packed != NULL)
-                *out_product = (PackedProduct){ &packed_product, packed, packed_matmul_name(packed),
-                                                packed_matmul_scratch(packed), 0 };
-        return STATUS_OK;
 }
 
 // Volumes whose groups have a kernel or two: the library multiplies them group by group, which
@@ -384,13 +376,43 @@ Status left_product_new(const TensorMeta *left, const DnnlMatmul *matmul, Precis
 }
 
 // ---- the rule ----
+// A kernel of one tap, where channels lie together: a product of rows with the bits of a direct
+// convolution. Rows are laid out for it once, which is faster than reading them as they lie where
+// each is read for many panels of weights. With a stride, the pixels that are read are copied.
+static Status make_pointwise(const DnnlConv *conv, const DirectClamp *clamp, PackedProduct *out_product)
+{
+        PackedMatmul *packed;
+        const TensorMeta *in = &conv->input, *out = &conv->out;
+        if (in->rank != 4 || !conv_reads_pixels(conv) || !meta_is_channels_last(in) ||
+            !meta_is_channels_last(out))
+                return STATUS_OK;
+        DnnlMatmul matmul = conv_rows(conv, meta_numel(out) / conv->weight.size[0]);
+        if (!conv_has_one_tap(conv)) {
+                TensorMeta read = { .dtype = in->dtype, .rank = 4 };
+                const int64_t size[] = { out->size[0], out->size[2], out->size[3], in->size[1] },
+                              stride[] = { in->stride[0], in->stride[2] * conv->stride[0],
+                                           in->stride[3] * conv->stride[1], in->stride[1] };
+                memcpy(read.size, size, sizeof(size));
+                memcpy(read.stride, stride, sizeof(stride));
+                return make_gathered(&read, &matmul, PRECISION_F32, clamp, out_product);
+        }
+        TRY(packed_matmul_new(&matmul, clamp, &packed));
+        if (packed != NULL)
+                *out_product = (PackedProduct){ &packed_product, packed, packed_matmul_name(packed),
+                                                packed_matmul_scratch(packed), 0 };
+        return STATUS_OK;
+}
+
 // Weights that stay in the second-level cache are used as fast by direct convolutions. Several
-// threads lay out all rows before they multiply: many rows take direct ones, of the same bits.
+// threads lay out all rows before they multiply: many rows take direct ones, of the same bits. With
+// a stride it pays for many channels: such pixels share a few lines of the first-level cache.
 static bool takes_pointwise(const DnnlConv *conv)
 {
+        enum { MANY_CHANNELS = 512 };
         int64_t n_bytes = meta_numel(&conv->input) * (int64_t)sizeof(float);
         const DirectIsa *isa = direct_isa();
         return isa != NULL && isa->dense_rows != NULL && conv->weight.size[1] >= isa->dense_from &&
+               (conv_has_one_tap(conv) || conv->weight.size[1] >= MANY_CHANNELS) &&
                meta_numel(&conv->weight) * (int64_t)sizeof(float) > POINTWISE_WEIGHTS &&
                (conv->n_threads == 1 || n_bytes <= POINTWISE_ROWS);
 }

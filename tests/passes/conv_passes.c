@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "api/readers/upload.h"
+#include "core/base/isa.h"
 #include "core/base/limits.h"
 #include "core/targets/targets.h"
 #include "tests/passes/try_graph.h"
@@ -305,6 +306,39 @@ Test(conv_passes, kernels_of_one_tap_with_many_weights_are_products)
                 text_add(&nodes, cases[i / ARRAY_LENGTH(inputs)].nodes);
                 try_graph(cases[i / ARRAY_LENGTH(inputs)].what, LIST(inputs[i % ARRAY_LENGTH(inputs)]),
                           weights, nodes.data, 4);
+                text_deinit(&nodes);
+        }
+}
+
+// Instructions whose kernel begins with `kernel`.
+static uint32_t count_kernels(const Made *made, const char *kernel)
+{
+        CompileOptions options = { .n_threads = 1 };
+        Program *program;
+        uint32_t n = 0;
+        cr_assert_eq(compile_graph(made->graph, (ValueSpan){ made->inputs, made->n_inputs }, &options, NULL,
+                                   &program),
+                     STATUS_OK);
+        for (uint32_t i = 0; i < program->n_code; i++)
+                n += strncmp(program->code[i].name, kernel, strlen(kernel)) == 0;
+        program_unref(program);
+        return n;
+}
+
+Test(conv_passes, kernels_of_one_tap_with_a_stride_are_products_of_the_pixels_they_read)
+{
+        const char *const weights[] = { "w:520,520,1,1", "b:520", NULL };
+        static const char *const strides[] = { "[2, 2]", "[1, 2]", "[3, 1]" };
+        for (size_t i = 0; i < ARRAY_LENGTH(strides); i++) {
+                Text nodes = { 0 };
+                text_add(&nodes, CALL("c", "conv2d.default", "\"%x0\", \"%w\", \"%b\""));
+                text_addf(&nodes, CALL("d", "conv2d.default", "\"%%c\", \"%%w\", \"%%b\", %s"), strides[i]);
+                text_add(&nodes, CALL("r", "silu.default", "\"%d\"") OUTPUT("\"%r\""));
+                Made made = made_graph(LIST("2,520,5,8"), weights, nodes.data);
+                check_made(&made, 4, strides[i]);
+                if (isa_machine() >= ISA_AVX2)
+                        cr_expect_eq(count_kernels(&made, "packed"), 2, "%s", strides[i]);
+                made_deinit(&made);
                 text_deinit(&nodes);
         }
 }

@@ -481,6 +481,51 @@ Test(winograd, results_that_do_not_see_a_large_input_are_right_beside_those_that
                 check_beside_markers(&sample, i % 2 == 0 ? 4 : 2, i / 2 % 2, markers[i / 4]);
 }
 
+// A pixel far larger than the others, and an output channel with far larger weights than those that
+// the guard looks at by their place: its errors are the largest.
+Test(winograd, the_channel_with_the_largest_weights_decides_which_inputs_are_uneven)
+{
+        Sample sample = { 18 };
+        Case made = winograd_case(&sample, 32, 32);
+        const TensorMeta *in = &made.conv.input, *out = &made.conv.out;
+        made.clamp.on = false;
+        for (int64_t i = 0; i < 32 * 32 * 9; i++)
+                made.weight[i] *= i / 32 / 9 == 1 ? 100 : 0.01f;
+        for (int64_t i = 0; i < meta_numel(in); i++)
+                made.input[i] *= i / 32 == 7 ? 1 : 1e-3f;
+        run_winograd(&made, 4);
+        for (int64_t i = 1; i < meta_numel(out) && direct_isa() != NULL; i += 32) {
+                int64_t at[] = { i / 32 / out->size[3] / out->size[2], 1,
+                                 i / 32 / out->size[3] % out->size[2], i / 32 % out->size[3] };
+                double want = wanted_at(&made, at).exact;
+                cr_assert(close_enough_sum(DTYPE_F32, (double)made.out[i], want, 288), "%.9g instead of %.9g",
+                          (double)made.out[i], want);
+        }
+        free_case(&made);
+}
+
+// At that side of an image, results do not have these taps, but their rounding errors.
+Test(winograd, weights_with_far_larger_taps_at_one_side_are_left_alone)
+{
+        for (int side = 0; side < 5; side++) {
+                Sample sample = { 19 };
+                Case made = winograd_case(&sample, 32, 32);
+                Winograd *winograd;
+                for (int64_t i = 0; i < 32 * 32 * 9; i++) {
+                        int64_t row = i / 3 % 3, column = i % 3;
+                        bool large = side == 0   ? row == 0
+                                     : side == 1 ? row == 2
+                                     : side == 2 ? column == 0
+                                                 : side == 3 && column == 2;
+                        made.weight[i] *= large ? 100 : 1;
+                }
+                cr_assert_eq(winograd_new(&made.conv, &made.clamp, 4, &winograd), STATUS_OK);
+                cr_expect((winograd != NULL) == (side == 4 && direct_isa() != NULL), "side %d", side);
+                winograd_free(winograd);
+                free_case(&made);
+        }
+}
+
 Test(winograd, weights_that_would_grow_too_large_are_left_alone)
 {
         static const struct {

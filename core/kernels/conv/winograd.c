@@ -129,7 +129,7 @@ static TensorMeta as_volume(const TensorMeta *meta)
 
 static Status init_products(const DnnlConv *conv, const float *points, Winograd *winograd)
 {
-        // Of another number of results or groups, the same bytes make another matrix of the same shape.
+        // Other numbers of results or groups: another matrix of this shape from the same bytes.
         char format[96];
         snprintf(format, sizeof(format), "winograd_%dx%d of %ld, %ld by %ld in %ld", winograd->step,
                  winograd->step, (long)winograd->taps, (long)conv->weight.size[0], (long)conv->weight.size[1],

@@ -16,7 +16,7 @@ extern const KernelFamily winograd_family;
 int winograd_rule(const DnnlConv *conv);
 // conv->epilogue must be empty. *out_winograd stays NULL with STATUS_OK for convolutions of another
 // kind, where the CPU lacks the instructions, for more than 512 MB of transformed weights, and for
-// weights with which the error against float64 is more than four times that of a plain sum.
+// weights that fail winograd_weights_new.
 Status winograd_new(const DnnlConv *conv, const DirectClamp *clamp, int step, Winograd **out_winograd);
 void winograd_free(Winograd *winograd);              // NULL-safe
 const char *winograd_name(const Winograd *winograd); // "winograd_4x4:avx512"

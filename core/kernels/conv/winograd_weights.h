@@ -33,7 +33,8 @@ static inline int64_t winograd_products(const DnnlConv *conv)
 }
 
 // conv->weight: contiguous. `step`: 4 or 2 results per side of a tile. *out_points: owned, [points,
-// winograd_products, winograd_columns]. NULL with STATUS_OK for weights with which the error
-// against float64 is more than four times that of a plain sum. *out_error: the largest one of some
-// results, for inputs of magnitude up to 1.
+// winograd_products, winograd_columns]. NULL with STATUS_OK for weights with which errors against
+// float64 are more than four times those of plain sums, or 16 times at a border of the image (root
+// mean squares of some results). *out_error: the largest error of those, for inputs of magnitude up
+// to 1.
 Status winograd_weights_new(const DnnlConv *conv, int step, float **out_points, float *out_error);

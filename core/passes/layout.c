@@ -59,7 +59,7 @@ static bool is_image_conv(const RecordedCall *call)
             !(levels || is_packed_type(meta) || is_half_type(meta)) ||
             conv_args(&call->call, &args) != STATUS_OK || !args.batched)
                 return false;
-        if (meta->rank == 5 && (!is_packed_type(meta) || args.groups != 1))
+        if (meta->rank == 5 && (!is_packed_type(meta) || (args.transposed && args.groups != 1)))
                 return false;
         return !args.transposed || (!is_half_type(meta) && conv_has_phases(&args, meta, &constant->meta));
 }

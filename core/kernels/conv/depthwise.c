@@ -128,6 +128,7 @@ static Status make_weights(void *context, Storage **out_storage)
 {
         const WeightsMaker *maker = context;
         const float *from = maker->conv->weight_data;
+        const TensorMeta *weight = &maker->conv->weight;
         _cleanup_(storage_unrefp) Storage *storage = NULL;
         int64_t n_taps = maker->n_taps, depth = maker->depth;
         TRY(storage_new((size_t)(maker->width * depth * n_taps) * sizeof(float), true, NULL, &storage));
@@ -136,7 +137,8 @@ static Status make_weights(void *context, Storage **out_storage)
         Work work = { .ctx = maker->conv->share.poll };
         for (int64_t k = 0; k < n_taps * depth; k++) // [tap][of the group]
                 for (int64_t c = 0; c < maker->conv->input.size[1] && !work_stops(&work, 1); c++)
-                        to[k * tap_step + c * step] = from[(c * depth + k % depth) * n_taps + k / depth];
+                        to[k * tap_step + c * step] =
+                                from[c * weight->stride[0] + k % depth * weight->stride[1] + k / depth];
         if (work.stops)
                 return run_poll(maker->conv->share.poll);
         *out_storage = take_ptr(storage);
@@ -146,13 +148,14 @@ static Status make_weights(void *context, Storage **out_storage)
 static Status pack(const DnnlConv *conv, Depthwise *depthwise)
 {
         int64_t channels = conv->input.size[1], n_taps = depthwise->kernel[0] * depthwise->kernel[1];
-        char format[64];
+        char format[128];
         depthwise->width = (channels + 15) / 16 * 16;
         depthwise->bias = new_array((size_t)depthwise->width, sizeof(float));
         if (depthwise->bias == NULL)
                 return fail_memory();
-        snprintf(format, sizeof(format), "depthwise%s %ldx%ldx%ld", depthwise->row == NULL ? "" : " rows",
-                 (long)n_taps, (long)depthwise->depth, (long)channels);
+        snprintf(format, sizeof(format), "depthwise%s %ldx%ldx%ld by %ld,%ld",
+                 depthwise->row == NULL ? "" : " rows", (long)n_taps, (long)depthwise->depth, (long)channels,
+                 (long)conv->weight.stride[0], (long)conv->weight.stride[1]);
         PackSource source = pack_source(&conv->share, conv->weight_data);
         WeightsMaker maker = { .conv = conv,
                                .width = depthwise->width,

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/kernels/conv/depthwise.h"
+#include "core/kernels/conv/grouped.h"
 #include "core/kernels/conv/phased.h"
 #include "core/kernels/conv/tap_by_tap.h"
 #include "core/kernels/conv/volume_plane.h"
@@ -23,10 +25,13 @@ enum {
         LARGE_PLANE = 128 << 10, // bytes of results
 };
 
-// One plane of taps, and which planes of results it meets planes of the input for.
+// One plane of taps, and which planes of results it meets planes of the input for. One of the
+// kernels is not NULL.
 typedef struct Plane {
         DirectConv *conv;
-        Phased *phased; // of a transposed convolution, and conv is NULL
+        Depthwise *depthwise;
+        Grouped *grouped;
+        Phased *phased; // of a transposed convolution
         Inside meets;
         bool begins; // the sums
 } Plane;
@@ -43,11 +48,12 @@ struct Volume {
         char name[40];
 };
 
-static bool fits(const DnnlConv *conv)
+static bool fits(const DnnlConv *conv, bool transposed)
 {
-        return conv->input.rank == 5 && conv->groups == 1 && conv->weight.size[2] <= MOST_PLANES &&
-               !conv->epilogue.add_out && conv->epilogue.activation == DNNL_NOTHING &&
-               meta_numel(&conv->input) > 0 && meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0;
+        return conv->input.rank == 5 && (conv->groups == 1 || !transposed) &&
+               conv->weight.size[2] <= MOST_PLANES && !conv->epilogue.add_out &&
+               conv->epilogue.activation == DNNL_NOTHING && meta_numel(&conv->input) > 0 &&
+               meta_numel(&conv->out) > 0 && conv->weight.size[1] > 0;
 }
 
 static void lay_out(const DnnlConv *conv, Volume *volume)
@@ -72,12 +78,25 @@ static DnnlConv conv_of_plane(const DnnlConv *conv, int64_t n, int64_t k, bool b
         return part;
 }
 
-// plane->conv NULL: there is no direct convolution for it.
-static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, Plane *plane)
+// *out_made false: there is no kernel for the images of `part`.
+static Status make_images(const DnnlConv *part, Plane *plane, bool *out_made)
+{
+        const DirectClamp none = { 0 };
+        if (part->groups == 1)
+                TRY(direct_conv_new(part, PRECISION_F32, &none, &plane->conv));
+        else
+                TRY(depthwise_new(part, &none, &plane->depthwise));
+        if (part->groups > 1 && plane->depthwise == NULL)
+                TRY(grouped_new(part, &none, &plane->grouped));
+        *out_made = plane->conv != NULL || plane->depthwise != NULL || plane->grouped != NULL;
+        return STATUS_OK;
+}
+
+static Status make_plane(const DnnlConv *conv, const Volume *volume, int64_t k, Plane *plane, bool *out_made)
 {
         int64_t n = volume->at_once == 1 ? 1 : plane->meets.n;
         DnnlConv part = conv_of_plane(conv, n, k, plane->begins);
-        return direct_conv_new(&part, PRECISION_F32, &(DirectClamp){ 0 }, &plane->conv);
+        return make_images(&part, plane, out_made);
 }
 
 static bool is_one(const DnnlConv *conv, int axis)
@@ -132,9 +151,7 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
                 volume->n = 1;
                 volume->n_samples = volume->at_once = volume->planes[0].meets.n = 1;
                 volume->planes[0].begins = true;
-                TRY(direct_conv_new(&images, PRECISION_F32, &(DirectClamp){ 0 }, &volume->planes[0].conv));
-                *out_made = volume->planes[0].conv != NULL;
-                return STATUS_OK;
+                return make_images(&images, &volume->planes[0], out_made);
         }
         for (int64_t k = 0; k < conv->weight.size[2] && begins < 0; k++)
                 begins = tap_inside(conv, 0, k).n == conv->out.size[2] ? k : -1;
@@ -147,8 +164,8 @@ static Status add_planes(const DnnlConv *conv, Volume *volume, bool *out_made)
                 if (plane->meets.n == 0)
                         continue;
                 TRY(run_poll(conv->share.poll));
-                TRY(make_plane(conv, volume, k, plane));
-                if (plane->conv == NULL)
+                TRY(make_plane(conv, volume, k, plane, out_made));
+                if (!*out_made)
                         return STATUS_OK;
                 volume->n++;
         }
@@ -253,14 +270,17 @@ static const char *name_of(const Volume *volume)
         const Plane *first = &volume->planes[0];
         if (volume->winograd != NULL)
                 return winograd_name(volume->winograd);
-        return first->phased != NULL ? phased_name(first->phased) : direct_conv_name(first->conv);
+        return first->phased != NULL      ? phased_name(first->phased)
+               : first->depthwise != NULL ? depthwise_name(first->depthwise)
+               : first->grouped != NULL   ? grouped_name(first->grouped)
+                                          : direct_conv_name(first->conv);
 }
 
 Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume)
 {
         bool made;
         *out_volume = NULL;
-        if (!fits(conv))
+        if (!fits(conv, transposed))
                 return STATUS_OK;
         Volume *volume = calloc(1, sizeof(*volume));
         if (volume == NULL)
@@ -286,6 +306,8 @@ void volume_free(Volume *volume)
                 return;
         for (int i = 0; i < volume->n; i++) {
                 direct_conv_free(volume->planes[i].conv);
+                depthwise_free(volume->planes[i].depthwise);
+                grouped_free(volume->planes[i].grouped);
                 phased_free(volume->planes[i].phased);
         }
         winograd_free(volume->winograd);
@@ -303,8 +325,10 @@ size_t volume_scratch(const Volume *volume)
         size_t most = volume->winograd == NULL ? 0 : winograd_scratch(volume->winograd);
         for (int i = 0; i < volume->n; i++) {
                 const Plane *plane = &volume->planes[i];
-                most = MAX(most, plane->phased != NULL ? phased_scratch(plane->phased)
-                                                       : direct_conv_scratch(plane->conv));
+                most = MAX(most, plane->phased != NULL      ? phased_scratch(plane->phased)
+                                 : plane->grouped != NULL   ? grouped_scratch(plane->grouped)
+                                 : plane->depthwise != NULL ? 0
+                                                            : direct_conv_scratch(plane->conv));
         }
         return volume->in_bytes + volume->out_bytes + most;
 }
@@ -336,9 +360,14 @@ static Status run_plane(const VolumeSample *sample, const Plane *plane, int64_t 
         const float *in = sample->in + (plane->meets.in + at * volume->step) * volume->in.stride[2];
         float *out = sample->out + (plane->meets.first + at) * volume->out.stride[2],
               *residual = plane->begins ? NULL : out;
-        if (plane->phased == NULL)
-                return direct_conv_run(plane->conv, sample->ctx, in, residual, out, sample->scratch);
-        return phased_run(plane->phased, sample->ctx, &(DirectImages){ in, residual, out, sample->scratch });
+        const DirectImages images = { in, residual, out, sample->scratch };
+        if (plane->phased != NULL)
+                return phased_run(plane->phased, sample->ctx, &images);
+        if (plane->grouped != NULL)
+                return grouped_run(plane->grouped, sample->ctx, &images);
+        if (plane->depthwise != NULL)
+                return depthwise_run(plane->depthwise, sample->ctx, in, residual, out);
+        return direct_conv_run(plane->conv, sample->ctx, in, residual, out, sample->scratch);
 }
 
 static Status run_sample(const VolumeSample *sample)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution of volumes: Winograd's, or for each plane of taps a direct convolution of all planes
-// that it meets, added to what stands there. float32, one group.
+// that it meets, added to what stands there; in groups the kernels of images in groups. float32.
 #pragma once
 #include "core/kernels/conv/direct.h"
 
 typedef struct Volume Volume;
 
-// Three spatial dimensions and finite weights, if there is padding. Else, and where direct_conv_new
-// gives none for a plane of taps, *out_volume stays NULL (STATUS_OK). Inputs and outputs that do
+// Three spatial dimensions and finite weights, if there is padding; one group of a transposed
+// convolution. Else, and where there is no kernel of images for a plane of taps, *out_volume stays NULL (STATUS_OK). Inputs and outputs that do
 // not lie channels_last are copied. `transposed`: the weight is [channels in, channels out, taps
 // ..] and planes of taps are convolutions of phased.h.
 Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume);

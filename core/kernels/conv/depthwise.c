@@ -12,7 +12,7 @@
 enum {
         DEPTHWISE_PIXELS = 8,
         DEPTHWISE_VECTORS = 8,
-        DEPTHWISE_COLUMNS = 5,
+        DEPTHWISE_COLUMNS = 7,
         FOUR = 4,
         MAX_TAPS = 128,
         LEAST_CHANNELS = 32,
@@ -23,9 +23,17 @@ enum {
 enum { LEAST_WORK = 100000 }; // multiplications of a thread
 enum { ROW_VECTORS = 8, ROW_RESULTS = 1024, ROW_REACH = 1024, ROW_SLACK = 16 };
 
-// Three or five neighbouring columns, windows that begin one or two pixels apart; groups of four
-// channels; anything else.
-typedef enum Window { WINDOW_ANY, WINDOW_3, WINDOW_3_BY_2, WINDOW_5, WINDOW_5_BY_2, WINDOW_FOURS } Window;
+// Three, five or seven neighbouring columns, windows that begin one or two pixels apart; groups of
+// four channels; anything else.
+typedef enum Window {
+        WINDOW_ANY,
+        WINDOW_3,
+        WINDOW_3_BY_2,
+        WINDOW_5,
+        WINDOW_5_BY_2,
+        WINDOW_7,
+        WINDOW_FOURS
+} Window;
 
 // Steps in floats; of channel 0, `in` and `weights` of the window's first tap inside the image.
 typedef struct Stretch {
@@ -328,6 +336,8 @@ static Window window_of(const Depthwise *depthwise)
                 return WINDOW_ANY;
         if (columns == 3)
                 return stride == 1 ? WINDOW_3 : WINDOW_3_BY_2;
+        if (columns == 7 && stride == 1)
+                return WINDOW_7;
         return columns != 5 ? WINDOW_ANY : stride == 1 ? WINDOW_5 : WINDOW_5_BY_2;
 }
 

@@ -224,15 +224,17 @@ Test(grouped, a_large_input_of_a_group_whose_others_are_small_is_found)
 Test(grouped, winograd_is_chosen_where_few_products_are_of_other_groups)
 {
         static const struct {
-                int64_t groups, channels; // in and out, of a group
-                int narrow, wide;         // steps
-        } cases[] = { { 4, 16, 4, 0 }, { 32, 8, 4, 0 }, { 10, 24, 4, 0 }, { 32, 4, 0, 0 }, { 3, 32, 4, 4 } };
+                int64_t groups, channels, side; // channels in and out of a group
+                int narrow, wide;               // steps
+        } cases[] = { { 4, 16, 28, 4, 0 }, { 32, 8, 28, 4, 0 },  { 10, 24, 28, 4, 0 }, { 32, 4, 28, 0, 0 },
+                      { 3, 32, 28, 4, 4 }, { 20, 16, 14, 0, 0 }, { 20, 32, 14, 4, 4 } };
         FOR_EACH_ISA(isa)
         {
                 for (size_t i = 0; i < ARRAY_LENGTH(cases) && direct_isa() != NULL; i++) {
-                        int64_t n = cases[i].groups * cases[i].channels;
-                        DnnlConv conv = { .input = image_meta((int64_t[]){ 1, n, 28, 28 }, true),
-                                          .out = image_meta((int64_t[]){ 1, n, 28, 28 }, true),
+                        int64_t n = cases[i].groups * cases[i].channels,
+                                size[] = { 1, n, cases[i].side, cases[i].side };
+                        DnnlConv conv = { .input = image_meta(size, true),
+                                          .out = image_meta(size, true),
                                           .stride = { 1, 1 },
                                           .padding = { 1, 1 },
                                           .dilation = { 1, 1 },

@@ -69,27 +69,22 @@ static int64_t weight_bytes(const DnnlConv *conv, int64_t step)
 
 // Decided by the sizes of one sample: the batch has no say. Weights grow with the step, so few
 // tiles take the smaller one, and fewer still none; wide vectors multiply the unchanged weights
-// before memory gives more of them.
+// before memory gives more of them. Small groups have few products for each transform: tiles should
+// lie in the image.
 int winograd_rule(const DnnlConv *conv)
 {
-        enum {
-                MANY_TILES = 12,
-                LEAST_SIDE = 4,
-                LEAST_SIDE_WIDE = 7,
-                LEAST_FOR_TWO = 32,
-                LEAST_GROUP_WIDE = 32
-        };
+        enum { MANY_TILES = 12, LEAST_SIDE = 4, LEAST_SIDE_WIDE = 7, LEAST_FOR_TWO = 32, LEAST_GROUP = 32 };
         if (!fits(conv))
                 return 0;
         bool wide = direct_isa()->lanes > 8;
-        if (conv->groups > 1 && wide && conv->weight.size[1] < LEAST_GROUP_WIDE)
-                return 0;
         const int64_t *size = conv->out.size + conv->out.rank - 2;
         int64_t channels = MIN(conv->weight.size[0], conv->weight.size[1]), side = MIN(size[0], size[1]),
                 deep = conv->out.rank == 5 ? conv->out.size[2] : 1,
                 n_tiles = (size[0] + 3) / 4 * ((size[1] + 3) / 4) * deep;
         int64_t least = wide && deep == 1 ? LEAST_SIDE_WIDE : LEAST_SIDE;
-        if (side < least)
+        int64_t covered = n_tiles / deep * 16, pixels = size[0] * size[1];
+        bool small_groups = conv->groups > 1 && channels < LEAST_GROUP;
+        if (side < least || (small_groups && (wide || pixels * 5 < covered * 4)))
                 return 0;
         if (n_tiles >= MANY_TILES && weight_bytes(conv, 4) <= MOST_WEIGHTS)
                 return 4;

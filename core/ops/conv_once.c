@@ -4,7 +4,9 @@
 // what a convolution of many pixels computes that is little. Which kernel runs, and in which
 // layout, is decided by one image, so that a result does not depend on how many there are, as long
 // as the run's budget has room for the copies: else the plain kernel runs, whose last bits differ.
+// Of volumes only depthwise ones: the plain kernel goes through their windows one by one.
 #include "core/kernels/conv/depthwise.h"
+#include "core/kernels/conv/volume.h"
 #include "core/kernels/copy.h"
 #include "core/kernels/dense.h"
 #include "core/ops/conv.h"
@@ -47,17 +49,20 @@ static bool is_eager(const OpRun *run)
 static bool fits(const OpRun *run, const ConvArgs *args)
 {
         const TensorMeta *input = run->in_meta[0], *weight = run->in_meta[1], *bias = run->in_meta[2];
-        if (args->transposed || args->spatial != 2 || input->dtype != DTYPE_F32 ||
+        if (args->transposed || args->spatial < 2 || input->dtype != DTYPE_F32 ||
             run->out_meta[0]->dtype != DTYPE_F32 || (bias != NULL && !meta_is_contiguous(bias)))
                 return false;
         const int64_t *out = args->out_size;
-        const bool one_tap = weight->size[2] == 1 && weight->size[3] == 1;
-        int64_t depth = meta_numel(weight) / MAX(weight->size[0], (int64_t)1),
-                pixels = saturating_product(out[2], out[3]);
+        int64_t depth = meta_numel(weight) / MAX(weight->size[0], (int64_t)1), pixels = 1;
+        bool one_tap = true;
+        for (int d = 2; d < weight->rank; d++) {
+                one_tap &= weight->size[d] == 1;
+                pixels = saturating_product(pixels, out[d]);
+        }
         if (out[0] < 1 || out[1] < 1 || depth < 1 || depth > MOST_PRODUCTS ||
             pixels < (one_tap ? FEWEST_OF_ONE_TAP : FEWEST_PIXELS))
                 return false;
-        return args->groups == 1 ||
+        return (args->groups == 1 && args->spatial == 2) ||
                (args->groups == out[1] && weight->size[1] == 1 && out[1] > 1 && meta_is_contiguous(weight));
 }
 
@@ -75,17 +80,19 @@ static TensorMeta input_layout(const ConvArgs *args, const TensorMeta *given)
 
 static DnnlConv describe(const OpRun *run, const ConvArgs *args)
 {
-        TensorMeta given = conv_batched(run->in_meta[0], 2);
-        DnnlConv conv = { .input = input_layout(args, &given),
+        TensorMeta given = conv_batched(run->in_meta[0], args->spatial);
+        bool image = args->spatial == 2;
+        DnnlConv conv = { .input = image ? input_layout(args, &given) : given,
                           .weight = *run->in_meta[1],
-                          .out = conv_batched(run->out_meta[0], 2),
+                          .out = conv_batched(run->out_meta[0], args->spatial),
                           .weight_data = run->in[1],
                           .bias_data = run->in_meta[2] == NULL ? NULL : run->in[2],
                           .groups = args->groups,
                           .share = { .poll = run->ctx },
                           .n_threads = run->ctx->n_threads };
-        meta_set_channels_last(&conv.out);
-        for (int i = 0; i < 2; i++) {
+        if (image) // volumes turn themselves
+                meta_set_channels_last(&conv.out);
+        for (int i = 0; i < args->spatial; i++) {
                 conv.stride[i] = args->stride[i];
                 conv.padding[i] = args->padding[i];
                 conv.dilation[i] = args->dilation[i];
@@ -99,6 +106,7 @@ typedef struct Once {
         DnnlConv conv;
         DirectConv *direct; // one of them, or none
         Depthwise *depthwise;
+        Volume *volume;
         Charge charge;
         Scratch in, out, work;
 } Once;
@@ -110,6 +118,7 @@ static void once_deinit(Once *once)
         scratch_deinit(&once->in);
         direct_conv_free(once->direct);
         depthwise_free(once->depthwise);
+        volume_free(once->volume);
         charge_deinit(&once->charge);
 }
 
@@ -125,6 +134,8 @@ static bool charge_packed(Once *once)
 static Status make(Once *once)
 {
         const DirectClamp none = { 0 };
+        if (once->conv.input.rank == 5)
+                return volume_new(&once->conv, false, &once->volume);
         return once->conv.groups == 1 ? direct_conv_new(&once->conv, PRECISION_F32, &none, &once->direct)
                                       : depthwise_new(&once->conv, &none, &once->depthwise);
 }
@@ -139,6 +150,8 @@ static Status take(Once *once, int64_t n, size_t item_bytes, Scratch *scratch, b
 static Status run_kernel(Once *once, const float *in, float *out)
 {
         const RunContext *ctx = once->run->ctx;
+        if (once->volume != NULL)
+                return volume_run(once->volume, ctx, in, out, once->work.data);
         if (once->depthwise != NULL)
                 return depthwise_run(once->depthwise, ctx, in, NULL, out);
         return direct_conv_run(once->direct, ctx, in, NULL, out, once->work.data);
@@ -149,7 +162,9 @@ static Status run_turned(Once *once, bool *out_done)
 {
         const OpRun *run = once->run;
         const DnnlConv *conv = &once->conv;
-        TensorMeta given = conv_batched(run->in_meta[0], 2), wanted = conv_batched(run->out_meta[0], 2);
+        int spatial = conv->input.rank - 2;
+        TensorMeta given = conv_batched(run->in_meta[0], spatial),
+                   wanted = conv_batched(run->out_meta[0], spatial);
         const float *in = run->in[0];
         float *out = run->out[0];
         bool has = true;
@@ -159,6 +174,8 @@ static Status run_turned(Once *once, bool *out_done)
                 TRY(take(once, meta_numel(&wanted), sizeof(float), &once->out, &has));
         if (once->direct != NULL)
                 TRY(take(once, (int64_t)direct_conv_scratch(once->direct), 1, &once->work, &has));
+        if (once->volume != NULL)
+                TRY(take(once, (int64_t)volume_scratch(once->volume), 1, &once->work, &has));
         if (!has)
                 return STATUS_OK;
         if (once->in.data != NULL) {
@@ -186,7 +203,7 @@ Status conv_packed_once(const OpRun *run, const ConvArgs *args, bool *out_done)
         if (!charge_packed(&once))
                 return STATUS_OK;
         TRY(make(&once));
-        if (once.direct == NULL && once.depthwise == NULL)
+        if (once.direct == NULL && once.depthwise == NULL && once.volume == NULL)
                 return STATUS_OK;
         return run_turned(&once, out_done);
 }

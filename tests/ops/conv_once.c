@@ -38,14 +38,14 @@ static Tensor *random_tensor(Sample *sample, int rank, const int64_t *size, Layo
 {
         TensorMeta meta;
         Tensor *tensor = NULL;
-        int64_t larger[4], step = 1;
+        int64_t larger[5], step = 1;
         memcpy(larger, size, (size_t)rank * sizeof(int64_t));
         if (layout == GAPS && rank > 0)
                 larger[rank - 1] += 3;
         if (layout == EVERY_SECOND)
                 larger[0] *= 2;
         meta_init(&meta, DTYPE_F32, rank, larger);
-        if ((layout == CHANNELS_LAST || layout == EVERY_SECOND) && rank == 4)
+        if ((layout == CHANNELS_LAST || layout == EVERY_SECOND) && rank >= 4)
                 meta_set_channels_last(&meta);
         for (int d = 0; layout == TURNED && d < rank; step *= meta.size[d++])
                 meta.stride[d] = step;
@@ -73,24 +73,27 @@ static Tensor *part_of(const Tensor *tensor, int64_t first, int64_t n)
 // ---- calls ----
 typedef struct Call {
         Tensor *input, *weight, *bias; // bias NULL: none
-        int64_t stride[2], padding[2], dilation[2], groups;
+        int spatial;                   // dimensions: 2, or 3 of depthwise ones
+        int64_t stride[3], padding[3], dilation[3], groups;
         bool same; // padding="same", which may be asymmetric
 } Call;
 
-static Value ints_of(const int64_t *ints)
+static Value ints_of(const Call *call, const int64_t *ints)
 {
         Seq *seq = NULL;
-        cr_assert_eq(seq_new(2, &seq), STATUS_OK);
-        for (int i = 0; i < 2; i++)
+        cr_assert_eq(seq_new((uint32_t)call->spatial, &seq), STATUS_OK);
+        for (int i = 0; i < call->spatial; i++)
                 seq->items[i] = value_int(ints[i]);
         return value_seq_take(VALUE_LIST, seq);
 }
 
 static Status call_on(const Call *call, Tensor *input, Tensor **out)
 {
-        const Overload *overload = op_find(call->same ? "aten::conv2d.padding" : "aten::conv2d");
+        const Overload *overload = call->spatial == 2
+                                           ? op_find(call->same ? "aten::conv2d.padding" : "aten::conv2d")
+                                           : op_find(call->same ? "aten::conv3d.padding" : "aten::conv3d");
         cr_assert_not_null(overload);
-        Value padding = ints_of(call->padding), result = value_none();
+        Value padding = ints_of(call, call->padding), result = value_none();
         if (call->same) {
                 value_clear(&padding);
                 cr_assert_eq(value_str_new("same", 4, &padding), STATUS_OK);
@@ -98,9 +101,9 @@ static Status call_on(const Call *call, Tensor *input, Tensor **out)
         Value args[] = { value_tensor_take(tensor_ref(input)),
                          value_tensor_take(tensor_ref(call->weight)),
                          call->bias == NULL ? value_none() : value_tensor_take(tensor_ref(call->bias)),
-                         ints_of(call->stride),
+                         ints_of(call, call->stride),
                          padding,
-                         ints_of(call->dilation),
+                         ints_of(call, call->dilation),
                          value_int(call->groups) };
         Status status = emit(eager_emitter(eager), overload, args, 0x7f, &result);
         for (size_t i = 0; i < ARRAY_LENGTH(args); i++)
@@ -129,22 +132,24 @@ static void drop(Call *call)
 static Call random_call(Sample *sample)
 {
         bool depthwise = sample_int(sample, 0, 2) == 0;
-        Call call = { .groups = 1, .same = sample_int(sample, 0, 4) == 0 };
+        int spatial = depthwise && sample_int(sample, 0, 1) == 0 ? 3 : 2;
+        Call call = { .spatial = spatial, .groups = 1, .same = sample_int(sample, 0, 4) == 0 };
         int64_t n_in = sample_int(sample, 1, 40), n_out = depthwise ? n_in : sample_int(sample, 1, 70),
-                size[4] = { sample_int(sample, 1, 3), n_in }, kernel[4] = { n_out, n_in };
+                size[5] = { sample_int(sample, 1, 3), n_in }, kernel[5] = { n_out, n_in };
         if (depthwise)
                 kernel[1] = 1, call.groups = n_in;
         else if (sample_int(sample, 0, 5) == 0 && n_in % 2 == 0 && n_out % 2 == 0)
                 kernel[1] = n_in / 2, call.groups = 2;
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < spatial; i++) {
                 kernel[2 + i] = sample_int(sample, 1, 5);
                 call.dilation[i] = sample_int(sample, 1, 2);
                 call.stride[i] = call.same ? 1 : sample_int(sample, 1, 3);
                 call.padding[i] = sample_int(sample, 0, 3);
-                size[2 + i] = sample_int(sample, 9, 30);
+                size[2 + i] = spatial == 3 ? sample_int(sample, 9, 12) : sample_int(sample, 9, 30);
         }
-        call.input = random_tensor(sample, 4, size, (Layout)sample_int(sample, 0, N_LAYOUTS - 1));
-        call.weight = random_tensor(sample, 4, kernel, (Layout)sample_int(sample, 0, N_LAYOUTS - 1));
+        call.input = random_tensor(sample, 2 + spatial, size, (Layout)sample_int(sample, 0, N_LAYOUTS - 1));
+        call.weight =
+                random_tensor(sample, 2 + spatial, kernel, (Layout)sample_int(sample, 0, N_LAYOUTS - 1));
         if (sample_int(sample, 0, 1) == 0)
                 call.bias = random_tensor(sample, 1, &n_out, (Layout)sample_int(sample, 0, N_LAYOUTS - 1));
         return call;
@@ -196,7 +201,7 @@ Test(conv_once, random_convolutions_agree_with_the_plain_kernel_on_each_instruct
 {
         Sample sample = { 61 };
         uint32_t n_packed[ISA_COUNT] = { 0 };
-        for (int round = 0; round < 120; round++) {
+        for (int round = 0; round < 160; round++) {
                 Call call = random_call(&sample);
                 ctx.n_threads = 1 + round % 2;
                 FOR_EACH_ISA(isa) compare_with_plain(&call, &n_packed[isa]);
@@ -228,7 +233,8 @@ Test(conv_once, bits_of_a_sample_depend_neither_on_the_batch_nor_on_neighbours_t
                 const bool depthwise = k / ARRAY_LENGTH(sizes) % 2 == 1;
                 int64_t input[] = { 8, of[2], of[0], of[1] },
                         weight[] = { depthwise ? of[2] : 19, depthwise ? 1 : of[2], of[3], of[3] };
-                Call call = { .stride = { 1, 1 },
+                Call call = { .spatial = 2,
+                              .stride = { 1, 1 },
                               .padding = { of[3] / 2, of[3] / 2 },
                               .dilation = { 1, 1 },
                               .groups = depthwise ? of[2] : 1 };
@@ -249,7 +255,8 @@ Test(conv_once, bits_of_a_sample_depend_neither_on_the_batch_nor_on_neighbours_t
 
 static Call plain_call(Sample *sample, const int64_t *input, const int64_t *weight, Layout layout)
 {
-        return (Call){ .stride = { 1, 1 },
+        return (Call){ .spatial = 2,
+                       .stride = { 1, 1 },
                        .padding = { 1, 1 },
                        .dilation = { 1, 1 },
                        .groups = 1,
@@ -260,12 +267,17 @@ static Call plain_call(Sample *sample, const int64_t *input, const int64_t *weig
 Test(conv_once, padding_meets_a_weight_that_is_not_finite_as_in_the_plain_kernel)
 {
         Sample sample = { 63 };
-        for (int what = 0; what < 8; what++) {
+        for (int what = 0; what < 12; what++) {
                 bool depthwise = what >= 4;
-                Call call = plain_call(&sample, (int64_t[]){ 1, 6, 12, 12 },
-                                       (int64_t[]){ 6, depthwise ? 1 : 6, 3, 3 }, CONTIGUOUS);
+                int64_t input[] = { 1, 6, 12, 12, 12 }, weights[] = { 6, depthwise ? 1 : 6, 3, 3, 3 };
+                Call call = { .spatial = what >= 8 ? 3 : 2,
+                              .stride = { 1, 1, 1 },
+                              .padding = { 1, 1, 1 },
+                              .dilation = { 1, 1, 1 },
+                              .groups = depthwise ? 6 : 1 };
+                call.input = random_tensor(&sample, 2 + call.spatial, input, CONTIGUOUS);
+                call.weight = random_tensor(&sample, 2 + call.spatial, weights, CONTIGUOUS);
                 float *weight = tensor_data(call.weight);
-                call.groups = depthwise ? 6 : 1;
                 weight[what % 2 == 0 ? 0 : meta_numel(&call.weight->meta) - 1] =
                         what % 4 < 2 ? INFINITY : NAN;
                 Tensor *got = result_on(&call, call.input, false), *want = result_on(&call, call.input, true);

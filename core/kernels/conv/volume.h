@@ -7,9 +7,9 @@
 typedef struct Volume Volume;
 
 // Three spatial dimensions and finite weights, if there is padding; one group of a transposed
-// convolution. Else, and where there is no kernel of images for a plane of taps, *out_volume stays NULL (STATUS_OK). Inputs and outputs that do
-// not lie channels_last are copied. `transposed`: the weight is [channels in, channels out, taps
-// ..] and planes of taps are convolutions of phased.h.
+// convolution. Else, and where there is no kernel of images for a plane of taps, *out_volume stays
+// NULL (STATUS_OK). Inputs and outputs that do not lie channels_last are copied. `transposed`: the
+// weight is [channels in, channels out, taps ..] and planes of taps are convolutions of phased.h.
 Status volume_new(const DnnlConv *conv, bool transposed, Volume **out_volume);
 void volume_free(Volume *volume); // NULL-safe
 const char *volume_name(const Volume *volume);

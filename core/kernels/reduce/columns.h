@@ -19,9 +19,9 @@ typedef struct ReduceSteps {
         // two rows at once: sums of one wait for each other
         void (*add_two_lanes)(void *first, void *second, const void *from, const void *next, int64_t n);
         // of floats: n elements of a row, whole groups, and squares of their differences from a
-        // mean, into REDUCE_DOUBLES lanes; NULL for integers
-        void (*add_doubles)(double *lanes, const void *from, int64_t n);
-        void (*add_squares)(double *lanes, double mean, const void *from, int64_t n);
+        // mean, into REDUCE_DOUBLES lanes, which the row's `first` ones begin; NULL for integers
+        void (*add_doubles)(double *lanes, bool first, const void *from, int64_t n);
+        void (*add_squares)(double *lanes, bool first, double mean, const void *from, int64_t n);
         void (*divide)(void *into, int64_t by, int64_t n);
 } ReduceSteps;
 extern const KernelFamily reduce_family; // of ReduceSteps

@@ -150,6 +150,33 @@ static bool rows_are_dense(const RowPlan *plan)
         return plan->n_reduce == 0 || (plan->n_reduce == 1 && plan->reduce_stride[0] == 1);
 }
 
+// Where `n` rows from `first` on begin. Whole rows of few cache lines are on their way then: they
+// may lie anywhere, and none is long enough to hide the wait for the next one.
+static void find_rows(const RowVisit *visit, int64_t first, int64_t n, bool whole,
+                      const char *base[GATHER_ROWS])
+{
+        enum { LINE = 64, FEW_LINES = 8 };
+        const RowPlan *plan = visit->plan;
+        int64_t index[MAX_RANK], rest = first, bytes = (int64_t)visit->stored_bytes,
+                                 lines = whole ? plan->row_length * bytes : 0;
+        for (int d = plan->n_keep - 1; d >= 0; rest /= plan->keep_size[d--])
+                index[d] = rest % plan->keep_size[d];
+        const char *at =
+                visit->data + row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, first) * bytes;
+        for (int64_t r = 0; r < n; r++) {
+                base[r] = at;
+                for (int64_t line = 0; line < lines && lines <= FEW_LINES * LINE; line += LINE)
+                        __builtin_prefetch(at + line);
+                for (int d = plan->n_keep - 1; d >= 0; d--) {
+                        at += plan->keep_stride[d] * bytes;
+                        if (++index[d] < plan->keep_size[d])
+                                break;
+                        at -= plan->keep_size[d] * plan->keep_stride[d] * bytes;
+                        index[d] = 0;
+                }
+        }
+}
+
 static void visit_rows(void *argument, int64_t begin, int64_t end)
 {
         RowVisit *visit = argument;
@@ -166,10 +193,7 @@ static void visit_rows(void *argument, int64_t begin, int64_t end)
              row += visit->tile) {
                 int64_t n = MIN(end - row, visit->tile);
                 const char *base[GATHER_ROWS];
-                for (int64_t r = 0; r < n; r++)
-                        base[r] = visit->data +
-                                  row_offset(plan->n_keep, plan->keep_size, plan->keep_stride, row + r) *
-                                          (int64_t)visit->stored_bytes;
+                find_rows(visit, row, n, contiguous, base);
                 if (!contiguous)
                         gather(visit, &work, base, n, scratch.data);
                 for (int64_t r = 0; r < n; r++) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // parts.c: a product's axes (batch dimensions, rows, columns; or images and output channels) each
 // have a step, which makes a grid of parts. Parts of one size share a primitive, unless they hold a
-// constant operand of their own.
+// constant operand of their own. Primitives whose sums depend on their number of threads have one,
+// and threads take parts.
 #include "core/kernels/product/parts.h"
 #include "core/base/isa.h"
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { MAX_AXES = MAX_RANK, ROUND = 16, MOST_PARTS = 1 << 20 };
@@ -29,7 +31,8 @@ struct Parts {
         uint32_t n_made, made_capacity;
         Part *parts;
         int64_t n;
-        size_t scratch_bytes;
+        size_t scratch_bytes; // of one primitive
+        int n_threads;        // that take parts
 };
 
 // What is being cut, and how a part of it is made: sizes[] along the axes from at[] on.
@@ -38,6 +41,7 @@ typedef struct Cutting {
         Axis axis[MAX_AXES];
         bool constant;          // b is packed: a part of b is a primitive of its own
         bool biased;            // likewise for a part of the bias, which lies along the last axis
+        int n_threads;          // that take parts
         const RunContext *poll; // of the packing thread
         const void *task;
         Status (*make)(const void *task, const int64_t *at, const int64_t *size,
@@ -63,7 +67,7 @@ const char *parts_name(const Parts *parts)
 
 size_t parts_scratch(const Parts *parts)
 {
-        return parts->scratch_bytes;
+        return (size_t)parts->n_threads * parts->scratch_bytes;
 }
 
 int64_t parts_count(const Parts *parts)
@@ -89,7 +93,8 @@ static Status primitive_for(Parts *parts, const Cutting *cutting, const int64_t 
                 return STATUS_OK;
         parts->made[parts->n_made] = *wanted;
         parts->made[parts->n_made++].primitive = *out_primitive;
-        parts->scratch_bytes = MAX(parts->scratch_bytes, dnnl_primitive_scratch(*out_primitive));
+        parts->scratch_bytes =
+                MAX(parts->scratch_bytes, storage_padded(dnnl_primitive_scratch(*out_primitive)));
         return STATUS_OK;
 }
 
@@ -136,6 +141,7 @@ static Status cut(const Cutting *cutting, Parts **out_parts)
         _cleanup_(parts_freep) Parts *parts = calloc(1, sizeof(*parts));
         if (parts == NULL || (parts->parts = new_array((size_t)n, sizeof(Part))) == NULL)
                 return fail_memory();
+        parts->n_threads = (int)MIN((int64_t)cutting->n_threads, n);
         for (int64_t i = 0; i < n && found; i++) {
                 TRY(run_poll(cutting->poll));
                 TRY(add_part(parts, cutting, i, &found));
@@ -145,18 +151,64 @@ static Status cut(const Cutting *cutting, Parts **out_parts)
         return STATUS_OK;
 }
 
+typedef struct PartsRun {
+        const Parts *parts;
+        const RunContext *ctx;
+        const float *a, *b; // b NULL: packed
+        float *out;
+        char *scratch;
+        _Atomic Status failed; // of a thread: the library's
+} PartsRun;
+
+static Status run_part(const PartsRun *run, int64_t index, void *scratch)
+{
+        const Part *part = &run->parts->parts[index];
+        return dnnl_primitive_run(part->primitive, run->a + part->a, run->b == NULL ? NULL : run->b + part->b,
+                                  run->out + part->out, scratch);
+}
+
+// Each thread's parts. What ends a run is found again by who waits for it.
+static void run_parts(void *argument, int64_t begin, int64_t end)
+{
+        PartsRun *run = argument;
+        const Parts *parts = run->parts;
+        RunContext ctx;
+        run_context_within(&ctx, run->ctx);
+        for (int64_t thread = begin; thread < end; thread++) {
+                int64_t last = (thread + 1) * parts->n / parts->n_threads;
+                for (int64_t i = thread * parts->n / parts->n_threads; i < last; i++) {
+                        if (run_poll(&ctx) != STATUS_OK)
+                                return;
+                        Status status =
+                                run_part(run, i, run->scratch + (size_t)thread * parts->scratch_bytes);
+                        if (status != STATUS_OK)
+                                atomic_store(&run->failed, status);
+                }
+        }
+}
+
 Status parts_run(const Parts *parts, const RunContext *ctx, const void *a, const void *b, void *out,
                  void *scratch)
 {
-        for (int64_t i = 0; i < parts->n; i++) {
-                const Part *part = &parts->parts[i];
+        PartsRun run = { .parts = parts,
+                         .ctx = ctx,
+                         .a = a,
+                         .b = b,
+                         .out = out,
+                         .scratch = scratch,
+                         .failed = STATUS_OK };
+        for (int64_t i = 0; i < parts->n && parts->n_threads == 1; i++) {
                 if (i > 0)
                         TRY(run_poll(ctx));
-                TRY(dnnl_primitive_run(part->primitive, (const float *)a + part->a,
-                                       b == NULL ? NULL : (const float *)b + part->b,
-                                       (float *)out + part->out, scratch));
+                TRY(run_part(&run, i, scratch));
         }
-        return STATUS_OK;
+        if (parts->n_threads == 1)
+                return STATUS_OK;
+        TRY(parallel_for(ctx, parts->n_threads, 1, run_parts, &run));
+        Status failed = atomic_load(&run.failed);
+        if (failed == STATUS_NO_MEMORY)
+                return fail_memory();
+        return failed == STATUS_OK ? run_poll(ctx) : fail(failed, "oneDNN failed in %s", parts_name(parts));
 }
 
 // ---- steps ----
@@ -174,10 +226,18 @@ static int64_t even_step(int64_t size, int64_t most)
 }
 
 // ---- products of matrices ----
+// Without AVX-512 the library splits sums among its threads.
+static bool splits_sums(void)
+{
+        return isa_level() < ISA_AVX512;
+}
+
 static Status make_matmul(const void *task, const int64_t *at, const int64_t *size,
                           DnnlPrimitive **out_primitive)
 {
         DnnlMatmul matmul = *(const DnnlMatmul *)task;
+        if (splits_sums())
+                matmul.n_threads = 1;
         int rank = matmul.a.rank, rows = rank - 2, columns = rank - 1;
         int64_t b = 0;
         for (int d = 0; d < rank; d++) {
@@ -210,19 +270,13 @@ static void matmul_steps(const DnnlMatmul *matmul, int64_t depth, Axis *rows, Ax
         rows->step = even_step(rows->size, area / columns->step);
 }
 
-// Without AVX-512 the library gives each thread an equal share of all matrices. One that it splits
-// is added up in another order, and which one that is depends on how many there are.
-static bool shares_matrices(const DnnlMatmul *matmul)
-{
-        return matmul->n_threads > 1 && isa_level() < ISA_AVX512;
-}
-
 Status parts_matmul_new(const DnnlMatmul *matmul, Parts **out_parts)
 {
         int rank = matmul->a.rank;
         Cutting cutting = { .n_axes = rank,
                             .constant = matmul->b_data != NULL,
                             .biased = matmul->bias_data != NULL,
+                            .n_threads = splits_sums() ? matmul->n_threads : 1,
                             .poll = matmul->share.poll,
                             .task = matmul,
                             .make = make_matmul };
@@ -236,7 +290,7 @@ Status parts_matmul_new(const DnnlMatmul *matmul, Parts **out_parts)
         // Whole matrices, as many as make a part; of the dimension before, if all of this one does.
         int64_t flops = 2 * depth * cutting.axis[rank - 2].step * cutting.axis[rank - 1].step;
         bool whole = cutting.axis[rank - 2].step == cutting.axis[rank - 2].size &&
-                     cutting.axis[rank - 1].step == cutting.axis[rank - 1].size && !shares_matrices(matmul);
+                     cutting.axis[rank - 1].step == cutting.axis[rank - 1].size && cutting.n_threads == 1;
         for (int d = rank - 3; d >= 0; d--) {
                 Axis *axis = &cutting.axis[d];
                 axis->step = whole ? MIN(axis->size, MAX(PART_FLOPS / flops, (int64_t)1)) : 1;
@@ -264,9 +318,14 @@ static Status make_conv(const void *task, const int64_t *at, const int64_t *size
 
 Status parts_conv_new(const DnnlConv *conv, Parts **out_parts)
 {
-        Cutting cutting = {
-                .n_axes = 2, .constant = true, .poll = conv->share.poll, .task = conv, .make = make_conv
-        };
+        Cutting cutting = { .n_axes = 2,
+                            .constant = true,
+                            .n_threads = 1,
+                            .poll = conv->share.poll,
+                            .task = conv,
+                            .make = make_conv };
+        DnnlConv alone = *conv;
+        alone.n_threads = 1;
         int64_t channels = conv->out.size[1], images = conv->out.size[0], of_image;
         *out_parts = NULL;
         if (!mul_i64(2 * (meta_numel(&conv->out) / images), meta_numel(&conv->weight) / conv->weight.size[0],
@@ -287,10 +346,14 @@ Status parts_conv_new(const DnnlConv *conv, Parts **out_parts)
         if (of_image > PART_FLOPS && (conv->groups > 1 || part > 2 * PART_FLOPS))
                 return STATUS_OK;
         TRY(cut(&cutting, out_parts));
-        // Convolutions by products of matrices add up in another order where there are more images.
-        if (*out_parts == NULL || cutting.axis[0].step == 1 || strstr(parts_name(*out_parts), "gemm") == NULL)
+        // Convolutions by products of matrices add up in another order where there are more images,
+        // or threads.
+        if (*out_parts == NULL || strstr(parts_name(*out_parts), "gemm") == NULL ||
+            (cutting.axis[0].step == 1 && conv->n_threads == 1))
                 return STATUS_OK;
         parts_free(*out_parts);
         cutting.axis[0].step = 1;
+        cutting.n_threads = conv->n_threads;
+        cutting.task = &alone;
         return cut(&cutting, out_parts);
 }

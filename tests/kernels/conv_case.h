@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random convolutions of images, and what they give in double and as chains of float32.
 #pragma once
-#include "core/kernels/conv/direct.h"
+#include <criterion/criterion.h>
+#include <string.h>
+#include "core/kernels/conv/winograd.h"
+#include "core/kernels/run_context.h"
 #include "tests/kernels/chain.h"
 #include "tests/kernels/sample.h"
 
@@ -74,6 +77,28 @@ static inline void free_case(Case *made)
                 guarded_check(made->bias, (size_t)made->conv.out.size[1] * sizeof(float));
         if (made->residual != NULL)
                 guarded_check(made->residual, (size_t)meta_numel(&made->conv.out) * sizeof(float));
+}
+
+// By Winograd's tiles; without a vector set there are none.
+static inline void run_winograd(Case *made, int step)
+{
+        Winograd *winograd;
+        RunContext ctx;
+        run_context_init(&ctx);
+        ctx.n_threads = made->conv.n_threads;
+        cr_assert_eq(winograd_new(&made->conv, &made->clamp, step, &winograd), STATUS_OK);
+        if (direct_isa() == NULL) {
+                cr_assert_null(winograd);
+                return;
+        }
+        cr_assert_not_null(winograd);
+        size_t n = winograd_scratch(winograd);
+        void *scratch = guarded_new(n);
+        memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
+        cr_assert_eq(winograd_run(winograd, &ctx, made->input, made->residual, made->out, scratch),
+                     STATUS_OK);
+        guarded_check(scratch, n);
+        winograd_free(winograd);
 }
 
 // ---- what is wanted ----

@@ -357,27 +357,6 @@ static Case winograd_case(Sample *sample, int64_t n_in, int64_t n_out)
         return make_case(sample, &shape, true);
 }
 
-static void run_winograd(Case *made, int step)
-{
-        Winograd *winograd;
-        RunContext ctx;
-        run_context_init(&ctx);
-        ctx.n_threads = made->conv.n_threads;
-        cr_assert_eq(winograd_new(&made->conv, &made->clamp, step, &winograd), STATUS_OK);
-        if (direct_isa() == NULL) {
-                cr_assert_null(winograd);
-                return;
-        }
-        cr_assert_not_null(winograd);
-        size_t n = winograd_scratch(winograd);
-        void *scratch = guarded_new(n);
-        memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
-        cr_assert_eq(winograd_run(winograd, &ctx, made->input, made->residual, made->out, scratch),
-                     STATUS_OK);
-        guarded_check(scratch, n);
-        winograd_free(winograd);
-}
-
 Test(winograd, agrees_with_plain_sums_and_its_errors_stay_small)
 {
         Sample sample = { 14 };

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 #include "core/kernels/conv/depthwise.h"
 #include "core/kernels/conv/grouped.h"
-#include "core/kernels/conv/winograd.h"
 #include "core/kernels/conv/direct_tile.h"
 #include "core/kernels/run_context.h"
 #include "tests/kernels/conv_case.h"
@@ -149,23 +147,6 @@ static Case winograd_case(Sample *sample, int64_t groups, int64_t group_in, int6
         made.conv.weight.size[1] = group_in;
         made.conv.weight.stride[0] = group_in * 9;
         return made;
-}
-
-static void run_winograd(Case *made, int step)
-{
-        Winograd *winograd;
-        RunContext ctx;
-        run_context_init(&ctx);
-        ctx.n_threads = made->conv.n_threads;
-        cr_assert_eq(winograd_new(&made->conv, &made->clamp, step, &winograd), STATUS_OK);
-        cr_assert_not_null(winograd);
-        size_t n = winograd_scratch(winograd);
-        void *scratch = guarded_new(n);
-        memset(scratch, 0xff, n); // NaN: nothing may be read that was not written
-        cr_assert_eq(winograd_run(winograd, &ctx, made->input, made->residual, made->out, scratch),
-                     STATUS_OK);
-        guarded_check(scratch, n);
-        winograd_free(winograd);
 }
 
 // Panels of results begin and end anywhere in groups.

@@ -441,7 +441,7 @@ static Status make_by_rule(const DnnlConv *conv, const DirectClamp *clamp, Packe
                               out_product));
         if (out_product->kind == NULL && takes_grouped(conv))
                 TRY(make_kind(&grouped_product, conv, clamp, out_product));
-        if (out_product->kind == NULL)
+        if (out_product->kind == NULL && (conv->groups == 1 || takes_grouped(conv)))
                 TRY(make_kind(&volume_product, conv, clamp, out_product));
         return out_product->kind != NULL ? STATUS_OK : make_kind(&onednn_product, conv, clamp, out_product);
 }

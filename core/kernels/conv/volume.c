@@ -5,8 +5,9 @@
 // one. A plane of taps that meets a plane of the input for every result comes first and begins
 // the sums; where there is none, the bias does. Kernels of one plane convolve all planes of all
 // samples as images, and those of one column see a volume as an image of as many rows as it has
-// planes. Of a transposed convolution each plane of taps is one of images; the planes of results
-// that leave the same remainder by the stride are a phase, whose sums begin as above.
+// planes. Planes of convolutions in groups take the kernels that images in groups have. Of a
+// transposed convolution each plane of taps is one of images; the planes of results that leave the
+// same remainder by the stride are a phase, whose sums begin as above.
 #include "core/kernels/conv/volume.h"
 #include <stdio.h>
 #include <stdlib.h>

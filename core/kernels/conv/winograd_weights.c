@@ -213,8 +213,8 @@ static Status measure(Guard *guard, int64_t loud)
                 guard->borders = borders == 1;
                 fill_tile(guard);
                 for (int64_t i = 0; i <= SAMPLES; i++) {
-                        TRY(run_poll(
-                                guard->conv->share.poll)); // ends here, too, if transform_weights was stopped
+                        // ends here, too, if transform_weights was stopped
+                        TRY(run_poll(guard->conv->share.poll));
                         tile_errors(guard, i == SAMPLES ? loud : i * n_out / SAMPLES);
                 }
         }

@@ -157,33 +157,35 @@ typedef struct PartsRun {
         const float *a, *b; // b NULL: packed
         float *out;
         char *scratch;
-        _Atomic Status failed; // of a thread: the library's
+        _Atomic Status failed; // of a thread
 } PartsRun;
 
-static Status run_part(const PartsRun *run, int64_t index, void *scratch)
+// The parts of one thread.
+static Status run_range(const PartsRun *run, const RunContext *ctx, int64_t thread)
 {
-        const Part *part = &run->parts->parts[index];
-        return dnnl_primitive_run(part->primitive, run->a + part->a, run->b == NULL ? NULL : run->b + part->b,
-                                  run->out + part->out, scratch);
+        const Parts *parts = run->parts;
+        int64_t first = thread * parts->n / parts->n_threads,
+                last = (thread + 1) * parts->n / parts->n_threads;
+        for (int64_t i = first; i < last; i++) {
+                const Part *part = &parts->parts[i];
+                if (i > first)
+                        TRY(run_poll(ctx));
+                TRY(dnnl_primitive_run(part->primitive, run->a + part->a,
+                                       run->b == NULL ? NULL : run->b + part->b, run->out + part->out,
+                                       run->scratch + (size_t)thread * parts->scratch_bytes));
+        }
+        return STATUS_OK;
 }
 
-// Each thread's parts. What ends a run is found again by who waits for it.
-static void run_parts(void *argument, int64_t begin, int64_t end)
+static void run_ranges(void *argument, int64_t begin, int64_t end)
 {
         PartsRun *run = argument;
-        const Parts *parts = run->parts;
         RunContext ctx;
         run_context_within(&ctx, run->ctx);
         for (int64_t thread = begin; thread < end; thread++) {
-                int64_t last = (thread + 1) * parts->n / parts->n_threads;
-                for (int64_t i = thread * parts->n / parts->n_threads; i < last; i++) {
-                        if (run_poll(&ctx) != STATUS_OK)
-                                return;
-                        Status status =
-                                run_part(run, i, run->scratch + (size_t)thread * parts->scratch_bytes);
-                        if (status != STATUS_OK)
-                                atomic_store(&run->failed, status);
-                }
+                Status status = run_range(run, &ctx, thread);
+                if (status != STATUS_OK)
+                        atomic_store(&run->failed, status);
         }
 }
 
@@ -197,18 +199,14 @@ Status parts_run(const Parts *parts, const RunContext *ctx, const void *a, const
                          .out = out,
                          .scratch = scratch,
                          .failed = STATUS_OK };
-        for (int64_t i = 0; i < parts->n && parts->n_threads == 1; i++) {
-                if (i > 0)
-                        TRY(run_poll(ctx));
-                TRY(run_part(&run, i, scratch));
-        }
         if (parts->n_threads == 1)
-                return STATUS_OK;
-        TRY(parallel_for(ctx, parts->n_threads, 1, run_parts, &run));
+                return run_range(&run, ctx, 0);
+        TRY(parallel_for(ctx, parts->n_threads, 1, run_ranges, &run));
+        TRY(run_poll(ctx)); // what ended a thread's range
         Status failed = atomic_load(&run.failed);
         if (failed == STATUS_NO_MEMORY)
                 return fail_memory();
-        return failed == STATUS_OK ? run_poll(ctx) : fail(failed, "oneDNN failed in %s", parts_name(parts));
+        return failed == STATUS_OK ? STATUS_OK : fail(failed, "oneDNN failed in %s", parts_name(parts));
 }
 
 // ---- steps ----
